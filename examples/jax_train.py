@@ -1,4 +1,5 @@
-"""Trains a small transformer written in JAX on two ranks, and restores its tree of parameters.
+"""Trains a small transformer, which is written in JAX, on two ranks. Then restores the model's tree
+of parameters from the trained values.
 
     python examples/jax_train.py [--steps N] [--text FILE]
 

@@ -1,4 +1,5 @@
-"""Trains a Llama of transformers on two ranks, loads the result into the module, generates text.
+"""Trains a Llama model of the package transformers on two ranks, loads the trained values into the
+module, and generates text.
 
     python examples/torch_finetune.py [--steps N] [--text FILE]
 
@@ -19,7 +20,8 @@ RANKS, BATCH, SEQUENCE = 2, 4, 64
 
 
 class Windows(torch.utils.data.Dataset):
-    """Windows of a text. A sample is the bytes of a window, and the byte that follows each byte."""
+    """A dataset of windows of a text. A sample contains the bytes of one window and, for each byte,
+    the byte that follows it."""
 
     def __init__(self, path):
         self.bytes = torch.frombuffer(bytearray(pathlib.Path(path).read_bytes()), dtype=torch.uint8)
@@ -48,7 +50,7 @@ def main():
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=256, use_cache=False)
     module = transformers.LlamaForCausalLM(config)
 
-    # The batch of one rank. Only its shapes and types are used.
+    # An example of a batch of one rank. Only the shapes and types of its tensors are used.
     example = torch.zeros((BATCH, SEQUENCE), dtype=torch.long)
     model = fm.export_torch(module, (example, example), loss=loss_fn)
     step = fm.compile(model, mesh=f"shard={RANKS}",

@@ -1,12 +1,12 @@
-"""Makes the examples of passes in docs/reference/passes.md from lit tests, by running fsdp-opt.
+"""Runs fsdp-opt on lit tests, and makes from them the examples of passes in docs/reference/passes.md.
 
-Comment lines in a test mark the IR of an example:
+Comment lines in a lit test mark the IR that is the input of an example:
 
   // DOC-BEFORE-BEGIN fsdp-fold-copies
   func.func @f(...) ...
   // DOC-BEFORE-END
 
-All blocks of a file with one pass form one example. These lines may be between BEGIN and END, or next to them:
+All blocks of a file that name the same pass form one example. The following lines may be placed between BEGIN and END, or next to these lines:
 
   // DOC-ARGS: --fsdp-x=tile=64     arguments of fsdp-opt; default: those of the file's first RUN line
                                     that names the pass, and else --PASS
@@ -14,9 +14,9 @@ All blocks of a file with one pass form one example. These lines may be between 
   // DOC-AFTER: TEXT                print only top-level ops whose text contains TEXT
   // DOC-LINES: N                   print at most N lines of the "after" (default 45)
 
-The "before" of the example is the marked text without comments. The "after" is the output of fsdp-opt, in which aliases are replaced by their attributes
-and maps, and long lines are broken. After it come the diagnostics of fsdp-opt without quoted source lines. The first line of a test NAME-example.mlir is
-the caption. A pass without an example is an error.
+The "before" of an example is the marked text without comments. The "after" is the output of fsdp-opt. In this output, aliases are replaced by their
+attributes and maps, and long lines are broken. The "after" is followed by the diagnostics of fsdp-opt, without the source lines that they quote. In a
+test whose name is NAME-example.mlir, the first line is the caption of the example. It is an error if a pass has no example.
 """
 import concurrent.futures
 import os
@@ -73,7 +73,7 @@ def read_examples(root):
 
 
 def get_arguments(example, name):
-    """Returns the arguments of fsdp-opt: those of DOC-ARGS, or of the test's first RUN line with the pass, or --PASS."""
+    """Returns the arguments of fsdp-opt. These are the arguments of DOC-ARGS, or those of the first RUN line that names the pass, or --PASS."""
     if "ARGS" in example.settings:
         return shlex.split(example.settings["ARGS"])
     for line in example.path.read_text().splitlines():
@@ -88,7 +88,7 @@ def get_arguments(example, name):
 
 
 def get_caption(example):
-    """Returns the first comment of a test NAME-example.mlir, which is the caption of the example, or an empty text."""
+    """Returns the caption of the example, which is the first comment of a test NAME-example.mlir. Returns an empty text for other tests."""
     if not example.path.name.endswith("-example.mlir"):
         return ""
     return example.path.read_text().splitlines()[0].removeprefix("// ") + "\n"
@@ -113,7 +113,7 @@ def strip_module(text):
 
 
 def keep_ops(lines, text):
-    """Returns only those top-level ops of the IR whose lines contain `text`."""
+    """Removes all top-level ops from the IR except those in which a line contains `text`."""
     ops, kept = [], []
     for line in lines:
         if not ops or not line.startswith((" ", "}")):
@@ -126,7 +126,7 @@ def keep_ops(lines, text):
 
 
 def break_line(line):
-    """Breaks a line of IR that has more than 100 characters, before operands, maps, arguments or types."""
+    """Breaks a line of IR that has more than 100 characters. The breaks are placed before operands, maps, arguments or types."""
     indent = len(line) - len(line.lstrip()) + (0 if CONTINUED.match(line) else 4)
     broken = []
     while len(line) > WIDTH:

@@ -24,7 +24,7 @@ PEAKS = {"f32": "f32 multiply-adds", "bf16": "bf16 dot products"}
 
 
 def enter_venv(folder):
-    """Restarts this script in the environment with torch. Returns only if the environment cannot be created or lacks torch."""
+    """Restarts this script in the virtual environment `folder`, where torch is installed. Returns only if this is impossible."""
     python = folder / "bin" / "python"
     if not python.exists():
         print(f"creating {folder}: pip install torch numpy", file=sys.stderr)
@@ -46,8 +46,8 @@ def busy_seconds():
 
 
 def time_busiest(body):
-    """Runs `body`. Returns the CPU seconds of the busiest thread, like cpu_attention --cpu-time, and the result of `body`. Sleeps before and after,
-    because Linux updates the times in /proc when a thread leaves its CPU."""
+    """Runs `body`. Returns the CPU seconds of the busiest thread, which cpu_attention --cpu-time also measures, and the result of `body`. Sleeps
+    before and after `body`, because Linux updates the times in /proc when a thread leaves its CPU."""
     time.sleep(0.002)
     before = busy_seconds()
     result = body()

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles attention, forward and backward, with the compiler's passes (Fuse, kernels of Plan,
-// Codegen), and times it fused and unfused:
+// Compiles the forward and the backward pass of attention with the compiler's passes (Fuse, kernels
+// of Plan, Codegen), and measures the times of fused and unfused kernels:
 //
 //   peak      multiply-adds on 16 independent registers, or vdpbf16ps
 //   fused     one kernel per direction
@@ -13,9 +13,9 @@
 //
 // The forward has 4 · batches · heads · queries · keys · head dimension FLOPs, or half of that with
 // a causal mask. The backward has 2.5 times as many. Prints the milliseconds of the best run, its
-// FLOP rate, and that rate divided by the peak rate of all threads. Option --cpu-time adds up the
-// CPU time of the busiest thread in each kernel. Option --json prints one object per line, for
-// compare.py.
+// FLOP rate, and that rate divided by the peak rate of all threads. With the option --cpu-time, a
+// time is the sum, over the phases of all kernels, of the CPU time of the busiest thread of the
+// phase. Option --json prints one object per line, for compare.py.
 //
 //===----------------------------------------------------------------------===//
 
@@ -90,7 +90,8 @@ static std::string print(const Problem &p) {
 }
 
 namespace {
-/// A compiled function whose ops are kernel calls, with memory for each of its values.
+/// A compiled function whose operations are calls of kernels. Owns memory for the function's
+/// values.
 class Program {
 public:
   static std::unique_ptr<Program> compile(MLIRContext &context, const CpuTarget &target,
@@ -136,7 +137,7 @@ static void fillValues(void *memory, RankedTensorType type) {
   }
 }
 
-/// Returns the address of a value's memory. A view has the memory of its source.
+/// Returns the address of the memory of a value. A view and its source have the same memory.
 void *Program::valueOf(Value value) {
   void *&place = values[value];
   if (place)
@@ -237,7 +238,8 @@ double Program::run(Workers &workers) {
 
 namespace {
 struct Result {
-  double peak = 0, best = 1e30, bestUnfused = 1e30; ///< GFLOP/s per thread, and seconds
+  double peak = 0, best = 1e30,
+         bestUnfused = 1e30; ///< `peak`: GFLOP/s per thread; others: seconds
 };
 struct Options {
   int rounds = 3;

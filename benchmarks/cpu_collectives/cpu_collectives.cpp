@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Measures all-gather and reduce-scatter of f32 between two ranks on this machine. Prints the rate
-// of the best round for each collective and size: GB of the full buffer per second.
+// Measures all-gather and reduce-scatter of f32 between two ranks on this machine. Prints the best
+// rate of all rounds for each collective and size. The rate is the size of the full buffer in GB
+// divided by the seconds of the round.
 //
 //   cpu_collectives                  the shm backend, two processes: 1 to 256 MiB
 //   cpu_collectives local KIB...     the local backend, two threads: these sizes
@@ -43,7 +44,8 @@ static double bestSeconds(Communicator &communicator, uint32_t collective, uint3
   const std::byte *source = arena.at(gathers ? rank * bytes / 2 : 0);
   std::byte *target = arena.at(gathers ? 0 : 256 * mebibyte);
   double best = 1e9;
-  // The number of rounds depends on the buffer size alone, so both ranks run equally many.
+  // The number of rounds depends only on the size of the buffer, so that both ranks run the same
+  // number of rounds.
   uint64_t rounds = std::max<uint64_t>(
       5, static_cast<uint64_t>(secondsPerCase * 4e9 / static_cast<double>(bytes)));
   for (uint64_t round = 0; round < std::min<uint64_t>(rounds, 400); ++round) {

@@ -35,7 +35,7 @@ __attribute__((target("avx512f"))) static void runWide() {
 }
 
 __attribute__((target("avx2,fma"))) static void runNarrow() {
-  constexpr int narrowChains = 12; // 12 sums are in 12 of the 16 registers
+  constexpr int narrowChains = 12; // the sums occupy 12 of the 16 registers
   __m256 sums[narrowChains], a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(1e-3f);
   for (int i = 0; i < narrowChains; ++i)
     sums[i] = _mm256_set1_ps(float(i));

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-/// Returns the GFLOP/s that this thread reaches on independent vector registers, with fused
-/// multiply-adds or, if `bf16` is set, with vdpbf16ps.
+/// Returns the GFLOP/s that this thread reaches with instructions on independent vector registers.
+/// The instructions are fused multiply-adds or, if `bf16` is set, vdpbf16ps.
 double measurePeak(bool bf16);
 
-/// Returns the seconds of each of `runs` products by oneDNN, or an empty vector without oneDNN. If
-/// `cpuTime` is set, the seconds are CPU time of the calling thread.
+/// Computes a product `runs` times with oneDNN. Returns the seconds of each run, or an empty vector
+/// if oneDNN is not available. If `cpuTime` is set, the seconds are CPU time of the calling thread.
 std::vector<double> timeLibrary(bool bf16, bool lhsTransposed, bool rhsTransposed, int64_t m,
                                 int64_t n, int64_t k, void *a, void *b, float *c, int threads,
                                 int runs, bool cpuTime);

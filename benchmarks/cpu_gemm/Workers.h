@@ -39,7 +39,8 @@ inline void *allocate(int64_t bytes) {
   return memory;
 }
 
-/// Threads that spin between runs, so that the start of a run needs no wake-up.
+/// Threads that poll for work between runs, so that they need not be woken up at the start of a
+/// run.
 class Workers {
 public:
   explicit Workers(int count) : done(0) {

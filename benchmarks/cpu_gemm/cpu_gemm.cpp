@@ -15,11 +15,11 @@
 //   NT  Y[M, N]  = X[M, K] · W[N, K]ᵀ      NN  Y[M, N] = X[M, K] · W[K, N]
 //   TN  dW[N, K] = dY[M, N]ᵀ · X[M, K]
 //
-// Prints the best and the median GFLOP/s of all runs, and the best as a share of the peak. The peak
-// is that of the fastest thread, times the number of threads. Because clock rates vary, the peak is
-// measured before and after each round, on the threads of the round. All arrays are in huge pages.
-// For shared machines, --cpu-time measures the CPU time of the busiest thread. oneDNN is then
-// measured with one thread only.
+// Prints the best and the median GFLOP/s of all runs, and the ratio of the best rate to the peak
+// rate. The peak rate is that of the fastest thread, multiplied by the number of threads. Because
+// clock rates vary, the peak is measured before and after each round, on the threads of the round.
+// All arrays are in huge pages. With --cpu-time, which is useful on machines with other jobs, the
+// CPU time of the busiest thread is measured. oneDNN is then measured with one thread only.
 //
 //===----------------------------------------------------------------------===//
 

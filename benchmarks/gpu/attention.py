@@ -1,9 +1,10 @@
 """Attention problems: their inputs, and their results computed in float64 and in the case's own type. Needs numpy.
 
 A case is a dict: dtype, b (batches), h (query heads), hkv (key/value heads), s (queries), keys, d and dv (columns of a head of q and k, and of v), score
-(none, softcap, alibi), mask (none, causal, documents). The kernels have the operands and results of the ops fsdp.attention and fsdp.attention_grad. The
-forward computes the output O and LSE (f32: the natural logarithm of the sum of exponentials of a query's scores) from q, k, v, and the slopes or document
-numbers. The backward computes the gradients of q, k, v and, for alibi, of the slopes.
+(none, softcap, alibi), mask (none, causal, documents). The kernels have the operands and results of the ops fsdp.attention and fsdp.attention_grad.
+The forward kernel computes the output O and LSE from q, k, v, and the slopes or document numbers. LSE has the type f32 and contains, for each query,
+the natural logarithm of the sum of the exponentials of its scores. The backward kernel computes the gradients of q, k, v and, for alibi, of the
+slopes.
 """
 import numpy as np
 
@@ -17,7 +18,7 @@ def to_f32(bits, dtype):
 
 
 def to_bits(values, dtype):
-    """Returns the bits of the values, rounded to the nearest value of the dtype, ties to even."""
+    """Rounds the values to the dtype (to nearest, ties to even), and returns the bits of the rounded values."""
     values = np.ascontiguousarray(values, dtype=np.float32)
     if dtype == "bf16":
         word = values.view(np.uint32)
@@ -73,7 +74,7 @@ class Problem:
         return (np.arange(self.case["keys"])[None, :] - np.arange(self.case["s"])[:, None]).astype(kind)
 
     def scores(self, b, h, kind, low):
-        """Returns the scores after score function and mask, and the derivative of the score function."""
+        """Returns the scores, to which the score function and the mask have been applied, and the derivative of the score function."""
         q, k = self.q[b, h].astype(kind), self.k[b, h * self.case["hkv"] // self.case["h"]].astype(kind)
         s, slope = low(low(q @ k.T) * self.scale), 1.0
         if self.case["score"] == "softcap":
@@ -123,7 +124,7 @@ class Problem:
 
 
 def allowed(exact, low, dtype, factor):
-    """Returns the allowed error by the rule of flash-attention's tests: `factor` times the error of `low`, the result computed in the case's type, plus
-    twice the rounding error of adding 0.3 to `exact` and subtracting 0.3 again."""
+    """Returns the allowed error according to the rule of flash-attention's tests: `factor` times the error of `low`, the result computed in the
+    case's type, plus twice the rounding error of adding 0.3 to `exact` and subtracting 0.3 again."""
     floor = 2 * np.abs(rounded(rounded(exact + 0.3, dtype) - np.float32(0.3), dtype) - exact).max()
     return factor * np.abs(low - exact).max() + floor

@@ -1,4 +1,5 @@
-"""Reads bundles of benchmarks/gpu/build. A folder CASE/CHIP/ has kernels.json with the launches, kernels.ptx, and kernels.cubin if ptxas was available."""
+"""Reads bundles that benchmarks/gpu/build has written. A folder CASE/CHIP/ contains kernels.json, which describes the launches, kernels.ptx, and, if
+ptxas was available, kernels.cubin."""
 import ctypes
 import json
 import os
@@ -10,11 +11,11 @@ ITEM_BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i8":
 
 
 class BundleError(Exception):
-    """A file of a bundle is missing or has another form than benchmarks/gpu/build writes."""
+    """The error that a file of a bundle is missing, or that it does not have the form that benchmarks/gpu/build writes."""
 
 
 def read_json(path, expected):
-    """Reads a JSON object that has the members of `expected`, {name: type}. Throws BundleError if a member is missing."""
+    """Reads a JSON object from a file. Throws BundleError if the object lacks a member of `expected`, which maps names to types."""
     try:
         found = json.loads(pathlib.Path(path).read_text())
     except OSError as error:
@@ -82,8 +83,8 @@ class Kernel:
         self.scratch = driver.allocate(description["scratchBytes"]) if description["scratchBytes"] else None
 
     def prepare(self, addresses):
-        """Returns a function that launches the kernel on bindings at these addresses. The arguments are built here, so that the function only calls the
-        driver."""
+        """Returns a function that launches the kernel with bindings at `addresses`. The arguments of the launch are made here, so that the returned
+        function does nothing but call the driver."""
         places = list(addresses) + ([self.scratch] if self.scratch is not None else [])
         ready = []
         for function, blocks, threads, shared, cluster, maps in self.launches:

@@ -1,4 +1,4 @@
-"""The cases that are checked and timed. A kernel in the bundle has the name of its case, after the prefix of its direction."""
+"""The cases that are checked and timed. The name of a kernel in the bundle is a prefix for its direction followed by the name of its case."""
 
 
 def case(dtype, b, h, hkv, s, keys, d, score="none", mask="none", dv=None):
@@ -40,8 +40,9 @@ def checked():
 
 
 def timed():
-    """Yields the timed cases. Attention has 16,384 tokens, and 2,048 columns in all heads together, as in the papers on FlashAttention. Score functions
-    have sequences of 8,192 tokens. Products are m = n = k = 8192 with each transposition, smaller cubes, and the products of a layer."""
+    """Yields the timed cases. Cases of attention have 16,384 tokens, and their heads together have 2,048 columns, as in the papers on FlashAttention.
+    Cases with a score function have sequences of 8,192 tokens. Products are m = n = k = 8192 with each transposition, smaller cubes, and the products
+    of a layer."""
     for transposes in ("nn", "nt", "tn"):
         yield product("bf16", transposes, 8192, 8192, 8192)
     for size in ((4096, 4096, 4096), (2048, 2048, 2048), (16384, 4096, 4096), (4096, 14336, 4096), (4096, 4096, 14336)):

@@ -1,4 +1,4 @@
-"""Checks kernels against float64: launches a kernel, and compares heads or rows of its results."""
+"""Launches kernels, and compares heads or rows of their results with results computed in float64."""
 import numpy as np
 
 from attention import Problem, allowed, to_bits, to_f32
@@ -9,7 +9,7 @@ GUARD = 256  # bytes after each binding; those after a result must not change
 
 
 def place(driver, kernel, inputs):
-    """Allocates the bindings on the device: inputs, and results that are filled with NaN. GUARD bytes follow each binding."""
+    """Allocates the bindings on the device. Copies the inputs there, and fills the results with NaN. GUARD bytes follow each binding."""
     addresses, results = [], []
     for number, binding in enumerate(kernel.bindings):
         size = ITEM_BYTES[binding["dtype"]] * int(np.prod(binding["shape"], dtype=np.int64))
@@ -27,7 +27,7 @@ def place(driver, kernel, inputs):
 
 
 def run(driver, kernel, inputs):
-    """Runs a kernel. Returns the kernel's results as float32, and a text for each result after which bytes changed."""
+    """Runs a kernel. Returns the results of the kernel as float32, and a message for each result after whose end the kernel has changed bytes."""
     addresses, results = place(driver, kernel, inputs)
     kernel.prepare(addresses)()
     driver.synchronise()

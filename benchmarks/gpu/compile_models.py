@@ -18,7 +18,7 @@ TOOLS = ("fsdp-modelgen", "fsdp-compile", "fsdp-run")
 
 
 def run(*words):
-    """Runs a command and returns its seconds. Exits if it fails."""
+    """Runs a command and returns how many seconds it took. Exits if the command fails."""
     words = [str(word) for word in words]
     began = time.monotonic()
     try:
@@ -59,7 +59,8 @@ def write_cpu_losses(folder, model, source, scratch, tokens):
 
 
 def compile_model(folder, model, chips, tokens):
-    """Compiles all variants of a model for all chips. For models whose training run_all compares with the CPU, also writes the CPU's losses."""
+    """Compiles all variants of a model for all chips. If run_all compares the training of the model with a run on the CPU, also writes the losses of
+    a run on the CPU."""
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         for ranks in model["ranks"]:

@@ -3,7 +3,7 @@ import subprocess
 
 from bundle import Bundle, read_description
 
-PREFIXES = {"forward": "fwd_", "backward": "bwd_", "product": ""}  # a kernel's name is such a prefix and its case's name
+PREFIXES = {"forward": "fwd_", "backward": "bwd_", "product": ""}  # The name of a kernel is this prefix, followed by the name of its case.
 
 
 def kernels_of(driver, group, description, chips, arguments):
@@ -53,7 +53,8 @@ def clocks():
 
 
 def prepare_case(case, direction):
-    """Returns the kernel's inputs, its FLOPs, functions that run the case in other libraries, and the reasons of libraries that refuse the case."""
+    """Returns four values: the kernel's inputs; the FLOPs of one call; a dict of functions that compute the case in other libraries; and a dict of
+    the reasons why other libraries refuse the case."""
     import numpy as np
 
     import peers
@@ -83,8 +84,8 @@ def time_case(driver, bundle, case, direction, arguments, peak):
 
 
 def time_all(driver, description, chips, arguments, failed, clock):
-    """Times the kernels except those in `failed`, a set of (chip, direction, name). Returns rows of times, the TFLOP/s of cuBLAS on 8192 cubed, and the
-    number of kernels that were skipped because the time limit was reached."""
+    """Times the kernels except those in `failed`, a set of (chip, direction, name). Returns three values: a row of times for each kernel; the TFLOP/s
+    of cuBLAS for a product of 8192 x 8192 matrices; and the number of kernels that were not timed because the time limit was reached."""
     import peers
     body, flops = peers.product(8192)
     times = peers.compare_times({"cuBLAS": body}, arguments.rounds)["cuBLAS"]

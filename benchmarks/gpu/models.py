@@ -1,7 +1,8 @@
 """The models that are trained: their shapes, the options of the tools for them, and the FLOPs of a training step.
 
-An entry is a dict: name, family (gpt2, llama), layers, hidden, heads, kv_heads, intermediate, vocab, seq, batch (sequences per step over all ranks), ranks
-(the numbers of ranks to compile for), gemm (the values of --gemm for one rank: nvptx, cublaslt), steps, lr.
+An entry is a dict: name, family (gpt2, llama), layers, hidden, heads, kv_heads, intermediate, vocab, seq, batch (sequences per step over all ranks),
+ranks (the list of the numbers of ranks for which the model is compiled), gemm (the list of the values of --gemm for which the artifact of one rank is
+compiled: nvptx, cublaslt), steps, lr.
 """
 
 
@@ -26,8 +27,9 @@ def tiny():
 
 
 def checked():
-    """Yields models that a CPU can train for 50 steps. Their heads have 64 columns, so they use the kernels of large models. The learning rate is low,
-    because steps amplify rounding differences: on CPUs, losses of four ranks and of one rank differ by 9e-5 at a rate of 3e-4, and by 2e-2 at 1e-3."""
+    """Yields models that a CPU can train for 50 steps. Each of their attention heads has 64 columns, so these models use the same kernels as large
+    models. The learning rate is low, because training steps amplify rounding differences. On CPUs, the losses of four ranks differ from those of one
+    rank by 9e-5 at a learning rate of 3e-4, but by 2e-2 at 1e-3."""
     plan = {"ranks": [1, 2, 4], "gemm": BOTH, "steps": 50, "lr": 3e-4}
     yield gpt2("gpt2-small", 4, 256, 4, 256, 256, 4, **plan)
     yield llama("llama-small", 4, 256, 4, 2, 768, 256, 256, 4, **plan)
@@ -47,7 +49,8 @@ def generator_options(model, ranks):
 
 
 def compiler_options(ranks):
-    """Returns options of fsdp-compile. Parameters are bf16 with f32 masters, and stay gathered during a step, as in the PyTorch run."""
+    """Returns the options of fsdp-compile. The parameters are bf16 with f32 masters. The gathered parameters are kept from forward to backward, as in
+    the PyTorch run."""
     return [f"--mesh=shard={ranks}", "--param-dtype=bf16", "--overlap", "--reshard-after-forward=false"]
 
 
@@ -60,7 +63,7 @@ def train_options(model, tokens):
 
 
 def variants(model):
-    """Returns (ranks, gemm) for each artifact of the model."""
+    """Returns a pair (number of ranks, value of --gemm) for each artifact of the model."""
     return [(ranks, gemm) for ranks in model["ranks"] for gemm in (model["gemm"] if ranks == 1 else model["gemm"][:1])]
 
 
@@ -69,7 +72,8 @@ def artifact_name(model, ranks, gemm):
 
 
 def product_parameters(model):
-    """Returns the number of parameters that are operands of matrix products. The embedding table is one of them, as the weight of the output head."""
+    """Returns the number of those parameters that are operands of matrix products. The embedding table counts as such a parameter, because it is also
+    the weight of the output head."""
     d, kv = model["hidden"], model["hidden"] // model["heads"] * model["kv_heads"]
     layer = 2 * d * d + 2 * d * kv + (2 if model["family"] == "gpt2" else 3) * d * model["intermediate"]
     return model["layers"] * layer + model["vocab"] * d

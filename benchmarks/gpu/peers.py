@@ -50,7 +50,7 @@ def attend_functions(case, problem):
 
 
 def contenders(case, problem, direction):
-    """Returns {name: function that runs the case once}, and {name: reason} for the libraries that refuse the case."""
+    """Returns two dicts: {name: function that runs the case once}, and {name: reason} for the libraries that refuse the case."""
     q, k, v, do = tensors(case)
     ready, refusals = {}, {}
     for name, attend in attend_functions(case, problem).items():
@@ -69,7 +69,8 @@ def contenders(case, problem, direction):
 
 
 def products(case):
-    """Returns {"cuBLAS": function that runs the product once} and {}, or {} and {"cuBLAS": reason} if cuBLAS refuses the product."""
+    """Returns {"cuBLAS": function that runs the product once} and an empty dict. If cuBLAS refuses the product, returns an empty dict and {"cuBLAS":
+    reason}."""
     draw = lambda rows, cols: torch.randn(rows, cols, device="cuda", dtype=TYPES[case["dtype"]])
     a = draw(case["k"], case["m"]).T if case["transposes"][0] == "t" else draw(case["m"], case["k"])
     b = draw(case["n"], case["k"]).T if case["transposes"][1] == "t" else draw(case["k"], case["n"])
@@ -83,7 +84,7 @@ def products(case):
 
 
 def product(n):
-    """Returns a function that multiplies two n x n matrices of bf16 by cuBLAS, and the FLOPs of this product."""
+    """Returns a function that multiplies two n x n matrices of bf16 with cuBLAS, and the FLOPs of this product."""
     a, b = (torch.randn(n, n, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     out = torch.empty(n, n, device="cuda", dtype=torch.bfloat16)
     return (lambda: torch.mm(a, b, out=out)), 2.0 * n**3

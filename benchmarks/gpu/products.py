@@ -1,7 +1,7 @@
 """Matrix products: their inputs, and their results in float64. Needs numpy.
 
 A case is a dict: dtype, transposes (nn, nt, tn or tt: one letter each for A and B, where t means that A is stored as k x m or B as n x k), m, n, k,
-epilogue (none, bias). The result has the type dtype.
+epilogue (none, bias). The result has the element type `dtype`.
 """
 import numpy as np
 

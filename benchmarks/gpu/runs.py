@@ -19,7 +19,7 @@ LINES = {"beside_bytes": r"^GPU memory besides the arenas, such as contexts and 
 
 
 class Clock:
-    """A clock that counts the remaining seconds of one part of the suite."""
+    """Counts the remaining seconds of one part of the suite."""
 
     def __init__(self, seconds):
         self.end = time.monotonic() + seconds
@@ -43,8 +43,8 @@ def run_process(words, seconds, environment=None):
 
 
 def find_cublaslt():
-    """Returns the path of cuBLASLt from the environment, PyTorch's packages or CUDA's folders, or None. The dynamic loader does not search PyTorch's
-    packages."""
+    """Searches for cuBLASLt in the environment, in PyTorch's packages and in CUDA's folders, in this order. Returns its path, or None if it was not
+    found. The dynamic loader does not search PyTorch's packages."""
     if "FSDPRT_CUBLASLT_LIBRARY" in os.environ:
         return os.environ["FSDPRT_CUBLASLT_LIBRARY"]
     places = [f"{folder}/nvidia/{package}/lib" for folder in sys.path for package in ("cu13", "cublas")]
@@ -66,7 +66,7 @@ class Runner:
             self.environment["FSDPRT_CUBLASLT_LIBRARY"] = find_cublaslt()
 
     def run(self, artifact, options, seconds):
-        """Runs fsdp-run and returns its results as a dict. Its member "problem" describes a failure, or is None."""
+        """Runs fsdp-run and returns its results as a dict. The member "problem" of the dict describes a failure, or is None if the run succeeded."""
         metrics = self.folder / "run.jsonl"
         metrics.unlink(missing_ok=True)
         words = [self.program, artifact, "--device=cuda", f"--metrics={metrics}", *options]

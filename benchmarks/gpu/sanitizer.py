@@ -1,4 +1,4 @@
-"""Runs the tools of compute-sanitizer on small kernels and models, each run with a time limit."""
+"""Runs the tools of compute-sanitizer on small kernels and models. Each run has a time limit."""
 import shutil
 import sys
 
@@ -6,7 +6,7 @@ import models
 from runs import last_line, run_process
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-FOUND = 9  # exit code of a run in which a tool reports an error
+FOUND = 9  # exit code with which a run ends if a tool reports an error
 SECONDS = 600
 
 

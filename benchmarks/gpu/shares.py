@@ -1,10 +1,11 @@
-"""Compares the time of each kernel with its floor, the least time in which the GPU can move the kernel's bytes and compute its multiply-adds.
+"""Compares the time of each kernel with its floor. The floor is the least time in which the GPU can both move the kernel's bytes and compute its
+multiply-adds.
 
-1. Measure the rates of this GPU: bytes per second that a copy within its memory reads and writes, and FLOP/s of bf16 products in cuBLAS. Without PyTorch,
-   the FLOP/s are those of the data sheet.
+1. Measure two rates of this GPU: the bytes per second that a copy within GPU memory reads and writes, and the FLOP/s of bf16 products in cuBLAS.
+   Without PyTorch, the FLOP/s are those of the data sheet.
 2. Run steps with --profile: each launch is timed by two events of the compute stream. The artifact states the bytes and multiply-adds of each kernel.
-3. The floor is bytes / bytes per second or FLOPs / FLOP/s, whichever is larger. An f32 product is computed as three tf32 products, each at half the rate
-   of bf16.
+3. The floor is the larger of two quotients: the kernel's bytes divided by the bytes per second, and the kernel's FLOPs divided by the FLOP/s. The GPU
+   computes an f32 product as three tf32 products, each at half the rate of a bf16 product.
 """
 import ctypes
 import json
@@ -23,7 +24,7 @@ CUBLAS = "import peers; body, flops = peers.product(8192); print(flops / min(pee
 
 
 def measure_products(bundle, seconds):
-    """Returns the FLOP/s of cuBLAS for a bf16 product with m = n = k = 8192, measured in a separate process, or None without PyTorch."""
+    """Measures the FLOP/s of cuBLAS for a bf16 product with m = n = k = 8192, in a separate process. Returns None if PyTorch is not installed."""
     code, text, _ = run_process([sys.executable, "-c", CUBLAS], max(1, min(120, seconds)), {"PYTHONPATH": str(bundle)})
     try:
         return float(text.strip().splitlines()[-1]) if code == 0 else None
@@ -50,7 +51,7 @@ class Stopwatch:
 
 
 def measure_device(driver, copy_bytes):
-    """Returns the median rate of a copy in bytes per second, and the median milliseconds between two events without work between them."""
+    """Returns two medians: the bytes per second of a copy, and the milliseconds between two events that have no work between them."""
     watch = Stopwatch(driver)
     source, target = driver.allocate(copy_bytes), driver.allocate(copy_bytes)
     driver.fill(source, 0x5a, copy_bytes)
@@ -64,8 +65,8 @@ def measure_device(driver, copy_bytes):
 
 
 def floor_of(command, bandwidth, products):
-    """Returns the floor of a command in seconds, summed over its runs, and what determines it: "bytes" or "products". `products` is the FLOP/s of bf16
-    products, or None."""
+    """Returns two values: the floor in seconds, summed over all runs of the command; and "bytes" or "products", whichever determines the floor.
+    `products` is the FLOP/s of bf16 products, or None."""
     moving = command["bytes"] / bandwidth
     work = 2 * (command["bf16_multiply_adds"] + command["multiply_adds"] / F32_PART)
     computing = work / products if products else 0.0
@@ -82,7 +83,7 @@ def row_of(command, steps, bandwidth, products):
 
 
 def sum_by_kind(rows):
-    """Returns a row of sums for each kind of command, and a row of sums for all commands."""
+    """Returns a row for each kind of command, which contains the sums over the commands of this kind, and a row with the sums over all commands."""
     sums = {}
     for row in rows:
         for kind in (row["kind"], "all"):
@@ -109,7 +110,8 @@ def profile(runner, artifact, steps, seconds):
 
 
 def share_artifacts(runner, arguments, wanted, chips, driver, peak, clock, say):
-    """Profiles each artifact and returns the report. `peak` is the TFLOP/s of bf16 products by the GPU's data sheet, or None."""
+    """Profiles each artifact and returns the report. `peak` is the TFLOP/s of bf16 products according to the GPU's data sheet, or None if the GPU is
+    unknown."""
     bandwidth, nothing = measure_device(driver, arguments.copy_bytes)
     driver.close()
     measured = measure_products(arguments.bundle, clock.left())
@@ -130,8 +132,8 @@ def share_artifacts(runner, arguments, wanted, chips, driver, peak, clock, say):
 
 
 def most_lost(report):
-    """Returns (excess, row, artifact) of the kernel with the largest excess, or None if nothing was timed. The excess is the milliseconds per step above
-    the floor."""
+    """Returns (excess, row, artifact) of the kernel with the largest excess, or None if nothing was timed. The excess of a kernel is its measured
+    milliseconds per step minus the milliseconds of its floor."""
     found = [(row["ms"] - row["floor_ms"], row, artifact) for artifact in report["artifacts"] for row in artifact["rows"]]
     return max(found, key=lambda each: each[0]) if found else None
 

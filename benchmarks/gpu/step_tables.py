@@ -1,5 +1,5 @@
-"""Writes the results of training as JSON, and as Markdown for docs/benchmarks. Parts that this run does not measure keep their results of earlier runs on
-the same GPU."""
+"""Writes the results of training as JSON, and as Markdown for docs/benchmarks. A part that this run does not measure keeps the results of an earlier
+run on the same GPU."""
 import json
 
 import models

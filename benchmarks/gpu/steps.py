@@ -1,8 +1,8 @@
 """Times training steps of several contenders: fsdp-mlir with each GEMM backend, with and without a CUDA graph, and PyTorch compiled and eager.
 
-Each turn of a contender is a process with a time limit, and no other contender uses the GPU at that time. All contenders take their first turn before any
-contender takes its second. Steps of fsdp-mlir are timed one by one, from inputs on the host to the loss on the host. PyTorch's steps of one turn are timed
-together: the host does not wait between steps.
+Each contender runs in several turns. A turn is a process with a time limit, and during a turn no other contender uses the GPU. All contenders take
+their first turn before any contender takes its second. The steps of fsdp-mlir are timed one by one. The time of a step begins when the inputs are on
+the host and ends when the loss is on the host. PyTorch's steps of a turn are timed as one interval, so the host does not wait between these steps.
 """
 import json
 import statistics
@@ -20,7 +20,7 @@ PEERS = {"PyTorch compile": "compile", "PyTorch eager": "eager"}
 
 
 def peak_of(device):
-    """Returns the TFLOP/s of dense bf16 products by the GPU's data sheet, or None for an unknown GPU."""
+    """Returns the TFLOP/s of dense bf16 products according to the GPU's data sheet, or None for an unknown GPU."""
     return next((peak for name, peak in PEAKS if name in device), None)
 
 
@@ -84,14 +84,14 @@ def summarise(model, each, times, problem, peak_bytes, peak):
 
 
 def add_ratios(rows):
-    """Sets the ratios of each row: the artifact's speed divided by the speed of each PyTorch contender."""
+    """Stores in each row the ratios of the row's speed to the speed of each PyTorch contender."""
     peers = {row["who"]: row["ms"] for row in rows if row["who"] in PEERS and row["ms"]}
     for row in rows:
         row["ratios"] = {who: ms / row["ms"] for who, ms in peers.items() if row["ms"] and row["who"] not in PEERS}
 
 
 def time_model(everybody, model, turns, clock, peak, say):
-    """Returns a row of results for each contender. A contender that failed has no further turns."""
+    """Returns a row of results for each contender. A contender that failed in one turn is not run in the following turns."""
     times, problems, bytes_, longest = ({each: start() for each in everybody} for start in (list, type(None), type(None), float))
     for number in range(turns):
         for each in everybody:
@@ -127,7 +127,8 @@ def time_steps(runner, arguments, wanted, chips, device, clock, say):
 
 
 def worst_ratio(rows):
-    """Returns (ratio, row, peer) for the model and peer for which the best artifact's ratio is lowest, or None."""
+    """For each pair of a model and a PyTorch contender, finds the highest ratio of all artifacts. Returns (ratio, row, peer) of the pair for which
+    this ratio is lowest, or None if there are no ratios."""
     best = {}
     for row in rows:
         for who, ratio in row["ratios"].items():

@@ -1,4 +1,4 @@
-"""The parts of run_all, one method each. A part that cannot run prints the reason, and the other parts still run."""
+"""Runs the parts of run_all. Each part is a method. A part that cannot run prints the reason, and the other parts still run."""
 import datetime
 
 import kernels
@@ -29,7 +29,7 @@ def find_torch():
 
 
 def find_numpy():
-    """Returns None if numpy is installed, or else a description of the problem."""
+    """Returns None if numpy can be imported, and otherwise a description of the problem."""
     try:
         import numpy  # noqa: F401
     except ImportError as error:

@@ -1,10 +1,12 @@
-"""Times a model's training step in PyTorch: fully_shard over one rank, fused AdamW, bf16 parameters with f32 masters, eager or compiled.
+"""Times a model's training step in PyTorch, either eager or compiled. The step uses fully_shard over one rank, fused AdamW, and bf16 parameters with
+f32 masters.
 
     python3 torch_steps.py MODEL.json --how=compile|eager [--device=cuda] [--steps=10] [--turns=3]
 
-MODEL.json contains a model, as a dict of models.py. The last line of output is a JSON object: {"ms": mean milliseconds of a step, for each turn, "loss",
-"peak_bytes"}, or {"missing": reason}. The host waits for the GPU only at the end of a turn. With --how=compile, each block is compiled as a function, and
-the last norm, the head and the loss as one more function, as in torchtitan.
+MODEL.json contains one of the models of models.py, which is a dict. The last line of output is a JSON object. It is {"ms": list of the mean
+milliseconds of a step in each turn, "loss", "peak_bytes"}, or {"missing": reason} if the steps cannot be run. The host waits for the GPU only at the
+end of each turn. With --how=compile, each block is compiled as a function of its own, as in torchtitan. The last norm, the head and the loss are
+compiled together as another function.
 """
 import argparse
 import json
@@ -41,7 +43,7 @@ class Attention(nn.Module):
 
 
 def rotate(x, rotary):
-    """Rotates the pairs of columns (i, i + half), as Hugging Face's Llama weights require."""
+    """Applies rotary embeddings to x: rotates the pairs of columns (i, i + half), as the weights of Hugging Face's Llama require."""
     cosine, sine = rotary[0].to(x.dtype), rotary[1].to(x.dtype)
     low, high = x.chunk(2, -1)
     return x * cosine + torch.cat((-high, low), -1) * sine

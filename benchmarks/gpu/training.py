@@ -1,8 +1,9 @@
-"""Checks training on the GPU: losses against the CPU, ranks against one rank, memory against the plan.
+"""Checks training on the GPU: compares the GPU's losses with the CPU's, several ranks with one rank, and the used memory with the planned memory.
 
-1. The losses of one rank are within TOLERANCE of the CPU's losses at each step: with this project's GEMM kernels, with cuBLASLt, and as a CUDA graph.
-2. Several ranks that share the GPU compute bit for bit the values of one unsharded rank on the GPU (--check-against=unsharded). Their losses are within
-   TOLERANCE of the losses of one rank with the same global batch.
+1. At each step, the losses of one rank on the GPU are within TOLERANCE of the CPU's losses. This holds with this project's GEMM kernels, with
+   cuBLASLt, and as a CUDA graph.
+2. Several ranks that share the GPU compute the same values, bit for bit, as one unsharded rank on the GPU (--check-against=unsharded). Their losses
+   are within TOLERANCE of the losses of one rank with the same global batch.
 3. In each run the arena has exactly the planned number of bytes. GPU memory beside the arenas is reported, and does not grow after the first step.
 """
 import math
@@ -43,7 +44,7 @@ def describe(model, what, run, losses, expected):
 
 
 def checks_of(model):
-    """Returns (name, ranks, gemm, options) of the runs of a model in order."""
+    """Returns a tuple (name, ranks, gemm, options) for each run of a model, in the order in which the runs are made."""
     checks = []
     for ranks, gemm in models.variants(model):
         if ranks > 1:
@@ -56,8 +57,8 @@ def checks_of(model):
 
 
 def check_model(runner, folder, chip, model, clock, report):
-    """Yields a row for each run of a model that is compiled for a chip. Losses are compared with the CPU's losses, or for several ranks with one rank's
-    losses."""
+    """Yields a row for each run of a model that is compiled for a chip. The losses of one rank are compared with the CPU's losses. The losses of
+    several ranks are compared with those of one rank."""
     cpu = read_losses(folder / f"{model['name']}.cpu.json", model["steps"])
     alone = None
     for what, ranks, gemm, options in checks_of(model):

@@ -1,4 +1,4 @@
-"""Runs checks of kernels in a separate process. A kernel that faults makes the CUDA context of the process unusable, so a new process then runs the
+"""Runs checks of kernels in a separate process. If a kernel faults, the CUDA context of the process becomes unusable, so a new process runs the
 remaining checks. A process that sends no result within the time limit is killed."""
 import multiprocessing
 
@@ -6,12 +6,13 @@ SECONDS = 900  # time limit of a check, which may compute attention over thousan
 
 
 def failed(job, text):
-    """Returns a result with the members of check()'s result, for a kernel whose check raised an error or ended its process."""
+    """Returns a failed result, which has the same members as a result of check(). It is used if a kernel's check raised an error or ended the
+    process."""
     return {"name": job["case"]["name"], "direction": job["direction"], "chip": job["chip"], "problems": [text], "worst": None, "ok": False, "source": None}
 
 
 class Checker:
-    """Runs checks. Consecutive jobs with one case and chip use one open bundle."""
+    """Runs checks. Consecutive jobs of the same case and the same chip share an open bundle."""
 
     def __init__(self, file):
         from driver import Driver
@@ -37,7 +38,7 @@ class Checker:
 
 
 def work(connection, file, jobs):
-    """Runs the jobs and sends each result. Ends early if the context becomes unusable."""
+    """Runs the jobs in order and sends the result of each job through `connection`. Returns early if the CUDA context becomes unusable."""
     from driver import CudaError
     checker = Checker(file)
     for job in jobs:
@@ -70,7 +71,8 @@ def check_all(file, jobs, seconds=SECONDS):
         except (EOFError, TimeoutError) as error:
             process.kill()
             process.join()
-            # If the process sent results before it ended, its context was unusable. If it sent none, it ended in this job.
+            # If the process sent at least one result before it ended, it ended because its context had become unusable, and a new process runs the
+            # remaining jobs. If the process sent no result, this job ended the process.
             if isinstance(error, TimeoutError) or done == begun:
                 yield failed(jobs[done], str(error) or f"its process ended with status {process.exitcode}")
                 done += 1

@@ -4,14 +4,14 @@
     benchmarks/overlap/exposed.py [--tries=6] [options of fsdp-modelgen]    prints one line
     benchmarks/overlap/exposed.py --table=FILE.md [--date=DATE]            writes a table of both models below
 
- 1. Measure the compute time of a step: a run without a schedule, and without a limit on the bandwidth of links.
- 2. Choose a bandwidth at which a rank sends for PART of the compute time. Scale the rates of the device until the estimated compute time equals the
-    measured time.
- 3. Measure steps with that bandwidth, without and with a schedule. The step with the shortest waits counts, because other processes can only lengthen
-    waits. Repeat these steps until a try hides 80 % of the waits, and report the best try.
+ 1. Measure the compute time of a step. This run has no schedule, and the bandwidth of its links is not limited.
+ 2. Choose the bandwidth at which the communication of a rank takes PART of the compute time. Scale the rates of the device in the cluster file until
+    the compiler's estimate of the compute time equals the measured time.
+ 3. Measure steps with that bandwidth, first without a schedule and then with one. The step with the shortest waits is reported, because other
+    processes can only lengthen waits. Repeat all of the above until a try hides 80 % of the waits, and report the best try.
 
-Also prints a lower bound of the waits for all schedules that keep the order of compute and run each collective between its operands and its first use
-(lib/Analysis/Timeline.cpp).
+Also prints a lower bound of the time that commands wait for collectives. The bound holds for all schedules that keep the order of the compute commands and run each collective between the
+definition of its operands and the first use of its result (lib/Analysis/Timeline.cpp).
 """
 import argparse
 import json
@@ -42,12 +42,12 @@ def measure(artifact, *options):
 
 
 def attempt(sent):
-    """Makes one try. Returns milliseconds per step: compute time, waits without a schedule, waits with a schedule, and the lower bound of the waits."""
+    """Makes one try. Returns four times in milliseconds per step: the compute time, the waits without a schedule, the waits with a schedule, and the
+    lower bound of the waits."""
     step, waited = measure("plain.fsdp")
     compute = (step - waited) / 1e3
     links = sent / (PART * compute)
-    # Initial rates of the device. The loop below scales them until the estimated compute time of a
-    # step equals the measured time.
+    # Initial rates of the device. The loop below scales these rates until the estimated compute time of a step equals the measured time.
     device = {"f32_multiply_adds_per_second": 1e11, "bf16_multiply_adds_per_second": 2e11, "bytes_per_second": 1.5e10, "launch_seconds": 1e-6}
     cluster = {"name": "here", "device": device, "links": [{"name": "slow", "bytes_per_second": links, "seconds": 1e-5}]}
     for correction in range(2):

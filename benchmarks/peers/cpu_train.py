@@ -2,11 +2,12 @@
 
   build/python/bin/python benchmarks/peers/cpu_train.py --python=PYTHON [--rounds=3] [--out=PAGE.md]
 
-PYTHON is a Python with torch; jax is optional. Nothing is installed. Each program runs in a process of its own: it warms up,
-then takes some steps of one sequence of 1024 tokens per rank (forward, backward, clipping, AdamW). All programs run once in each round, so that other
-processes of the machine affect all of them. A row of the table shows the best round, and the spread: the time of the worst round divided by that of the
-best. A single rank has two threads, and each of two ranks has one thread. PyTorch uses bf16 by autocast, or with fully_shard by
-MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 success, 1 a program failed, 2 bad usage.
+PYTHON is a Python interpreter that can import torch. If it cannot import jax, the rows of JAX are omitted. Nothing is installed. Each program runs in
+a process of its own. The program first runs warm-up steps and then timed steps; each step trains on one sequence of 1024 tokens per rank (forward,
+backward, clipping, AdamW). All programs run once in each round, so that other processes of the machine affect all of them. A row of the table shows
+the best round, and the spread: the time of the worst round divided by that of the best. A single rank has two threads, and each of two ranks has one
+thread. PyTorch computes in bf16 by autocast, or, with fully_shard, by MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 success, 1 a program
+failed, 2 bad usage.
 """
 import argparse
 import datetime
@@ -23,7 +24,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 LENGTH, WARM, STEPS = 1024, 2, 4
 LIMIT_SECONDS = 900
-# Each entry has a name, a number of ranks, and the number of threads per rank.
+# Each entry contains a name, the number of ranks, and the number of threads per rank.
 PROGRAMS = [("fsdp-mlir", 1, 2), ("torch eager", 1, 2), ("torch.compile", 1, 2), ("jax", 1, 2),
             ("fsdp-mlir", 2, 1), ("fully_shard + gloo", 2, 1), ("jax", 2, 1)]
 DTYPES = ["f32", "bf16"]
@@ -117,7 +118,7 @@ def train_jax(dtype, ranks):
 
     parameters, loss_of = models.make_jax(LENGTH)
     mesh = Mesh(np.array(jax.devices()), ("shard",))
-    # Splits each value in its first dimension of at least 64 that is a multiple of the number of ranks.
+    # Shards each value along its first dimension that has a size of at least 64 and a size that is a multiple of the number of ranks.
     def place(value):
         split = next((i for i, n in enumerate(value.shape) if n % ranks == 0 and n >= 64), None)
         axes = [None] * value.ndim
@@ -177,7 +178,8 @@ def run_own(tools, folder, ranks, threads, dtype):
 
 
 def run_peer(python, name, ranks, threads, dtype):
-    """Runs a program of PyTorch or JAX. The memory of several processes is the memory of the first, times their number."""
+    """Runs a program of PyTorch or JAX. If the program has several processes, its memory is taken as the memory of the first process times the number
+    of processes."""
     words = [python, __file__, "--child", name, dtype, str(threads)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
     if name == "jax":
@@ -214,11 +216,13 @@ def describe(python):
 def page(results, versions, processor, rounds):
     tokens = lambda r, ranks: ranks * LENGTH / min(r)
     lines = ["# Training on a CPU, beside PyTorch and JAX", "",
-             "This page is for readers who compare CPU training. It times whole training steps of GPT-2 124M",
-             "with clipping and AdamW, on one sequence of 1024 tokens per rank. `benchmarks/peers/cpu_train.py` wrote it.", "",
+             "This page compares the speed of training on a CPU. The table has times of whole training steps of",
+             "GPT-2 124M with clipping and AdamW, on one sequence of 1024 tokens per rank.",
+             "`benchmarks/peers/cpu_train.py` wrote this page.", "",
              f"- Date: {datetime.date.today()}", *textwrap.wrap(f"- CPU: {processor}", 100, subsequent_indent="  "),
-             f"- Versions: {versions}", f"- Programs took turns in {rounds} rounds of {STEPS} steps; the best step counts.",
-             "- Spread is the worst divided by the best time of a step.", "", "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
+             f"- Versions: {versions}", *textwrap.wrap(
+                 f"- The programs took turns in {rounds} rounds of {STEPS} steps; the fastest step counts. Spread is the time of the "
+                 "slowest step divided by the time of the fastest step.", 100, subsequent_indent="  "), "", "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
     for (name, ranks, threads, dtype), (seconds, size) in results.items():
         own = results.get(("fsdp-mlir", ranks, threads, dtype))
         ratio = f"{min(seconds) / min(own[0]):.2f}" if own else "-"

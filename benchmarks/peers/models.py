@@ -1,4 +1,5 @@
-"""GPT-2 in PyTorch and in JAX, with the shapes of `fsdp-modelgen gpt2`, a tied output head, GELU by tanh, and no dropout."""
+"""GPT-2 in PyTorch and in JAX. The shapes are those of `fsdp-modelgen gpt2`. The output head shares the weights of the embedding, GELU is computed by
+tanh, and there is no dropout."""
 import math
 
 VOCABULARY, LAYERS, HEADS, WIDTH = 50257, 12, 12, 768

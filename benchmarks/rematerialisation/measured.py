@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Compares the measured with the planned cost of recomputation: activation checkpointing `auto` with 60 % of the arena, against no checkpointing.
+"""Compares the measured cost of recomputation with the planned cost. The measured artifacts are one with activation checkpointing `auto`, whose limit
+is 60 % of the arena, and one without checkpointing.
 
     benchmarks/rematerialisation/measured.py [--share=0.6] [--rounds=8] [--ranks=1,2] [--cpu-time] [options of fsdp-modelgen]
 
-Runs of both artifacts alternate, on one processor per rank, with two steps each after a warm-up step. The fastest step of each artifact
-counts, since other processes only add time. The planned ratio is that of the estimated times of all kernels (compute_seconds in
-docs/reference/explain.md). `--cpu-time` measures the CPU time of the ranks, for machines that are shared.
+The runs of the two artifacts alternate. Each run uses one processor per rank, and takes two steps after a warm-up step. The fastest step of each
+artifact counts, since other processes only add time. The planned ratio is the ratio of the estimated times of all kernels of a step (compute_seconds
+in docs/reference/explain.md). With `--cpu-time`, the CPU time of the ranks is measured instead of the elapsed time. This option is meant for machines
+that other users share.
 """
 import argparse
 import os
@@ -19,7 +21,7 @@ MODEL = ["gpt2", "--layers=6", "--hidden=256", "--heads=4", "--vocab=256", "--se
 
 
 def compare(ranks, share, rounds, member):
-    """Returns the ratio of the arena sizes, the planned ratio of compute times, and the fastest step of both artifacts in milliseconds."""
+    """Returns the ratio of the arena sizes, the planned ratio of compute times, and the milliseconds of the fastest step of each artifact."""
     options = [f"--mesh=shard={ranks}", "--threads-per-rank=1"]
     none = explain("model.mlir", *options, "--overlap")
     limit = int(none["memory"]["peak"] * share)

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Compares step times that are measured on this machine with those of `fsdp-run --simulate`, whose rates are measured on another model.
+"""Compares step times that are measured on this machine with the step times that `fsdp-run --simulate` predicts. The rates for the simulation are
+measured with another model.
 
     benchmarks/simulator/predict.py [--build=build] [--steps=12] [--table=FILE.md] [--date=DATE] [--cluster=FILE.json] [--ranks=1,2]
                                     [--cpu-time]
 
  1. Calibrate for one rank and for two: a small GPT is trained with a trace. The fastest run of each command counts, since other processes only add time.
-    The rate of a kind of kernel is the mean over all its commands. The time between commands is taken as launch time. The rates of links are measured by
-    cpu_collectives. A step gathers a unit twice and reduces it once, so a link's rate is the mean of these three, at the size nearest to the unit's.
- 2. Simulate steps of models of other depth, width, sequence length and family with these rates.
+    The rate of a kind of kernel is the sum of the work of all its commands divided by the sum of their times. The time between commands is taken as
+    launch time. The rates of links are measured by cpu_collectives. In a step, a unit is gathered twice and reduced once. The rate of a link is
+    therefore taken from the mean time of two all-gathers and a reduce-scatter, at the measured size that is nearest to the size of the unit.
+ 2. With these rates, simulate steps of models that have another depth, width, sequence length or family.
  3. Measure the fastest and the median step of the same models, on one processor per rank.
 
-`--cluster` writes the last simulated cluster to a file. `--cpu-time` measures the CPU time of the ranks, for machines that are shared. CPU time does not
-contain waits in which a rank sleeps, so it is more reliable for one rank than for two.
+`--cluster` writes the last simulated cluster to a file. With `--cpu-time`, the CPU time of the ranks is measured instead of the elapsed time. This
+option is meant for machines that other users share. CPU time does not contain the time in which a rank sleeps while it waits. It is therefore more
+reliable for one rank than for two.
 """
 import argparse
 import collections
@@ -35,18 +38,18 @@ Trace = collections.namedtuple("Trace", "commands launch_seconds")  # commands i
 
 
 def trace_commands(artifact, ranks, steps, cpu_time):
-    """Returns the seconds of the fastest run of each command of a step, averaged over the ranks. With `cpu_time`, returns the mean over all runs instead,
-    because the trace does not show which command another process interrupted."""
+    """Returns the trace of a step's commands. The seconds of a command are the time of its fastest run, averaged over the ranks. With `cpu_time`,
+    they are the mean over all runs instead, because the trace does not show which runs were interrupted by another process."""
     times, slices = trace_steps(artifact, steps, cores=ranks, member="cpu_ms")
     compute = min(event["tid"] for event in slices)
-    lanes = collections.defaultdict(list)  # the commands of each (rank, step)
+    lanes = collections.defaultdict(list)  # the commands that ran in each (rank, step)
     spans = {}
     for event in sorted((event for event in slices if event["tid"] == compute), key=lambda event: event["ts"]):
         if event["name"].startswith("step "):
             spans[event["pid"], int(event["name"][5:])] = event["dur"]
         else:
             lanes[event["pid"], event["args"]["step"]].append(event)
-    if cpu_time:  # scales the commands of a step so that their sum is the step's CPU time
+    if cpu_time:  # Scales the times of the commands of each step so that their sum is the CPU time of the step.
         for (rank, step), lane in lanes.items():
             part = min(times[step - 2] / ranks / (spans[rank, step] / 1e3), 1)
             spans[rank, step] *= part
@@ -75,7 +78,7 @@ def calibrate_device(ranks, steps, cpu_time):
     run("fsdp-modelgen", *CALIBRATION, "-o", "small.mlir")
     run("fsdp-compile", "small.mlir", f"--mesh=shard={ranks}", "--threads-per-rank=1", "-o", "small.fsdp")
     trace, products = trace_commands("small.fsdp", ranks, steps, cpu_time), products_of("small.fsdp")
-    sums = collections.defaultdict(lambda: [0, 0, 0])  # seconds, bytes and multiply-adds of each kind of kernel
+    sums = collections.defaultdict(lambda: [0, 0, 0])  # for each kind of kernel: seconds, bytes and multiply-adds
     for kind, kernel, moved, seconds in trace.commands:
         if kind != "wait":
             sums[kind] = [a + b for a, b in zip(sums[kind], (seconds, moved, products.get(kernel, 0)))]
@@ -92,7 +95,7 @@ def calibrate_device(ranks, steps, cpu_time):
 
 
 def calibrate_links(build):
-    """Returns descriptions of the simulated link by the bytes of a unit for which their rate holds."""
+    """Returns {bytes of a unit: description of the simulated link, whose rate holds for units of this size}."""
     sizes = [4, 1024, 4096, 16384]
     seconds = collections.defaultdict(dict)
     for line in run(f"{build}/bin/cpu_collectives", "local", *map(str, sizes), cores=2).splitlines():

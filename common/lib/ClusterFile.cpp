@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The functions of ClusterReader return false on an error. `problem` keeps the first error.
+// The functions of ClusterReader return false on an error. `problem` contains the first error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using Kind = JsonValue::Kind;
 
 namespace {
 
-/// The name of an allowed member of an object.
+/// The name of a member that an object may have.
 struct Member {
   const char *name;
   bool required = true;
@@ -87,7 +87,8 @@ bool ClusterReader::isObject(const JsonValue &value, const Text &what,
   return true;
 }
 
-/// Reads a number in [least, most], called `range` in errors. Keeps `number` if there is none.
+/// Reads a number in [least, most]. Error messages print this range as `range`. If the object has
+/// no such member, `number` does not change.
 bool ClusterReader::readNumber(const JsonValue &object, const Text &what, const char *name,
                                double least, double most, const char *range, double &number) {
   const JsonMember *member = object.find(name);
@@ -102,7 +103,7 @@ bool ClusterReader::readNumber(const JsonValue &object, const Text &what, const 
   return true;
 }
 
-/// Reads a whole number that is a multiple of `multipleOf`, above `above` and at most 2^32.
+/// Reads a whole number that is a multiple of `multipleOf`, larger than `above`, and at most 2^32.
 bool ClusterReader::readWhole(const JsonValue &value, const Text &what, const Text &expected,
                               uint64_t multipleOf, uint64_t above, uint64_t &number) {
   bool isWhole = value.is(Kind::integer) && value.text.front() != '-';
@@ -120,7 +121,8 @@ bool ClusterReader::readName(const JsonValue &object, const Text &what, Text &na
   return true;
 }
 
-/// Returns the elements of a non-empty list, or null after an error.
+/// Returns the elements of a list. If the list is empty or the value is not a list, reports an
+/// error and returns null.
 const std::vector<JsonValue> *ClusterReader::readList(const JsonValue &object, const Text &what,
                                                       const char *name) {
   const JsonValue &value = object.find(name)->value;

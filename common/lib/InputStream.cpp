@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// open(2) without O_NONBLOCK would wait for a process that writes a named pipe. With O_NONBLOCK,
-// read(2) returns 0 while no process has opened the pipe for writing. read(2) fails with EAGAIN
-// while a process has opened the pipe for writing but the pipe is empty.
+// If a named pipe were opened without O_NONBLOCK, open(2) would wait until a process opens the pipe
+// for writing. With O_NONBLOCK, read(2) returns 0 while no process has opened the pipe for writing.
+// read(2) fails with EAGAIN while a process has opened the pipe for writing but the pipe is empty.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,8 @@ static std::string readAll(int file, bool isPipe, uint64_t most, std::string &by
       pollfd waiting{file, POLLIN, 0};
       if (::poll(&waiting, 1, millisecondsWithoutData) == 0)
         return "cannot be read: no data within 600 seconds";
-      began = true; // a process has opened the pipe, so a result of 0 is the end
+      // A process has opened the pipe for writing, so a result of 0 now means the end of the data.
+      began = true;
     } else if (errno != EINTR) {
       return std::string("cannot be read: ") + std::strerror(errno);
     }

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. nlohmann's parser reads the text through an iterator that counts the bytes read.
-//  2. The parser reports a token right after its last byte, or for a number one byte later. Walking
-//     back over the token's bytes finds the offset at which the token begins.
+//  2. The parser reports a token right after it has read the last byte of the token. For a number,
+//     it has already read one byte more. The offset at which a token begins is found by walking
+//     back over the bytes of the token.
 //  3. A binary search in the offsets of all lines converts an offset to line and column.
 //
 // The time is O(bytes + tokens · log lines).
@@ -60,7 +61,7 @@ std::string fsdpcommon::shortText(std::string_view text, size_t most) {
     result += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? '?' : c;
   if (text.size() <= most)
     return result;
-  // A character of several UTF-8 bytes is not cut in two.
+  // A character that consists of several UTF-8 bytes is kept or removed as a whole.
   while (!result.empty() && (static_cast<unsigned char>(text[result.size()]) & 0xc0) == 0x80)
     result.pop_back();
   return result + "...";
@@ -87,7 +88,7 @@ std::string JsonValue::describe() const {
 
 namespace {
 
-/// Iterates over the text, and counts in *offset how many bytes have been read.
+/// Iterates over the text, and stores in *offset the number of bytes that have been read.
 class NotingIterator {
 public:
   using iterator_category = std::input_iterator_tag;
@@ -115,8 +116,9 @@ private:
   size_t *offset;
 };
 
-/// Builds the tree of values. The stack points to the open values. These pointers stay valid,
-/// because elements are added only to the innermost open value.
+/// Builds the tree of JSON values from the events of the parser. The stack contains pointers to the
+/// objects and lists that are open, that is, whose end has not been read. The pointers stay valid,
+/// because elements are appended only to the innermost open value.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 public:
   TreeBuilder(std::string_view text, JsonProblem &problem) : text(text), problem(problem) {
@@ -174,7 +176,8 @@ public:
     size_t begin = what.find(": ");
     auto [line, column] = locate(position ? position - 1 : 0);
     what = what.substr(begin == std::string_view::npos ? 0 : begin + 2);
-    // DETAILS may end in "last read: '...'", which contains a string or number and is shortened.
+    // DETAILS may end with "last read: '...'", which quotes a string or a number of the file. The
+    // quoted text is shortened.
     size_t last = what.find("; last read: ");
     problem = {line, column, "not JSON: " + std::string(what.substr(0, last))};
     if (last != std::string_view::npos)
@@ -215,7 +218,7 @@ private:
     add(kind, begin)->text = text.substr(begin, offset - begin);
     return true;
   }
-  /// Adds a number. Its text is found by walking back from `offset`.
+  /// Adds a number. The text of the number is found by walking back from `offset`.
   bool number(JsonValue::Kind kind) {
     auto belongs = [&](size_t at) {
       return std::string_view("0123456789+-.eE").find(text[at]) != std::string_view::npos;
@@ -243,11 +246,12 @@ private:
 
   std::string_view text;
   JsonProblem &problem;
-  std::vector<size_t> lines; ///< offsets at which lines begin
+  std::vector<size_t> lines; ///< offsets of the first byte of each line
   size_t offset = 0;         ///< bytes read so far
   JsonValue root;
   std::vector<JsonValue *> stack;
-  std::vector<std::set<std::string>> names; ///< names in each value on the stack
+  /// For each open value: names of the members that it already has.
+  std::vector<std::set<std::string>> names;
 };
 
 } // namespace

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Follows the steps of the standard: 64-byte blocks, a schedule of 64 words per block, 64 rounds on
-// eight words of state, and the length in bits after the data. The SHA instructions of the
-// processor are used if it has them.
+// The code follows the steps of the standard. It processes blocks of 64 bytes. For each block it
+// computes a schedule of 64 words and applies 64 rounds to the state, which has eight words. After
+// the data, it appends the number of bits of the data. If the processor has SHA instructions, they
+// are used.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -73,8 +74,9 @@ static int hasInstructions(void) {
   return __atomic_load_n(&known, __ATOMIC_RELAXED) == 2;
 }
 
-/* Two registers hold the state words (a, b, e, f) and (c, d, g, h), the highest element first. Four
- * registers hold the last 16 words of the schedule, from which the next four are computed. */
+/* Two registers contain the state words (a, b, e, f) and (c, d, g, h), with the highest element
+ * first. Four other registers contain the last 16 words of the schedule, from which the next four
+ * words are computed. */
 __attribute__((target("sha,sse4.1,ssse3"))) static void compressFast(uint32_t state[8],
                                                                      const uint8_t *block) {
   const __m128i swap = _mm_set_epi64x(0x0c0d0e0f08090a0b, 0x0405060700010203);

@@ -25,12 +25,13 @@
 using namespace fsdpcommon;
 
 namespace {
-/// What a key file contains besides the key: PEM lines, and the DER prefix before the 32 bytes.
+/// The parts of a key file that surround the key: the first and the last line of the PEM file, and
+/// the DER prefix before the 32 bytes of the key.
 struct KeyForm {
   const char *begin, *end, *what, *command;
   std::vector<unsigned char> prefix;
 };
-/// The 32 bytes of a key. The destructor overwrites them.
+/// Contains the 32 bytes of a key. The destructor overwrites them.
 struct Key {
   unsigned char bytes[32] = {};
   ~Key() { sodium_memzero(bytes, sizeof bytes); }
@@ -59,7 +60,7 @@ static const KeyForm &publicForm() {
   return form;
 }
 
-/// Reads a regular file of at most `most` bytes. Returns an error, or "" on success.
+/// Reads a regular file that has at most `most` bytes. Returns an error, or "" on success.
 static std::string readFile(const std::string &path, size_t most, std::string &content) {
   int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat status;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The tile registers are a state component of XSAVE that Linux enables for a process on request:
-// arch_prctl, see Documentation/arch/x86/xstate.rst of Linux. Linux before 5.16 has no such request
-// and does not enable the component.
+// The tile registers are a state component of XSAVE. Linux enables this component for a process
+// only on request, by the system call arch_prctl (see Documentation/arch/x86/xstate.rst in the
+// sources of Linux). Linux before 5.16 has no such request and does not enable the component.
 //
 //===----------------------------------------------------------------------===//
 

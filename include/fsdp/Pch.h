@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Precompiled header with the headers that nearly every file of the compiler includes. CMake
-// includes this header; never include it by hand.
+// Precompiled header with the headers that nearly every file of the compiler includes. CMake adds
+// this header to all sources, so no source includes it by an #include line.
 //
 //===----------------------------------------------------------------------===//
 

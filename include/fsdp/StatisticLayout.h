@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Makes the memory layout of llvm::Statistic, and thus of mlir::Pass::Statistic, the one with which
-// the installed LLVM was built. llvm/ADT/Statistic.h omits some members if NDEBUG is defined.
+// Gives llvm::Statistic, and therefore also mlir::Pass::Statistic, the same memory layout as in the
+// installed build of LLVM. llvm/ADT/Statistic.h omits some members if NDEBUG is defined.
 // Distributions build LLVM with NDEBUG. This project is built without NDEBUG, because LLVM's
 // headers then check indices and casts. If LLVM was built without assertions, CMake includes this
 // file at the beginning of each source of the compiler (-include).
@@ -16,7 +16,8 @@
 #define FSDP_STATISTICLAYOUT_H
 
 #ifndef NDEBUG
-// Include the headers of Statistic.h before NDEBUG is defined, so that it affects only Statistic.h.
+// Include the headers that Statistic.h includes before NDEBUG is defined. NDEBUG then affects only
+// Statistic.h itself.
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/Compiler.h"
 #include <atomic>

@@ -28,7 +28,7 @@ using namespace mlir::fsdp;
 
 static int64_t countElements(Type type) { return cast<RankedTensorType>(type).getNumElements(); }
 
-/// Returns the product of the sizes of all axes of a collective.
+/// Returns the product of the sizes of the mesh axes over which a collective runs.
 template <typename Op>
 static int64_t countRanks(Op op, SymbolTableCollection &tables) {
   auto mesh = tables.lookupNearestSymbolFrom<MeshOp>(op, op.getMeshAttr());
@@ -38,7 +38,8 @@ static int64_t countRanks(Op op, SymbolTableCollection &tables) {
   return ranks;
 }
 
-/// Returns the number of shards of the op's unit: its flat size divided by the size of the shard.
+/// Returns the number of shards of the op's unit, which is the flat size of the unit divided by the
+/// size of the shard.
 template <typename Op>
 static int64_t countShards(Op op, SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
@@ -68,7 +69,7 @@ std::optional<int64_t> fsdp::getTripCount(scf::ForOp loop) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The integer base + slope * i, where i is the number of the iteration of the enclosing loop.
+/// The integer base + slope * i in iteration i of the enclosing loop.
 struct Linear {
   int64_t base = 0, slope = 0;
 };
@@ -126,8 +127,8 @@ std::optional<ViewOffset> fsdp::getContiguousOffset(tensor::ExtractSliceOp op) {
   RankedTensorType source = op.getSourceType();
   if (!op.getType().hasStaticShape() || !source.hasStaticShape() || !op.hasUnitStride())
     return std::nullopt;
-  // A slice is contiguous if its innermost dimensions are complete, the next dimension outwards is
-  // arbitrary, and all further dimensions have one element.
+  // A slice is contiguous if it contains its innermost dimensions completely, any part of the next
+  // dimension outwards, and one element of each dimension further outwards.
   ViewOffset result;
   int64_t pitch = getStorageBytes(RankedTensorType::get({1}, source.getElementType()));
   bool cut = false;

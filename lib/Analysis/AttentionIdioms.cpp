@@ -5,21 +5,21 @@
 //===----------------------------------------------------------------------===//
 //
 // Derives the name of a mask from its formula (MaskFormula.h). Row q may read key k if the
-// condition holds; n and w are constants:
+// condition on the left holds. n and w are constants:
 //
 //   q >= k                causal                  q + (Sk - Sq) >= k    causal to the end
 //   k >= q - w            window of w + 1         k < n                 first n keys
 //   q / n == k / n        chunks of n             causal or first n     prefix-LM with n keys
 //   data[q] == data[k]    document                window or first n     window, or n sink keys
 //
-// Derives the names of the operations of score_mod, beginning with the last one. x is an operand
-// that depends on the score, and m is an operand that does not:
+// Derives the names of the operations of score_mod, beginning with the last operation. The operand
+// x depends on the score, and the operand m does not depend on it:
 //
 //   c · tanh(x / c)       softcap c               x + m[h] · (k - q)    ALiBi
 //   x + t[.., f(k - q)]   relative bias           x + t[b, h, q, k]     bias of each score
 //   x · m                 scale                   select(c, x, -big)    mask in the score
 //
-// The names appear only in messages; code generation does not use them.
+// Only messages contain the names. Code generation does not use them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,8 @@ static SmallVector<int64_t> extentsOf(AttentionOp op) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The sum `row · q + column · k + offset`. `hasRest` is true if the sum has further terms.
+/// The sum `row · q + column · k + offset`. `hasRest` is true if the sum has terms that are none of
+/// these three.
 struct Linear {
   int64_t row = 0, column = 0, offset = 0;
   bool hasRest = false;
@@ -252,7 +253,7 @@ public:
 
 private:
   bool holdsScore(Value v) { return v == region.getArgument(0) || scored.contains(v); }
-  /// Returns true if `v` is a function of k - q and of values that depend on neither k nor q.
+  /// Returns true if `v` can be computed from k - q and from values that depend on neither k nor q.
   bool isOfDistance(Value v);
   std::string nameTerm(Value m);
   std::string nameTable(tensor::ExtractOp extract);
@@ -311,7 +312,7 @@ std::string ScoreNames::nameTable(tensor::ExtractOp extract) {
   return isOther ? "gathered bias" : dims.empty() ? "bias" : "bias per " + llvm::join(dims, ", ");
 }
 
-/// Returns the name of `m`, an addend that does not depend on the score.
+/// Returns the name of the addend `m`, which does not depend on the score.
 std::string ScoreNames::nameTerm(Value m) {
   Operation *op = m.getDefiningOp();
   while (isa_and_nonnull<arith::ExtFOp, arith::TruncFOp>(op))
@@ -329,7 +330,7 @@ std::string ScoreNames::nameTerm(Value m) {
   return "bias";
 }
 
-/// If `op` is c · tanh(x / c), returns c and x.
+/// Returns c and x if `op` computes c · tanh(x / c), and else nothing.
 std::optional<std::pair<double, Value>> ScoreNames::matchSoftcap(Operation *op) {
   if (!isa<arith::MulFOp>(op))
     return std::nullopt;

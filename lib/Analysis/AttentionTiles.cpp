@@ -7,16 +7,19 @@
 //   q - k >= 0   for rows [q0, q1)   ->   k in [0, q1) for some row, in [0, q0 + 1) for all
 //
 // 1. MaskFormula.cpp converts mask_mod to a formula of conditions `tree >= 0`.
-// 2. Each condition is solved for the loop's variable (k in the example), also inside divisions.
-//    For the tile's variable (q), the range to visit uses the end of the tile that allows the most
-//    keys; the mask-free range uses the end that allows the fewest. If a condition cannot be
-//    solved, the range to visit is the whole loop and the mask-free range is empty.
-// 3. For `and`, the ranges of the operands are intersected pairwise. For `or`, the result has the
-//    ranges of all operands. Ranges with an equal begin or end are joined. Other ranges are joined
-//    if there are more than four, or if their order is not known.
-// 4. The ranges to visit are made disjoint, and each mask-free range is clamped to its range.
+// 2. Each condition is solved for the variable of the loop (k in the example), even if k occurs in
+//    a division. The variable of the tile (q) is replaced by an end of the tile: for the range to
+//    visit, by the end that allows the most keys, and for the mask-free range, by the end that
+//    allows the fewest keys. If a condition cannot be solved, the range to visit is the whole loop
+//    and the mask-free range is empty.
+// 3. For `and`, each range of one operand is intersected with each range of the other. For `or`,
+//    the ranges of all operands are collected. Two ranges are joined if they have the same begin or
+//    the same end, if there are more than four ranges, or if their order is not known.
+// 4. The ranges to visit are made disjoint, and each mask-free range is clamped to the range to
+//    visit to which it belongs.
 //
-// The bounds are expressions, so the cost depends on the number of conditions, not on extents.
+// The bounds are expressions, so the time of the analysis depends on the number of conditions, but
+// not on the extents of the tensors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +34,10 @@ using Symbol = TileExpr::Symbol;
 static constexpr unsigned maxRanges = 4;
 
 namespace {
-/// A range to visit and its mask-free range, before step 4. The range to visit of some part
-/// contains each element that the mask keeps. The mask keeps each element of a mask-free (`full`)
-/// range for the whole tile.
+/// A range to visit and its mask-free range, as they are before step 4. For each element of the
+/// loop that the mask keeps for some element of the tile, the range to visit of at least one part
+/// contains it. The mask keeps each element of a mask-free range (`full`) for all elements of the
+/// tile.
 struct Part {
   TileExpr visitBegin, visitEnd, fullBegin, fullEnd;
 };
@@ -55,7 +59,8 @@ private:
   };
   Parts partsOf(const MaskFormula &mask);
   Bounds solveAtom(TileExpr atom, bool some);
-  /// Returns the largest (or least) value of `expr` over the tile; null if it is unknown.
+  /// Returns the largest or, if `largest` is false, the least value of `expr` over the tile.
+  /// Returns null if this value is unknown.
   TileExpr extremeOverTile(TileExpr expr, bool largest);
   bool hasLoop(TileExpr expr) {
     return expr.contains(
@@ -112,8 +117,9 @@ TileExpr RangeSolver::extremeOverTile(TileExpr expr, bool largest) {
   return result;
 }
 
-/// Returns a range of the loop. If `some`, it contains all iterations with `atom >= 0` for some
-/// element of the tile. Otherwise, its iterations have `atom >= 0` for all elements.
+/// Returns a range of the loop. If `some` is true, the range contains all iterations for which
+/// `atom >= 0` holds for some element of the tile. If it is false, `atom >= 0` holds for all
+/// elements of the tile in each iteration of the range.
 RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
   Bounds unclear{zero, some ? extent : zero};
   TileExpr inLoop, rest = TileExpr::constant(atom.offset());
@@ -124,7 +130,8 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
     if (isSolved) {
       inLoop = term;
       factor = f;
-      // Replace a further term that contains the loop's variable by a bound of the term's range.
+      // If a further term contains the variable of the loop, replace this term by a bound of its
+      // range.
     } else if (hasLoop(term)) {
       rest = rest + TileExpr::constant((f > 0) == some ? term.range().hi : term.range().lo) * f;
     } else {
@@ -155,8 +162,8 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// Returns a mask-free range for the union of `a` and `b`. If their mask-free ranges have an equal
-/// begin or end, the result is the union of the two ranges, else the longer range.
+/// Returns a mask-free range for the union of `a` and `b`. This is the union of the two mask-free
+/// ranges if they have the same begin or the same end, and else the longer of the two.
 static std::pair<TileExpr, TileExpr> uniteFull(const Part &a, const Part &b) {
   if (a.fullBegin == b.fullBegin)
     return {a.fullBegin, TileExpr::max(a.fullEnd, b.fullEnd)};
@@ -176,7 +183,8 @@ static Part unite(const Part &a, const Part &b) {
 /// Returns true if the range [begin, end) is provably empty.
 static bool isEmpty(const TileExpr &begin, const TileExpr &end) { return isAtLeast(begin, end); }
 
-/// Joins parts with an equal begin or end, then further parts until at most `count` parts are left.
+/// Joins parts that have the same begin or the same end. Then joins further parts until at most
+/// `count` parts are left.
 void RangeSolver::mergeParts(Parts &parts, unsigned count) {
   llvm::erase_if(parts, [](const Part &p) { return isEmpty(p.visitBegin, p.visitEnd); });
   // Make all empty mask-free ranges equal to [visitBegin, visitBegin).
@@ -264,8 +272,8 @@ static TileExpr clamp(TileExpr x, TileExpr lo, TileExpr hi) {
 
 SmallVector<TileRange> RangeSolver::solve(const MaskFormula &mask) {
   Parts parts = partsOf(mask);
-  // A bound is null if its tree would be too large. Use the whole loop as the range to visit and
-  // the empty mask-free range instead.
+  // A bound is null if its tree would be too large. Replace a null bound of the range to visit by
+  // that of the whole loop, and a mask-free range with a null bound by the empty range.
   for (Part &p : parts) {
     p.visitBegin = p.visitBegin ? p.visitBegin : zero;
     p.visitEnd = p.visitEnd ? p.visitEnd : extent;
@@ -293,7 +301,8 @@ SmallVector<TileRange> RangeSolver::solve(const MaskFormula &mask) {
 // The interface
 //===----------------------------------------------------------------------===//
 
-/// Returns the predicate that is equivalent after the operands are swapped: a < b is b > a.
+/// Returns the predicate of the equivalent comparison with swapped operands: a < b is equivalent to
+/// b > a.
 static arith::CmpIPredicate mirrored(arith::CmpIPredicate predicate) {
   using P = arith::CmpIPredicate;
   switch (predicate) {
@@ -318,8 +327,8 @@ static arith::CmpIPredicate mirrored(arith::CmpIPredicate predicate) {
   }
 }
 
-/// Appends the comparisons in the conjunction `condition` of a value of the row with one of the
-/// column.
+/// Appends those comparisons in the conjunction `condition` that compare a value that depends only
+/// on the row with a value that depends only on the column.
 static void collectComparisons(Value condition, MaskReader &reader,
                                SmallVectorImpl<SideComparison> &comparisons) {
   if (auto both = condition.getDefiningOp<arith::AndIOp>()) {
@@ -378,7 +387,7 @@ SmallVector<TileRange> AttentionTiles::inTiles(ArrayRef<TileRange> ranges, int64
     t.fullBegin = clamp(r.fullBegin.ceilDiv(size), t.begin, t.end);
     t.fullEnd = clamp(r.fullEnd.floorDiv(size), t.fullBegin, t.end);
     done = t.end;
-    // A tree would be too large, so visit all tiles.
+    // If a bound is null because its tree would be too large, visit all tiles.
     if (!done || !t.begin || !t.fullBegin || !t.fullEnd)
       return {{zero, zero, zero, TileExpr::constant(extent).ceilDiv(size)}};
     tiles.push_back(t);

@@ -10,8 +10,8 @@
 using namespace mlir::fsdp;
 
 namespace {
-/// Multiply-adds per second of f32 (`wide`) and bf16 (`narrow`), bytes of memory traffic per
-/// second, and seconds per launch.
+/// Rates of a rank: multiply-adds per second in f32 (`wide`) and in bf16 (`narrow`), bytes of
+/// memory traffic per second, and seconds per launch.
 struct DeviceRates {
   double wide, narrow, memory, launch;
 };
@@ -53,13 +53,15 @@ double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t 
   int64_t inner = 1;         // number of ranks in one group of the previous level
   int64_t steps = ranks - 1; // number of steps of the ring not yet assigned to a level
   for (const ClusterLink &link : cluster.links) {
-    // Count the members of the ring in one group of the previous level and of this level.
+    // Count the ranks of the ring that are in one group of the previous level, and those in one
+    // group of this level.
     int64_t below = std::clamp<int64_t>(inner / stride, 1, ranks);
     auto joined = static_cast<int64_t>(link.ranks);
     int64_t here = std::clamp<int64_t>(joined / stride, 1, ranks);
     if (here > below) {
       bandwidth = std::min(bandwidth, link.plain.bytesPerSecond * static_cast<double>(below));
-      // Count the ring's steps between groups of the previous level in one group of this level.
+      // Count the steps of the ring that connect different groups of the previous level and stay
+      // within one group of this level.
       int64_t crossings = std::min(steps, (ranks + below - 1) / below - (ranks + here - 1) / here);
       latency += static_cast<double>(crossings) * link.plain.stepSeconds;
       steps -= crossings;

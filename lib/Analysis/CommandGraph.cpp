@@ -9,11 +9,12 @@
 //   2 launch  u(@p)         before: 0
 //
 // 1. Collect the ranges of buffers that each command reads or writes. A loop accesses the ranges of
-//    all its commands in all iterations. If the range depends on the rank, the command counts as an
-//    access to the ranges of all ranks.
-// 2. A command depends on an earlier one if both access the same bytes and at least one writes.
+//    all its commands in all iterations. If the range of an access depends on the rank, the command
+//    counts as an access to the ranges of all ranks.
+// 2. A command depends on an earlier command if both access the same bytes and at least one of the
+//    two commands writes them.
 //
-// The cost is O(n^2) for n accesses to one buffer, summed over all buffers.
+// For each buffer, the time is O(n^2), where n is the number of accesses to the buffer.
 //
 //===----------------------------------------------------------------------===//
 

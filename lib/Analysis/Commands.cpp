@@ -12,8 +12,9 @@
 //   3    launch add(@a, @s)
 //   4  }  launch f(@s)     (its number is 4: the end of a loop has none)
 //
-// If all commands that use a buffer are in one loop, the lifetime begins and ends with such
-// commands. Otherwise, a use in a loop extends the lifetime to the whole loop. O(commands).
+// If all commands that use a buffer are in the same loop, the lifetime of the buffer begins with
+// the first of these commands and ends with the last. Otherwise, a use in a loop extends the
+// lifetime to the whole loop. O(commands).
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,8 +87,8 @@ SmallVector<NumberedCommand> fsdp::numberCommands(ProgramOp program) {
 }
 
 namespace {
-/// First and last command that use a buffer. In `outer`, a use in a loop counts as a use by the
-/// first and by the last command of the loop.
+/// First and last command that use a buffer. In `exact`, they are the commands themselves. In
+/// `outer`, a use in a loop counts as a use by the first and by the last command of the loop.
 struct Usage {
   Lifetime exact, outer;
   int64_t loop; // number of the loop that contains all uses; -1 if no loop does

@@ -48,8 +48,8 @@ double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
                   : MeshOp();
   if (!mesh)
     return 0;
-  // Numbers of ranks are row-major indices in the mesh, so the stride of an axis is the product of
-  // the sizes of later axes.
+  // The number of a rank is its row-major index in the mesh, so the stride of an axis is the
+  // product of the sizes of all later axes.
   int64_t ranks = 1, stride = std::numeric_limits<int64_t>::max();
   for (StringRef name : collective.getAxes().getAsValueRange<StringAttr>()) {
     ranks *= mesh.getAxisSize(name);
@@ -97,7 +97,8 @@ double CostModel::getSeconds(Operation *command) {
     if (double bandwidth = getCopyBandwidth(copy); bandwidth > 0)
       return static_cast<double>(copy.getSource().getBytes()) / bandwidth;
   double bytes = 0;
-  // The time of any other command (a fill, a copy within one memory) is that of its memory traffic.
+  // The time of any other command, such as a fill or a copy within one memory, is the time of its
+  // memory traffic.
   for (const Access &access : getAccesses(command, tables))
     bytes += static_cast<double>(access.slice.getBytes());
   return bytes / cluster.memoryBytesPerSecond;

@@ -9,13 +9,17 @@
 //                                  gradient, factors  ->  optimizer     -> state
 //
 // 1. Walk back from each result that updates state. The op that computes the result is in the part
-//    `optimizer`. Its first tensor operand is the gradient, its scalar operands are factors.
+//    `optimizer`. The first tensor operand of this op is the gradient, and its scalar operands are
+//    factors.
 // 2. Walk back from each gradient, through loops, to the reduce_scatter that computes it.
-// 3. Walk back from the op that updates the step block. Its first operand leads to the reductions
-//    that compute the loss, its other operands lead to the gradients, whose norm is computed.
+// 3. Walk back from the op that updates the step block. The first operand of this op leads to the
+//    reductions that compute the loss. The other operands lead to the ops that compute the norm of
+//    the gradients.
 // 4. All ops that steps 1 to 3 do not visit belong to the part `model`.
-// 5. Make a row with the types of each reduction, product, attention, conversion and collective.
-// 6. Append rows for values of the forward that remain f32 despite --param-dtype, with reasons.
+// 5. Make rows that list the types of all reductions, products, attention ops, conversions and
+//    collectives.
+// 6. Append rows for those values of the forward that remain f32 although --param-dtype is
+//    narrower. Each row states the reason.
 //
 // O(ops).
 //
@@ -75,8 +79,8 @@ StepParts::StepParts(func::FuncOp program) {
 /// Assigns `op` to `part`. Returns false if `op` already belongs to a part.
 bool StepParts::mark(Operation *op, StepPart part) { return parts.try_emplace(op, part).second; }
 
-/// Walks back from the new state of a unit, through a gather of its pieces, to the op of the
-/// update.
+/// Walks back from the new state of a unit to the op that computes the update. On the way, passes
+/// the gather of the pieces of the state.
 void StepParts::followState(Value v, FlatSymbolRefAttr unit) {
   Operation *def = v.getDefiningOp();
   if (!def || !mark(def, StepPart::optimizer))
@@ -98,7 +102,8 @@ void StepParts::followState(Value v, FlatSymbolRefAttr unit) {
   }
 }
 
-/// Walks back from a scalar factor of an update (rate, correction) to the step block.
+/// Walks back from a scalar factor of an update, such as the learning rate or a bias correction, to
+/// the step block.
 void StepParts::followFactor(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || !isScalar(v) || !mark(def, StepPart::optimizer))
@@ -118,8 +123,8 @@ void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::gradient))
     return;
   units[def] = unit;
-  // Stop at a collective: the op that computes its operand belongs to the model, unless that op
-  // only converts the type.
+  // Stop at a collective. The op that computes the operand of the collective belongs to the model,
+  // unless this op only converts the type.
   if (isa<ReduceScatterOp, AllGatherOp>(def)) {
     for (Value crossing : def->getOperands()) {
       while (isa_and_nonnull<tensor::CollapseShapeOp>(crossing.getDefiningOp()))
@@ -145,7 +150,8 @@ void StepParts::followNorm(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::norm))
     return;
-  // Skip integer operands. They are the results of checks of lookups, which belong to the model.
+  // Skip integer operands. Integer operands are results of checks of lookups, and these checks
+  // belong to the model.
   for (Value operand : def->getOperands())
     if (isa<FloatType>(getElementTypeOrSelf(operand.getType())))
       followNorm(operand);
@@ -172,7 +178,7 @@ void StepParts::followLoss(Value v) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Collects the rows of the table, each at the position of its first op.
+/// Collects the rows of the table in the order of the first op of each row.
 class RowCollector {
 public:
   explicit RowCollector(func::FuncOp program) : parts(program) {
@@ -196,7 +202,8 @@ private:
 };
 } // namespace
 
-/// Appends a row for each reason in `fsdp.kept_wide` why values of the model stay f32.
+/// The attribute `fsdp.kept_wide` lists reasons why values of the model stay f32. Appends a row for
+/// each of these reasons.
 static void addKeptWide(ModuleOp module, SmallVectorImpl<DtypeRow> &rows) {
   auto kept = module->getAttrOfType<DictionaryAttr>(FSDPDialect::keptWideAttr);
   if (!kept)
@@ -253,8 +260,8 @@ void RowCollector::addStates(func::FuncOp program) {
           arg.getType(), 1);
 }
 
-/// Returns the extf or truncf that computes `yielded`, possibly followed by a select; null if none
-/// does.
+/// Returns the extf or truncf that computes `yielded`. A select may follow the conversion. Returns
+/// null if no conversion computes `yielded`.
 static Operation *getConversion(Value yielded) {
   Operation *op = yielded.getDefiningOp();
   if (auto choice = dyn_cast_or_null<arith::SelectOp>(op))
@@ -262,7 +269,8 @@ static Operation *getConversion(Value yielded) {
   return isa_and_nonnull<arith::TruncFOp, arith::ExtFOp>(op) ? op : nullptr;
 }
 
-/// Returns true if the conversion rounds stochastically: noise is added to the bits of its operand.
+/// Returns true if the conversion rounds stochastically, that is, if noise is added to the bits of
+/// its operand.
 static bool isStochastic(Operation *conversion) {
   auto kept = conversion->getOperand(0).getDefiningOp<arith::SelectOp>();
   return kept && kept.getFalseValue().getDefiningOp<arith::BitcastOp>();
@@ -273,7 +281,7 @@ void RowCollector::visitGeneric(linalg::GenericOp op) {
   Block &body = *op.getBody();
   StepPart part = parts[op];
   if (op.getNumReductionLoops() != 0) {
-    // getDpsInputs returns a temporary, so keep it while `in` points into it.
+    // getDpsInputs returns a temporary object, so keep this object as long as `in` points into it.
     SmallVector<Value> inputs = op.getDpsInputs();
     auto in = llvm::find_if(inputs, isFloat);
     if (in == inputs.end())

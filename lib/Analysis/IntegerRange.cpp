@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // An IntegerRange is one pair of signed bounds. MLIR's ConstantIntRanges contain both signed and
-// unsigned bounds. The conversion uses the signed bounds, but the unsigned bounds for i1.
+// unsigned bounds. The conversion to an IntegerRange uses the unsigned bounds for i1, and the
+// signed bounds for all other types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +58,8 @@ static ConstantIntRanges toUpstream(Type type, IntegerRange range) {
 }
 
 IntegerRange fsdp::inferResultRange(Operation *op, ArrayRef<IntegerRange> operands) {
-  // MLIR's rules do not fold eq and ne if only the signed bounds are disjoint, so fold them here.
+  // MLIR's rules do not determine the result of eq and ne if only the signed bounds of the operands
+  // are disjoint, so determine it here.
   if (auto cmp = dyn_cast<arith::CmpIOp>(op);
       cmp && (operands[0].hi < operands[1].lo || operands[1].hi < operands[0].lo)) {
     if (cmp.getPredicate() == arith::CmpIPredicate::eq)

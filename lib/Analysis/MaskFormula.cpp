@@ -9,14 +9,14 @@
 //   %m = andi %a, %w                        ->   all three conditions
 //
 // 1. Integers become trees (TileExpr.h) over q, k, b, h. Trees represent sums, products with
-//    constants, divisions and remainders by constants, minima, maxima and selects. Other results,
-//    and results that may wrap, become leaves. A leaf is a scalar if its value depends on neither q
-//    nor k, else opaque: only its range is known.
+//    constants, divisions and remainders by constants, minima, maxima and selects. The results of
+//    other ops, and results that may wrap, become leaves. A leaf is a Scalar if its value depends
+//    on neither q nor k. Else it is Opaque, and only its range is known.
 // 2. Comparisons become `a - b >= 0`. An unsigned comparison becomes two conditions if an operand
 //    may be negative.
-// 3. A condition on a minimum becomes a conjunction: min(x, y) + c >= 0 is x + c >= 0 and
-//    y + c >= 0. Conditions on maxima and selects are split similarly. Negations are applied to
-//    the conditions.
+// 3. A condition on a minimum becomes a conjunction: min(x, y) + c >= 0 is x + c >= 0 and y + c >=
+//    0. Conditions on maxima and selects are split similarly. A negation of a formula is replaced
+//    by negations of its conditions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,13 +99,14 @@ MaskReader::MaskReader(Region &function, ArrayRef<int64_t> extents)
     position.push_back(TileExpr::symbol(symbol, IntegerRange::below(extent)));
 }
 
-/// Returns a scalar or opaque leaf for a value of which only the range is known.
+/// Returns a leaf (Scalar or Opaque) for a value of which only the range is known.
 TileExpr MaskReader::leaf(Value value, IntegerRange range) {
   return dependence.of(value) == Dependence::None ? TileExpr::scalar(value, range)
                                                   : TileExpr::opaque(value, range);
 }
 
-/// Returns a tree that is 1 if `condition` holds, else 0; null if it is not a single condition.
+/// Returns a tree whose value is 1 if `condition` holds, and else 0. Returns null if `condition`
+/// consists of several conditions or is unknown.
 static TileExpr asNumber(const MaskFormula &condition) {
   TileExpr one = TileExpr::constant(1), zero = TileExpr::constant(0);
   if (condition.kind == MaskFormula::True || condition.kind == MaskFormula::False)
@@ -293,8 +294,8 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
         MaskFormula::Or, std::move(both),
         MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
   }
-  // Allow a 64-bit scalar only if the other operand is small. A scalar beyond ±far, which is
-  // clamped, then alone determines the sign of the difference.
+  // Allow a 64-bit scalar only if the other operand is small. If the scalar is outside [-far, far],
+  // it is clamped, but the sign of the difference is still correct.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
   auto isLong = [](TileExpr e) {
     return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));

@@ -12,14 +12,15 @@
 
 namespace mlir::fsdp {
 
-/// A boolean function of b, h, q and k: conditions `atom >= 0`, joined by `and` and `or`. An atom
-/// is a tree over Row, Column, Batch and Head, with minima, maxima and choices only inside
-/// divisions.
+/// A boolean function of b, h, q and k. It consists of conditions `atom >= 0` that are combined by
+/// `and` and `or`. An atom is a tree over Row, Column, Batch and Head. It contains minima, maxima
+/// and choices only inside divisions.
 struct MaskFormula {
   enum Kind { True, False, Unknown, Atom, And, Or } kind;
   TileExpr atom;
   std::vector<MaskFormula> parts = {};
-  /// For Unknown: the boolean value of the region, and whether the formula negates this value.
+  /// For the kind Unknown, the boolean value of the region that the formula represents, and whether
+  /// the formula is the negation of this value.
   Value source = {};
   bool negated = false;
 
@@ -34,10 +35,11 @@ public:
   /// `extents` are the extents of b, h, q, k.
   MaskReader(Region &function, ArrayRef<int64_t> extents);
 
-  /// Returns the formula of the boolean `condition` of the region, or of its negation if `negated`.
+  /// Returns the formula of the boolean value `condition` of the region. If `negated` is true,
+  /// returns the formula of its negation.
   MaskFormula read(Value condition, bool negated = false);
   /// Returns the tree of an integer of the region. If the computation may wrap or is not supported,
-  /// the tree is a scalar or opaque leaf. Returns null if `value` is no integer.
+  /// the tree is a scalar or opaque leaf. Returns null if `value` is not an integer.
   TileExpr readInteger(Value value);
 
   const RegionDependence &getDependence() const { return dependence; }

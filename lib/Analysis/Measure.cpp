@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The measures are exact. Memory is computed from the buffers and their lifetimes, traffic from the
-// collectives and the trip counts of the loops around them.
+// The measures are exact. Memory is computed from the buffers and their lifetimes. Communication is
+// computed from the collectives and the trip counts of the loops around them.
 //
 //   payload     all_gather, reduce_scatter: the whole flat buffer; all_reduce, broadcast: the
 //               tensor
@@ -38,7 +38,8 @@ static int64_t getAlignedBytes(BufferOp buffer) {
   return llvm::alignTo(buffer.getBytes(), bufferAlignment);
 }
 
-/// Returns the program named `step` or, if there is none, the first program, with its layout.
+/// Returns the program named `step` and its layout. If no program has this name, returns the first
+/// program and its layout.
 static std::pair<LayoutOp, ProgramOp> getStep(ModuleOp module) {
   ProgramOp step;
   for (auto program : module.getOps<ProgramOp>())
@@ -50,7 +51,7 @@ static std::pair<LayoutOp, ProgramOp> getStep(ModuleOp module) {
 }
 
 namespace {
-/// Buffers of one program, and their lifetimes as intervals.
+/// Buffers of one program. `intervals` contains their sizes and lifetimes.
 struct ProgramBuffers {
   SmallVector<BufferOp> buffers;
   SmallVector<Interval> intervals;

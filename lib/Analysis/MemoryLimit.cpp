@@ -8,9 +8,9 @@
 //          memory peaks at command ..
 //   note: activations: 6.0 GiB in 210 buffers, the largest 48.0 MiB .. here; ..
 //
-// The notes describe categories, not single buffers: a model has many buffers of similar size, so a
-// list of the largest would not explain the peak. They count the buffers that are live at the
-// command with the most live bytes.
+// The notes describe categories of buffers, not single buffers. A model has many buffers of similar
+// size, so a list of the largest buffers would not explain the peak. A note counts only buffers
+// that are live at the command with the most live bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mlir::fsdp;
 /// Number of categories for which the error has a note.
 static constexpr unsigned maxCategories = 3;
 
-/// Returns advice on options that make a category smaller.
+/// Returns advice on options that reduce the memory of a category.
 static StringRef advise(Category category, bool severalRanks) {
   switch (category) {
   case Category::parameters:
@@ -69,7 +69,8 @@ static bool isInFile(Location loc) {
   return found;
 }
 
-/// Attaches a note on one category: its bytes, its largest buffer, and advice.
+/// Attaches a note on one category. The note states the bytes of the category and its largest
+/// buffer, and gives advice.
 static void addNote(InFlightDiagnostic &diag, const MemoryReport &memory, Category category,
                     bool severalRanks) {
   BufferOp largest;

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// - Contraction: the product of its loop ranges.
-// - Attention: two products per score in the forward and five in the backward, for scores in tiles
-//   that the mask does not exclude. The number for an op is multiplied by the trip counts of the
-//   loops around it. Elementwise work, and products in loops of unknown trip count, are not
-//   counted.
+// - A contraction has as many multiply-adds as the product of its loop ranges.
+// - Attention computes two products per score in the forward and five in the backward. Only scores
+//   in tiles that the mask does not exclude count. The number for an op is multiplied by the trip
+//   counts of the loops around it. Elementwise ops do not count, and neither do products in loops
+//   whose trip count is unknown.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,9 @@ static uint64_t countTrips(Operation *op) {
   return trips;
 }
 
-/// Returns the fraction of the rows × keys scores that `op` must compute. Counts at most 32 × 32
-/// tiles. A tile whose mask depends on data counts completely.
+/// Returns the fraction of the rows × keys scores that `op` must compute. For this, divides the
+/// scores into at most 32 × 32 tiles and counts the tiles that the mask does not exclude. A tile
+/// whose mask depends on data counts completely.
 template <typename Op>
 static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
   static constexpr int64_t tiles = 32;
@@ -53,7 +54,7 @@ static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
   return all ? static_cast<double>(visited) / all : 0;
 }
 
-/// Returns the multiply-adds of an attention op that computes `products` products per score.
+/// Returns the number of multiply-adds of an attention op that computes `products` matrix products.
 template <typename Op>
 static uint64_t countProducts(Op op, unsigned products) {
   ArrayRef<int64_t> q = op.getQ().getType().getShape(), k = op.getK().getType().getShape(),

@@ -4,28 +4,31 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Offline packing of intervals (dynamic storage allocation) is NP-hard. A greedy algorithm runs
-// several times and keeps the best packing.
+// Optimal packing of intervals that are all known in advance (dynamic storage allocation) is
+// NP-hard. A greedy algorithm therefore runs several times, and the best packing is kept.
 //
 //   offset ^      | b  |
 //          |   | a    |      | c |
 //          +--------------------------> moments
 //
-// 0. Drop moments at which no interval begins. Commands such as waits, which need no new buffer,
-//    then do not change the packing.
+// 0. Drop moments at which no interval begins. The packing then does not depend on commands that
+//    need no new buffer, such as waits.
 // 1. Sort the intervals by size x lifetime, size or lifetime (largest first), or by begin (earliest
-//    first). Further orders sort by contention (the most live bytes during the lifetime), and equal
-//    contention by size x lifetime or by lifetime. Break ties by begin, then by index.
-// 2. For each order, place each interval in a gap between the placed intervals that overlap it in
-//    time. Use the lowest gap that is large enough (first fit) or the smallest such gap (best fit).
+//    first). Two further orders sort by contention, which is the peak of the live bytes during the
+//    lifetime. They sort intervals of equal contention by size x lifetime or by lifetime. Intervals
+//    that are still equal are sorted by begin and then by index.
+// 2. For each order, place one interval after another in a gap between those placed intervals that
+//    overlap the interval in time. Use the lowest gap that is large enough (first fit) or the
+//    smallest gap that is large enough (best fit).
 // 3. Keep the smallest packing. Stop as soon as its size is the lower bound, or at most `enough`.
-// 4. Without such a packing, amend each order. Move the interval with the highest end offset to an
-//    earlier, pseudo-random position in the order. Undo the move if the packing grows. Make at most
-//    1000 moves, and fewer for many intervals.
+// 4. If no order led to such a packing, improve each order as follows. Move the interval with the
+//    highest end offset to an earlier, pseudo-random position in the order. Undo the move if the
+//    packing becomes larger. Make at most 1000 moves, and fewer for many intervals.
 //
-// The orders by contention are optimal for large models with few moments near the peak of live
-// bytes. The other orders are better if many moments are near the peak. The cost is O(n^2) per
-// order and fit, and per move of step 4. The result is deterministic.
+// The orders by contention lead to optimal packings for large models in which few moments are near
+// the peak of the live bytes. The other orders are better if many moments are near the peak. The
+// time is O(n^2) for each combination of order and fit, and for each move of step 4. The result is
+// deterministic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +67,8 @@ int64_t mlir::fsdp::getLiveBytes(ArrayRef<Interval> intervals, int64_t *moment) 
 
 namespace {
 
-/// The intervals that have an offset, lowest offset first.
+/// The intervals to which an offset has been assigned. `placed` lists them with the lowest offset
+/// first.
 class Arena {
 public:
   Arena(ArrayRef<Interval> intervals, bool tightest)
@@ -83,8 +87,9 @@ public:
   SmallVector<int64_t> takeOffsets() { return std::move(offsets); }
 
 private:
-  /// Returns the offset of the lowest or of the smallest sufficient gap between placed intervals
-  /// that overlap `interval` in time. The gap above the highest of them is unlimited.
+  /// Considers the gaps between those placed intervals that overlap `interval` in time. Returns the
+  /// offset of the lowest or, if `tightest` is true, of the smallest gap that is large enough. The
+  /// gap above the highest of these intervals has no upper end.
   int64_t findOffset(const Interval &interval) const {
     int64_t bytes = roundUp(interval.bytes), alignment = getBufferAlignment(interval.bytes);
     int64_t end = 0, best = -1, bestGap = std::numeric_limits<int64_t>::max();
@@ -155,8 +160,8 @@ static SmallVector<Weights> weigh(ArrayRef<Interval> intervals) {
   return weights;
 }
 
-/// Runs steps 2 and 3 for one order and fit. If the packing is smaller than `result`, replaces
-/// `result` and returns true.
+/// Runs steps 2 and 3 for one order and one fit. If the packing is smaller than `result`, stores
+/// the packing in `result` and returns true.
 static bool tryOrder(ArrayRef<Interval> intervals, ArrayRef<unsigned> order, bool tightest,
                      StringRef method, Packing &result, SmallVectorImpl<int64_t> &offsets) {
   Arena arena(intervals, tightest);

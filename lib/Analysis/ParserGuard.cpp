@@ -10,7 +10,9 @@
 // 1. Compose the message before the file is read: a signal handler must not allocate.
 // 2. Install a handler for the signals of crashes and for the signal of a CPU-time timer. The
 //    handler runs on a separate stack, because the normal stack may have overflowed.
-// 3. The handler writes the message and ends the process with _exit(2).
+// 3. Limit the address space, because a few bytes can request many GiB. An allocation that fails
+//    ends in SIGABRT.
+// 4. The handler writes the message and ends the process with _exit(2).
 //
 // llvm::CrashRecoveryContext is not used, because its handler runs on the stack that has
 // overflowed, and then returns to the caller. After a crash, locks and memory of the MLIR context
@@ -19,10 +21,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/ParserGuard.h"
+#include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <iterator>
 #include <string>
+#include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -31,7 +36,7 @@ using namespace mlir::fsdp;
 namespace {
 struct CrashSignal {
   int number;
-  const char *what; ///< what happened to the parser, for the message
+  const char *what; ///< text for the message that states what happened to the parser
   struct sigaction previous;
 };
 } // namespace
@@ -39,7 +44,7 @@ struct CrashSignal {
 static CrashSignal crashSignals[] = {
     {SIGSEGV, "crashed on this file (a bad address or a stack overflow)", {}},
     {SIGBUS, "crashed on this file (a bad address)", {}},
-    {SIGABRT, "crashed on this file (an abort)", {}},
+    {SIGABRT, "crashed on this file (an abort, or too much memory)", {}},
     {SIGILL, "crashed on this file (an illegal instruction)", {}},
     {SIGTRAP, "crashed on this file (a trap)", {}},
     {SIGFPE, "crashed on this file (an arithmetic error)", {}},
@@ -47,6 +52,7 @@ static CrashSignal crashSignals[] = {
 static std::string beforeWhat, afterWhat;
 alignas(16) static char handlerStack[64 << 10];
 static stack_t previousStack;
+static rlimit previousSpace;
 
 static void writeText(const char *text, size_t size) {
   [[maybe_unused]] ssize_t written = ::write(STDERR_FILENO, text, size);
@@ -70,6 +76,31 @@ static void setTimer(uint64_t seconds) {
   ::setitimer(ITIMER_PROF, &timer, nullptr);
 }
 
+/// Returns the size of the address space of this process in bytes, or 0 if it is unknown.
+static uint64_t getAddressSpace() {
+  unsigned long long pages = 0;
+  if (FILE *file = std::fopen("/proc/self/statm", "re")) {
+    if (std::fscanf(file, "%llu", &pages) != 1)
+      pages = 0;
+    std::fclose(file);
+  }
+  return pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+/// Lets the address space grow by 2 GiB plus 32 bytes per byte of the file. Sanitizers reserve too
+/// much address space for such a limit.
+static void limitSpace(uint64_t bytes) {
+  ::getrlimit(RLIMIT_AS, &previousSpace);
+#if !LLVM_ADDRESS_SANITIZER_BUILD && !LLVM_THREAD_SANITIZER_BUILD
+  uint64_t used = getAddressSpace();
+  if (used == 0)
+    return;
+  rlimit space = previousSpace;
+  space.rlim_cur = std::min<rlim_t>(space.rlim_cur, used + (uint64_t(2) << 30) + 32 * bytes);
+  ::setrlimit(RLIMIT_AS, &space);
+#endif
+}
+
 ParserGuard::ParserGuard(llvm::StringRef tool, llvm::StringRef file, uint64_t bytes,
                          unsigned seconds) {
   std::string prefix = tool.empty() ? std::string() : tool.str() + ": ";
@@ -88,6 +119,7 @@ ParserGuard::ParserGuard(llvm::StringRef tool, llvm::StringRef file, uint64_t by
   for (CrashSignal &signal : crashSignals)
     ::sigaction(signal.number, &action, &signal.previous);
   setTimer(seconds + (bytes >> 20));
+  limitSpace(bytes);
 }
 
 void ParserGuard::release() {
@@ -95,6 +127,7 @@ void ParserGuard::release() {
     return;
   isActive = false;
   setTimer(0);
+  ::setrlimit(RLIMIT_AS, &previousSpace);
   for (CrashSignal &signal : crashSignals)
     ::sigaction(signal.number, &signal.previous, nullptr);
   ::sigaltstack(&previousStack, nullptr);

@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Largest number of exposed transfers that the text lists.
+/// Largest number of exposed transfers that the report in text form lists.
 static constexpr unsigned maxRows = 8;
 
 static double getNumber(DictionaryAttr numbers, StringRef name) {

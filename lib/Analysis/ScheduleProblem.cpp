@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Roles: commands that only prepare a gather (the cast of a shard) move with the start of the
-//    gather. Commands that only use the result of a reduction or of a copy to the host (a cast, a
-//    norm) move with the wait of this transfer. All other commands are fixed.
+// 1. Roles: a command that only prepares a gather, such as the cast of a shard, moves with the
+//    start of the gather. A command that only uses the result of a reduction or of a copy to the
+//    host, such as a cast or a norm, moves with the wait for this transfer. All other commands are
+//    fixed.
 // 2. Windows: the start of a transfer follows all fixed commands on which the transfer depends, and
 //    the wait precedes all fixed commands that depend on the transfer.
 //
@@ -113,8 +114,8 @@ void ScheduleProblem::derive() {
   findWindows();
 }
 
-/// Finds the commands that move with the start of a gather (prologues): launches, copies and fills
-/// whose first dependent command is the gather.
+/// Finds the commands that move with the start of a gather (prologues). These are all commands
+/// except loops whose first dependent command is the gather.
 void ScheduleProblem::findPrologues() {
   for (unsigned index = 0; index < transfers.size(); ++index) {
     Transfer &transfer = transfers[index];
@@ -132,7 +133,7 @@ void ScheduleProblem::findPrologues() {
 }
 
 /// Returns 1 + the index of the last fixed command on which the transfer depends, directly or
-/// through other transfers; 0 if there is none.
+/// through other transfers. Returns 0 if there is no such command.
 unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
   unsigned end = 0;
   for (unsigned earlier : commands[transfer.command].before) {
@@ -145,8 +146,8 @@ unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
 }
 
 /// Finds epilogues: launches that depend on a reduction or on a copy to the host, and copies that
-/// depend on such a launch. An epilogue depends on no other transfer, and on no fixed command after
-/// the last one on which its transfer depends.
+/// depend on such a launch. An epilogue depends on no other transfer. It also depends on no fixed
+/// command that comes after the last fixed command on which its transfer depends.
 void ScheduleProblem::findEpilogues() {
   for (unsigned command = 0; command < commands.size(); ++command) {
     if ((commands[command].kind != Kind::launch && commands[command].kind != Kind::copy) ||

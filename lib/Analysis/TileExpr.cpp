@@ -9,8 +9,10 @@
 //
 //   end - begin - 1   ->   [0, ..]     although begin and end alone are unbounded
 //
-// isAtLeast(a, b) uses the range of a - b. It splits minima and maxima: min(x, y) + c >= 0 if x + c
-// >= 0 and y + c >= 0.
+// isAtLeast(a, b) uses the range of a - b. It splits minima and maxima: min(x, y) + c >= 0 holds if
+// x + c >= 0 and y + c >= 0 hold.
+//
+// The file is long, because all functions read the node of an expression, which no header declares.
 //
 //===----------------------------------------------------------------------===//
 
@@ -218,8 +220,8 @@ TileExpr TileExpr::floorDiv(int64_t divisor) const {
   if (divisor == 1)
     return *this;
   if (SmallVector<Term, 4> all = terms();
-      // Division is monotone, so the quotient of a minimum, maximum or choice is that of the
-      // divided operands.
+      // Division is monotone, so a minimum, maximum or choice can be divided by dividing its
+      // operands.
       all.size() == 1 && all[0].factor > 0) {
     const TileExpr &term = all[0].expr;
     auto in = [&](unsigned i) {
@@ -315,8 +317,8 @@ TileExpr TileExpr::choose(TileExpr condition, TileExpr yes, TileExpr no) {
     return yes;
   if (condition.range().hi < 0)
     return no;
-  // If the condition is itself a choice and each of its two values determines the result, use the
-  // condition of that inner choice.
+  // If the condition is itself a choice, and each of its two values determines the result, use the
+  // condition of this inner choice as the condition.
   if (auto terms = condition.terms(); terms.size() == 1 && terms[0].expr.kind() == Kind::Choose) {
     ArrayRef<TileExpr> inner = terms[0].expr.operands();
     auto decide = [&](TileExpr value) {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. On each set of links, the first unfinished transfer of each channel runs. Transfers that run
-//    at the same time share the bandwidth equally.
+//    at the same time on the same links share the bandwidth equally.
 // 2. A compute event advances the time by its duration. A wait advances the time until the transfer
 //    of the wait is done.
 //
@@ -55,8 +55,8 @@ public:
   double now = 0;
 
 private:
-  /// Advances to the next time at which a transfer ends, but at most to `time`. Returns false if no
-  /// transfer ends before or at `time`.
+  /// Advances the time to the next end of a transfer, but not further than to `time`. Returns false
+  /// if no transfer ends before or at `time`.
   bool step(double time) {
     llvm::SmallDenseMap<unsigned, unsigned, 4> active; // number of active channels per set of links
     for (auto &[channel, queue] : channels)

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Compile the kernels of the module for the target that the options name, or only determine
-//     their scratch sizes.
-//  2. Keep the image for Package, and record the scratch size of each kernel in the module for
-//     fsdp-add-workspace.
+//  1. Compile the kernels of the module for the target that the options name. If no code is wanted,
+//     only compute the kernels' scratch sizes.
+//  2. Keep the image for the stage Package. Record the scratch size of each kernel in the module,
+//     where the pass fsdp-add-workspace reads it.
 //
 // Only this file lists the targets. Other stages read the properties of a target from TargetInfo.
 //
@@ -42,7 +42,7 @@ static std::unique_ptr<TargetInfo> createCpuTargetInfo(const CodegenOptions &opt
   if (!options.isForCpu())
     return nullptr;
   std::string why;
-  // A bad name is not reported here: compileForCpu() reports it.
+  // An unknown CPU name is not reported here, because compileForCpu() reports it.
   std::optional<CpuTarget> target = CpuTarget::find(options.targetCpu, why);
   if (target && target->usesTiles())
     return std::make_unique<TileCpuInfo>();
@@ -109,7 +109,8 @@ public:
 private:
   CodegenOptions options;
   bool code = false, timing = false;
-  std::shared_ptr<CompiledKernels> result; ///< null if the caller needs no machine code
+  // Receives the compiled kernels. Null if the caller does not need them.
+  std::shared_ptr<CompiledKernels> result;
 };
 } // namespace
 

@@ -12,13 +12,13 @@
 //
 // 1. Copy the forward of the program "step" to a function @eval.
 // 2. Mark as active each float value that depends on a trainable parameter (Cotangents).
-// 3. Set the cotangent of the loss to 1, or to a new argument, the loss scale. Walk the ops from
-//    last to first. For each op, add to the cotangents of its operands (Adjoints.h).
+// 3. Set the cotangent of the loss to 1, or to a new argument, which is the loss scale. Walk the
+//    ops from last to first. For each op, add to the cotangents of its operands (Adjoints.h).
 // 4. When the walk reaches the unshard of a unit, the cotangents of its parameters are complete.
 //    Emit one reduce_scatter after the last op that computes one of these cotangents. Emit one
 //    reduce_rows per lookup of rows in a sharded table.
-// 5. Return one gradient per unit: that of reduce_scatter or, without one, of the first
-//    reduce_rows. Then return the results of all other reduce_rows.
+// 5. Return one gradient per unit: the result of its reduce_scatter or, if the unit has none, of
+//    its first reduce_rows. After that, return the results of all other reduce_rows.
 // 6. Erase dead ops. Replace each fsdp.stop_gradient by its input.
 //
 // O(ops).
@@ -31,6 +31,7 @@
 
 #include "Adjoints.h"
 #include "ForwardPart.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Reshape.h"
 #include "fsdp/IR/StepBlock.h"
@@ -83,12 +84,13 @@ private:
   void eraseDeadOps();
 
   Type reduceType;  // type in which gradients are reduced; null for working precision
-  double predivide; // divisor of gradients, applied before they are reduced
+  double predivide; // number by which gradients are divided before they are reduced
   DenseMap<StringAttr, UnshardOp> firstUnshard;
   DenseMap<StringAttr, Value> reductions;
   SmallVector<ReduceRowsOp> rowReductions;
   SmallVector<Value> gradients;
-  SmallVector<NamedAttribute> owners; // attribute of the result of each gradient
+  // For each gradient, the attribute of the result that returns it.
+  SmallVector<NamedAttribute> owners;
 };
 } // namespace
 
@@ -117,13 +119,24 @@ LogicalResult Backward::checkUnits() {
     if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(),
                                                              FSDPDialect::unitAttr);
         name && !lookUpUnit(name))
-      return func.emitError("expected the unit of argument ")
-             << argument.getArgNumber() << ", " << name << ", to be an 'fsdp.unit'";
+      return func.emitError("expected ")
+             << name << ", the '" << FSDPDialect::unitAttr << "' of argument "
+             << argument.getArgNumber() << ", to name an 'fsdp.unit' op, found "
+             << describeSymbol(name, SymbolTable::lookupNearestSymbolFrom(func, name));
   for (auto op : block.getOps<UnshardOp>()) {
     auto shard = dyn_cast<BlockArgument>(op.getShard());
-    if (!shard || func.getArgAttr(shard.getArgNumber(), FSDPDialect::unitAttr) != op.getUnitAttr())
-      return op.emitError("expected the shard to be an argument of the function with {fsdp.unit = ")
-             << op.getUnitAttr() << "}: its gradient is returned for that argument";
+    Attribute unit =
+        shard ? func.getArgAttr(shard.getArgNumber(), FSDPDialect::unitAttr) : Attribute();
+    if (unit == op.getUnitAttr())
+      continue;
+    InFlightDiagnostic diag =
+        op.emitError("expected the shard to be a function argument that has '")
+        << FSDPDialect::unitAttr << " = " << op.getUnitAttr()
+        << "', because the gradient of the shard is returned for that "
+           "argument; found ";
+    if (unit)
+      return diag << "an argument with '" << FSDPDialect::unitAttr << " = " << unit << "'";
+    return diag << (shard ? "an argument without it" : describeValue(op.getShard()));
   }
   return success();
 }
@@ -205,8 +218,8 @@ LogicalResult Backward::differentiate(ArrayRef<Operation *> forward) {
   return success();
 }
 
-/// If `op` is the first gather of a unit, reduces the cotangents of its results. Otherwise adds
-/// them to the cotangents of the results of the first gather.
+/// If `op` is the first gather of a unit, reduces the cotangents of the results of `op`. Otherwise
+/// adds these cotangents to those of the results of the first gather.
 void Backward::reduceUnit(UnshardOp op) {
   UnshardOp first = firstUnshard.lookup(op.getUnitAttr().getAttr());
   SmallVector<Value> grads;
@@ -233,8 +246,8 @@ void Backward::reduceUnit(UnshardOp op) {
       emitReduction(lookUpUnit(op.getUnitAttr()), shard, grads, params);
 }
 
-/// Reduces the cotangents of looked-up rows. Each rank first adds the rows that have equal ids, and
-/// converts the sums to the type of the reduction.
+/// Reduces the cotangents of the rows that `op` looks up. Before the reduction, each rank adds the
+/// rows that have equal ids, and converts the sums to the type of the reduction.
 void Backward::reduceRows(UnshardRowsOp op) {
   Value gradient = cotangents.get(op.getRows());
   if (!gradient)
@@ -319,7 +332,8 @@ void Backward::returnResults() {
   SmallVector<DictionaryAttr> attributes;
   func.getAllResultAttrs(attributes);
   attributes.resize(func.getNumResults(), b.getDictionaryAttr({}));
-  // The order of the results is: loss, gradients of units, checks of lookups, gradients of rows.
+  // The results are, in this order: the loss, gradients of units, checks of lookups, and gradients
+  // of rows.
   Operation *terminator = block.getTerminator();
   unsigned numRows = rowReductions.size(), numUnits = gradients.size() - numRows, at = 1;
   auto insert = [&](unsigned first, unsigned count) {
@@ -444,7 +458,7 @@ void AddBackwardPass::runOnOperation() {
     }
   }
   if (!(gradPredivide >= 0x1p-100 && gradPredivide <= 0x1p100)) {
-    getOperation().emitError("grad-predivide: expected a number above 0, found ")
+    getOperation().emitError("grad-predivide: expected a number in [2^-100, 2^100], found ")
         << gradPredivide.getValue();
     return signalPassFailure();
   }

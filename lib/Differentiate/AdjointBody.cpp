@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds the body of an adjoint in a detached block, with one argument per value that the body may
-// read. Removes dead code and unread inputs, then moves the block into a generic:
+// Builds the body of an adjoint in a detached block. The block has one argument for each value that
+// the body may read. Then removes dead code and inputs that the body does not read, and moves the
+// block into a linalg.generic:
 //
 //   ^bb0(x.., ȳ.., y.., [previous,] out):
 //     slice of the primal body
@@ -21,8 +22,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Clones the ops of `slice` into the block of `sweep`, except cf.assert, which the forward
-/// executes.
+/// Clones the ops of `slice` into the block of `sweep`. `slice` contains no cf.assert, so only the
+/// forward executes asserts.
 void StructuredAdjoint::clonePrimal(Sweep &sweep) {
   for (const Input &in : inputs) {
     Value argument = sweep.block.addArgument(getElementTypeOrSelf(in.source), loc);
@@ -62,7 +63,7 @@ LogicalResult StructuredAdjoint::sweepBody(Sweep &sweep) {
   if (failed(sweep.reverse.run(sweep.cloned)))
     return failure();
   // If the reverse sweep needs the value that the body yields (for example, for exp), read the
-  // result of the forward instead.
+  // result of the forward instead of computing the value again.
   for (const ResultForm &form : forms) {
     Value y = sweep.y.lookup(form.index);
     if (!y || form.kind != ResultForm::Map)
@@ -99,7 +100,8 @@ Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) 
   return finish(sweep.block, std::move(ins), target.map, out);
 }
 
-/// Adds an empty tensor that defines the extents of all loops that are no result of a map.
+/// Some loops may not occur as a result of any indexing map. Adds an empty tensor as an input,
+/// which defines the extents of these loops.
 void StructuredAdjoint::addMissingExtents(Block &block, SmallVector<Input> &ins, AffineMap outMap) {
   llvm::SmallDenseSet<unsigned> known;
   auto note = [&](AffineMap map) {

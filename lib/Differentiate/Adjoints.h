@@ -30,21 +30,21 @@ LogicalResult differentiateStructured(linalg::LinalgOp op, Cotangents &cotangent
 /// Returns true if `op` computes only out[C] += in0[A] · in1[B] and conversions, where A, B and C
 /// are its indexing maps.
 bool isPlainContraction(linalg::GenericOp op);
-/// Emits a contraction that adds to the cotangent of input `index`. Returns false, without a
-/// change, if the product reduces no loop and therefore is no contraction.
+/// Emits a contraction that adds to the cotangent of input `index`. If the product reduces no loop,
+/// it is not a contraction, and the function changes nothing and returns false.
 bool differentiateContraction(linalg::GenericOp op, Value g, unsigned index,
                               Cotangents &cotangents);
 
-/// Views the cotangent of `v` as a matrix with `columns` columns, and adds the rows `updates` [..,
-/// columns] to its rows `ids` [..].
+/// Treats the cotangent of `v` as a matrix with `columns` columns. Adds each row of `updates` [..,
+/// columns] to the row of this matrix that the corresponding element of `ids` [..] selects.
 void scatterAddRows(Value v, Value updates, Value ids, int64_t columns, Cotangents &cotangents);
 
 /// Returns a matrix with one row per element of `ids`. At the first occurrence of an id, the row is
-/// the sum of the rows of `updates` [.., columns] with this id, added in order. At later
-/// occurrences, it is zero.
+/// the sum of all rows of `updates` [.., columns] with this id, added in their order. At later
+/// occurrences of the id, the row is zero.
 Value addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids);
 
-/// Differentiate `op`. Return nothing if the function does not support this kind of op.
+/// Differentiate `op`. Return nothing if the function is not responsible for this kind of op.
 std::optional<LogicalResult> differentiateTensorOp(Operation *op, Cotangents &cotangents);
 std::optional<LogicalResult> differentiateRaisedOp(Operation *op, Cotangents &cotangents);
 

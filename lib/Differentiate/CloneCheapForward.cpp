@@ -14,14 +14,16 @@
 // The pass clones a forward value that the backward reads if both conditions hold:
 //  (a) The op of the value is a slice, a concatenation, fsdp.random, or a map of at most `max-ops`
 //      scalar ops. The only math functions in the map are square roots, absf, fma and copysign.
-//  (b) The operands that would be saved only for the clone have at most 1/8 of the bytes of the
-//      value. Parameters, arguments, constants and values that are saved anyway do not count.
+//  (b) The operands that would have to be saved only for the clone have together at most 1/8 of the
+//      bytes of the value. Parameters, arguments, constants, and values that are saved anyway do
+//      not count.
 //
-// The pass first gives each reader in the backward its own reshapes of forward values. Then it
-// visits the values from last to first. The operands of a clone remain saved, so a clone never
-// reads another clone. O(ops).
+// If an op in the backward reads a reshaped forward value, the pass first gives this op a reshape
+// of its own. Then it visits the forward values from last to first. The operands of a clone remain
+// saved, so a clone never reads another clone. O(ops).
 //
-// lib/Plan recomputes costly values, because their choice requires the packed arena.
+// This pass recomputes only cheap values. lib/Plan recomputes costly values, because it can choose
+// them only when the arena has been packed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,14 +61,16 @@ private:
 
   func::FuncOp func;
   ForwardPart forward;
-  llvm::MapVector<Value, Operation *> saved; // saved values, and the first backward reader of each
-  DenseSet<Value> pinned;                    // operands of clones, which must remain saved
+  // Saved values, each with its first reader in the backward.
+  llvm::MapVector<Value, Operation *> saved;
+  DenseSet<Value> pinned; // operands of clones, which must remain saved
   ParameterDerived derived;
   unsigned maxOps;
 };
 } // namespace
 
-/// Gives each op of the backward that reads a reshaped forward value its own copy of the reshape.
+/// If an op of the backward reads a reshaped forward value, gives this op its own copy of the
+/// reshape.
 void CheapClones::moveReshapes() {
   for (Operation &op : llvm::make_early_inc_range(func.getBody().front())) {
     if (forward.contains(&op) || op.hasTrait<OpTrait::IsTerminator>())
@@ -92,7 +96,8 @@ static bool isCall(Operation &op) {
 }
 
 bool CheapClones::isCheap(Operation *op) {
-  // A random number is a function of its index, so a clone computes equal numbers.
+  // A random number depends only on the operands of the op and on its index, so a clone computes
+  // the same numbers.
   if (isa<RandomOp>(op))
     return true;
   if (op->getNumResults() != 1 || !isViewOrMap(op) ||
@@ -111,7 +116,7 @@ bool CheapClones::isCheap(Operation *op) {
   return numOps <= maxOps + 1;
 }
 
-/// Returns true if the backward can read `v` without saving a further tensor.
+/// Returns true if the backward can read `v` although no further tensor is saved.
 bool CheapClones::isAvailable(Value v) {
   return !isa<RankedTensorType>(v.getType()) || isa<BlockArgument>(v) || isFree(v) ||
          derived.contains(v) || saved.contains(v) || pinned.contains(v);

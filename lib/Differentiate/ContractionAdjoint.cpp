@@ -9,10 +9,12 @@
 //   y[C] += a[A] · b[B]        ā[A] += ȳ[C] · b[B]        b̄[B] += a[A] · ȳ[C]
 //
 // No operand is transposed. The cotangent ȳ is first converted to the type of the operands, so that
-// both factors of each product have one type, such as bf16. The products accumulate in f32. If the
-// previous cotangent of the input is f32, they accumulate into it (beta = 1).
+// both factors of each product have the same type, such as bf16. The products accumulate in f32. If
+// the input already has a cotangent and this cotangent is f32, the products accumulate into it
+// (beta = 1).
 //
-// For a product that reduces no loop (an outer product), StructuredAdjoint.cpp builds a map.
+// If a product reduces no loop (an outer product), StructuredAdjoint.cpp builds a map for it
+// instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +24,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the block argument of which `v` is an extension (extf) or which is `v`; else null.
+/// Returns `v` if it is a block argument, or the block argument whose extension (extf) is `v`.
+/// Returns null for all other values.
 static BlockArgument getWidenedArgument(Value v) {
   while (auto extended = v.getDefiningOp<arith::ExtFOp>())
     v = extended.getIn();

@@ -98,8 +98,8 @@ void Cotangents::addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<
       {g, llvm::to_vector(offsets), llvm::to_vector(sizes), llvm::to_vector(strides)});
 }
 
-/// Returns true if the ranges of the slices are disjoint in some dimension. May return false for
-/// slices that are disjoint only because of their strides.
+/// Returns true if there is a dimension in which the ranges of the slices are disjoint. May return
+/// false for slices that are disjoint only because of their strides.
 bool Cotangents::areDisjoint(const Slice &l, const Slice &r) {
   for (unsigned d = 0; d < l.offsets.size(); ++d) {
     int64_t lastOfL = l.offsets[d] + (l.sizes[d] - 1) * l.strides[d];

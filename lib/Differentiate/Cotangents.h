@@ -14,7 +14,8 @@
 namespace mlir::fsdp {
 
 /// Cotangents of the values of one block. A missing cotangent is zero. The cotangents of slices of
-/// a value stay separate until the cotangent of the value is read; then they are joined.
+/// a value stay separate until the cotangent of the value itself is read. At that time, they are
+/// joined.
 class Cotangents {
 public:
   explicit Cotangents(OpBuilder &b) : b(b) {}
@@ -25,12 +26,13 @@ public:
   void propagateActivity(Block &block);
   bool isActive(Value v) const { return active.contains(v); }
 
-  /// Returns the element type of the cotangent of `v`: working precision for parameters and their
-  /// views, because these cotangents sum many small terms, else that of `v`.
+  /// Returns the element type of the cotangent of `v`. This is the working precision for parameters
+  /// and their views, because their cotangents are sums of many small terms. For all other values,
+  /// it is the element type of `v`.
   Type getElementType(Value v) const;
   Type getType(Value v) const { return withElementType(v.getType(), getElementType(v)); }
 
-  Value get(Value v);  ///< returns the sum of the cotangents added so far; null for zero
+  Value get(Value v);  ///< returns the sum of the cotangents that were added; null stands for zero
   Value take(Value v); ///< returns get(v) and resets the cotangent to zero
   void add(Value v, Value g);
   void addSlice(Value v, Value g, ArrayRef<int64_t> offsets, ArrayRef<int64_t> sizes,

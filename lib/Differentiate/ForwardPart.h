@@ -14,8 +14,8 @@
 namespace mlir::fsdp {
 
 /// The forward of a differentiated function: all ops on which a result that is no gradient depends.
-/// All other ops are the backward. The constructor derives the forward from the IR; attributes on
-/// ops could be lost between passes.
+/// All other ops are the backward. The constructor derives the forward from the IR, not from
+/// attributes on ops, because attributes could be lost between passes.
 class ForwardPart {
 public:
   explicit ForwardPart(func::FuncOp func);

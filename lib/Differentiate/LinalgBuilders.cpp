@@ -34,7 +34,8 @@ Value fsdp::convertFloat(OpBuilder &b, Location loc, Value v, Type to) {
   return arith::TruncFOp::create(b, loc, to, v);
 }
 
-/// Returns the tensor of which `v` is an elementwise extension (extf), or `v` itself.
+/// Returns the input if `v` is the result of an op that only extends the elements of a tensor
+/// (extf). Else returns `v`.
 static Value getWidened(Value v) {
   auto map = v.getDefiningOp<linalg::GenericOp>();
   return map && isWideningInPlace(map) ? map.getDpsInputs()[0] : v;

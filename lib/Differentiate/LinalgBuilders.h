@@ -15,16 +15,18 @@ namespace mlir::fsdp {
 
 inline bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v)); }
 
-/// Returns the working precision for gradients of `type`: f32 for narrower floats, else `type`.
+/// Returns the working precision for gradients of values of the type `type`. This is f32 for types
+/// that are narrower than f32, and else `type`.
 Type getWorkingType(Type type);
 
 /// Returns `type` with the element type `element`. For a scalar type, returns `element`.
 Type withElementType(Type type, Type element);
 
-/// Converts the scalar `v` to the float type `to`, by extf and truncf.
+/// Converts the scalar `v` to the float type `to` by extf and truncf ops.
 Value convertFloat(OpBuilder &b, Location loc, Value v, Type to);
 
-/// Converts a scalar, or a tensor by one elementwise op, to the element type `element`.
+/// Converts a scalar or a tensor to the element type `element`. The conversion of a tensor is one
+/// elementwise op.
 Value convertElements(OpBuilder &b, Location loc, Value v, Type element);
 
 using ScalarBody = function_ref<Value(OpBuilder &, Location, ValueRange)>;
@@ -33,15 +35,17 @@ using ScalarBody = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 /// element type `element` from `ins`.
 Value buildElementwise(OpBuilder &b, Location loc, ValueRange ins, Type element, ScalarBody body);
 
-/// Builds init + Σ body(ins). The sum is over the loops that do not occur in `outMap`.
+/// Builds an op that computes init + Σ body(ins). The sum is over the loops that do not occur in
+/// `outMap`.
 Value buildSum(OpBuilder &b, Location loc, ValueRange ins, ArrayRef<AffineMap> inMaps, Value init,
                AffineMap outMap, ScalarBody body);
 
 /// Builds a tensor of zeros, or a scalar zero.
 Value buildZeros(OpBuilder &b, Location loc, Type type);
 
-/// Returns the iterator type of each loop: parallel if a result of `outMap` is the loop alone, else
-/// reduction. A result d0 + d1 makes no loop parallel: several iterations write one element.
+/// Returns the iterator type of each loop. A loop is parallel if one of the results of `outMap` is
+/// just this loop, and else a reduction. A result d0 + d1 does not make a loop parallel, because
+/// several iterations write the same element.
 SmallVector<utils::IteratorType> inferIterators(AffineMap outMap);
 
 } // namespace mlir::fsdp

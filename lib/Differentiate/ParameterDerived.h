@@ -12,9 +12,10 @@
 
 namespace mlir::fsdp {
 
-/// The values that are derived from parameters alone: results of fsdp.unshard, and views and maps
-/// that read only such values (transposed, cast, sliced or scaled parameters). The backward need
-/// not save these values, because it can gather the parameters again.
+/// The values that are computed from parameters alone. These are the results of fsdp.unshard, and
+/// the results of views and maps that read only such values, for example transposed, cast, sliced
+/// or scaled parameters. The backward need not save these values, because it can gather the
+/// parameters again.
 class ParameterDerived {
 public:
   bool contains(Value v);

@@ -18,7 +18,7 @@ void fsdp::buildDifferentiatePipeline(OpPassManager &pm, const StepOptions &opti
     pm.addPass(createWeighLossPass());
   pm.addPass(configure(createAddBackwardPass(), options, {{"remarks", "false"}}));
   // Merge duplicate ops in the bodies of adjoints. CSE must run before CloneCheapForward, because
-  // it would merge clones with their originals.
+  // CSE after it would merge the clones with their originals.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   // Clones may read parameters, so make the clones before parameters are gathered again.

@@ -89,8 +89,8 @@ static LogicalResult differentiate(CrossEntropyOp op, Cotangents &c) {
   return success();
 }
 
-/// Derives score_grad from score_mod: clones the ops of score_mod, then appends their reverse
-/// sweep. An fsdp.contribute adds to the gradient of an element that score_mod reads.
+/// Derives score_grad from score_mod. Clones the ops of score_mod, and then appends the ops of
+/// their reverse sweep. An fsdp.contribute adds to the gradient of an element that score_mod reads.
 static LogicalResult deriveScoreGrad(Region &scoreMod, Region &scoreGrad) {
   Block &from = scoreMod.front();
   Block &to = scoreGrad.emplaceBlock();
@@ -128,8 +128,8 @@ static LogicalResult deriveScoreGrad(Region &scoreMod, Region &scoreGrad) {
 
 static LogicalResult differentiate(AttentionOp op, Cotangents &c) {
   if (c.get(op.getLse()))
-    return op.emitError("no gradient for the log-sum-exp of attention: expected only its output to "
-                        "be used by the loss");
+    return op.emitError("no gradient for result 1 of 'fsdp.attention' (the log-sum-exp): expected "
+                        "the loss to depend on result 0 only");
   Value g = c.get(op.getO());
   SmallVector<Type> types{c.getType(op.getQ()), c.getType(op.getK()), c.getType(op.getV())};
   SmallVector<Value> floats = llvm::filter_to_vector(op.getCaptures(), isFloat);
@@ -176,6 +176,6 @@ LogicalResult fsdp::differentiateOp(Operation *op, Cotangents &cotangents) {
                    "arith.select";
   if (llvm::any_of(op->getOperandTypes(), llvm::IsaPred<RankedTensorType>) &&
       op->hasTrait<OpTrait::Elementwise>())
-    return diag << " on tensors; run --convert-elementwise-to-linalg before it";
+    return diag << " on tensors; run --convert-elementwise-to-linalg before --fsdp-add-backward";
   return diag << "; rewrite it with ops of the model contract (docs/explanation/pipeline.md)";
 }

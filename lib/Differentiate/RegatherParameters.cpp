@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements "reshard after forward". Gathered parameters are live during the forward of their
-// unit, and are gathered again for the backward. Meanwhile, no value derived from them is live:
+// Implements "reshard after forward". Gathered parameters are live only during the forward of their
+// unit, and are gathered again for the backward. Between these two times, no value derived from the
+// gathered parameters is live:
 //
 //   forward    %w = unshard %s @u site 0     %t = transpose %w    y = f(x, %t)
 //   backward   %v = unshard %s @u site 1     %r = transpose %v    x̄ = f'(ȳ, %r)
@@ -86,8 +87,8 @@ bool Regather::isKept(Value v) {
   return unshard && !getUnit(unshard).getReshard();
 }
 
-/// Returns the tensor from which `unit` is gathered again: the shard, or a larger piece that an
-/// fsdp.shard after the forward keeps.
+/// Returns the tensor from which `unit` is gathered again. This is the shard, or a larger piece
+/// that a new fsdp.shard after the last reader in the forward keeps.
 Value Regather::keepPiece(UnshardOp unshard, UnitOp unit) {
   std::optional<int64_t> within = unit.getWithin();
   auto shard = cast<RankedTensorType>(unshard.getShard().getType());

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // An adjoint cannot read the intermediate values of the accumulator `out` of a reduction. The
-// yielded value is therefore split into terms without `out`, at which the reverse sweep begins.
+// yielded value is therefore split into terms that do not depend on `out`. The reverse sweep begins
+// at these terms.
 //
 //   yield addf(x, subf(out, mulf(x, x)))    Sum:  + x, - x·x
 //   yield maximumf(x, out)                  Extreme: x
@@ -32,12 +33,19 @@ private:
   bool dependsOnOut(Value v);
   bool collectTerms(Value v, bool negated);
   bool combines(Operation *def);
+  bool refuse(Operation *def, const Twine &why);
+  LogicalResult emitRefusal(Operation *last);
 
   linalg::GenericOp op;
   ResultForm &form;
   BlockArgument out;
   // For Extreme, whether the result is a maximum. A form never mixes maxima and minima.
   bool isMaximum = false;
+  // The last subtraction that changed the sign of `out`.
+  Operation *negation = nullptr;
+  // Why the body does not have the form that its last op suggests, and the op that breaks the form.
+  std::string reason;
+  Operation *culprit = nullptr;
   DenseMap<Operation *, bool> dependent;
 };
 } // namespace
@@ -56,6 +64,10 @@ bool Classifier::dependsOnOut(Value v) {
   return dependent[def] = depends;
 }
 
+static bool isExtreme(Operation *def) {
+  return isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MinimumFOp, arith::MinNumFOp>(def);
+}
+
 bool Classifier::combines(Operation *def) {
   if (form.kind == ResultForm::Sum)
     return isa<arith::AddFOp, arith::SubFOp>(def);
@@ -63,11 +75,18 @@ bool Classifier::combines(Operation *def) {
                    : isa<arith::MinimumFOp, arith::MinNumFOp>(def);
 }
 
+/// Records why the body has another form. Returns false.
+bool Classifier::refuse(Operation *def, const Twine &why) {
+  culprit = def;
+  reason = why.str();
+  return false;
+}
+
 /// Splits v = out ± t1 ± t2 ..., or the analogous maximum or minimum, into its terms. Returns false
 /// if `v` has another form.
 bool Classifier::collectTerms(Value v, bool negated) {
   if (v == out)
-    return !negated;
+    return !negated || refuse(negation, "'arith.subf' negates the 'outs' argument");
   if (!dependsOnOut(v)) {
     form.terms.push_back({v, negated});
     return true;
@@ -75,19 +94,42 @@ bool Classifier::collectTerms(Value v, bool negated) {
   Operation *def = v.getDefiningOp();
   if (!def)
     // The value is the accumulator of another result, which no form allows.
-    return false;
+    return refuse(op, "the 'outs' argument of another result is used");
   if (isa<arith::ExtFOp, arith::TruncFOp>(def))
     return collectTerms(def->getOperand(0), negated);
-  if (!combines(def) || dependsOnOut(def->getOperand(0)) == dependsOnOut(def->getOperand(1)))
-    return false;
+  std::string name = ("'" + def->getName().getStringRef() + "'").str();
+  if (!combines(def))
+    return refuse(def, isExtreme(def) && form.kind == ResultForm::Extreme
+                           ? "the body mixes maximum and minimum"
+                           : name + " is applied to the 'outs' argument");
+  if (dependsOnOut(def->getOperand(0)) == dependsOnOut(def->getOperand(1)))
+    return refuse(def, "both operands of " + name + " depend on the 'outs' argument");
+  if (isa<arith::SubFOp>(def) && dependsOnOut(def->getOperand(1)))
+    negation = def;
   return collectTerms(def->getOperand(0), negated) &&
          collectTerms(def->getOperand(1), isa<arith::SubFOp>(def) ? !negated : negated);
+}
+
+/// Reports that the yielded value has no form. `last` is the op that yields it, before conversions;
+/// null if it is an argument.
+LogicalResult Classifier::emitRefusal(Operation *last) {
+  InFlightDiagnostic diag =
+      op.emitError("no gradient for result ")
+      << form.index << " of this reduction: expected `out + terms`, `out - terms`, a maximum, or a "
+      << "minimum of the 'outs' argument `out` and terms that do not read it";
+  if (isa_and_nonnull<arith::MulFOp>(last))
+    diag << "; write a product as exp of a sum of logarithms";
+  Diagnostic &note = diag.attachNote(culprit->getLoc());
+  if (last && last != culprit)
+    note << "the last op of result " << form.index << " is '" << last->getName() << "'; ";
+  note << reason;
+  return diag;
 }
 
 LogicalResult Classifier::run() {
   Value yielded = op.getBody()->getTerminator()->getOperand(form.index);
   if (op.getNumReductionLoops() == 0) {
-    // In a map, `out` is an input if the body reads it.
+    // In a map, the argument `out` is an input if the body reads it.
     form.terms.push_back({yielded, false});
     return success();
   }
@@ -96,6 +138,13 @@ LogicalResult Classifier::run() {
            << form.index
            << " of this reduction: every iteration overwrites it; expected it to combine with the "
            << "'outs' argument";
+  Value combined = yielded;
+  while (auto *def = combined.getDefiningOp())
+    if (isa<arith::ExtFOp, arith::TruncFOp>(def))
+      combined = def->getOperand(0);
+    else
+      break;
+  Operation *last = combined.getDefiningOp();
   using Attempt = std::pair<ResultForm::Kind, bool>;
   for (auto [kind, maximum] : {Attempt(ResultForm::Sum, false), Attempt(ResultForm::Extreme, true),
                                Attempt(ResultForm::Extreme, false)}) {
@@ -104,15 +153,10 @@ LogicalResult Classifier::run() {
     form.terms.clear();
     if (collectTerms(yielded, false))
       return success();
+    if (last && combines(last))
+      break;
   }
-  InFlightDiagnostic diag =
-      op.emitError("no gradient for result ")
-      << form.index << " of this reduction: expected a sum (addf, subf) or an extreme "
-      << "(maximumf, minimumf, ...) of the 'outs' argument and terms that do not read it; "
-      << "write a product as exp of a sum of logarithms";
-  if (Operation *def = yielded.getDefiningOp())
-    diag.attachNote(def->getLoc()) << "it is combined by '" << def->getName() << "' here";
-  return diag;
+  return emitRefusal(last);
 }
 
 FailureOr<ResultForm> fsdp::classifyResult(linalg::GenericOp op, unsigned index) {

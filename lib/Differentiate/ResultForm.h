@@ -25,7 +25,7 @@ struct ResultForm {
 
   unsigned index = 0; ///< index of the result
   Kind kind = Map;
-  SmallVector<Term> terms; ///< for Sum and Extreme, they do not depend on `out`
+  SmallVector<Term> terms; ///< in a Sum or an Extreme, the terms do not depend on `out`
 };
 
 /// Classifies result `index`. Fails with a diagnostic if it is neither Map nor Sum nor Extreme.

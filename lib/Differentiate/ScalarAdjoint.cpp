@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each op, an overload of `rule` returns the contribution of the result's cotangent g to the
-// cotangent of operand i. The overload returns a null value for zero, and failure after an error.
+// For each op, an overload of `rule` returns the term that the cotangent g of the result adds to
+// the cotangent of operand i. The overload returns a null value if the term is zero, and failure
+// after an error.
 //
 //   y = tanh(x)     rule = g · (1 - y²)
 //
-// Rules compute in working precision: x(i) and y() return operand i and the result in this type.
-// The caller removes dead and duplicate ops.
+// Rules compute in working precision. x(i) returns operand i, and y() returns the result, both
+// converted to working precision. The caller removes dead and duplicate ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,8 @@ using namespace mlir::fsdp;
 using Predicate = arith::CmpFPredicate;
 
 namespace {
-/// The op that a rule differentiates, the cotangent `g` of its result, and arithmetic.
+/// The op that a rule differentiates, and the cotangent `g` of its result. The methods build
+/// arithmetic ops.
 struct Site {
   OpBuilder &b;
   Location loc;
@@ -65,7 +67,8 @@ static Rule rule(arith::DivFOp, Site s, unsigned i) {
 }
 static Rule rule(arith::NegFOp, Site s, unsigned) { return s.neg(s.g); }
 static Rule rule(math::FmaOp, Site s, unsigned i) { return i == 2 ? s.g : s.mul(s.g, s.x(1 - i)); }
-// All gradients have working precision, so those of the result and the operand are equal.
+// All gradients have working precision, so the gradients of the result and of the operand of a
+// conversion are equal.
 static Rule rule(arith::ExtFOp, Site s, unsigned) { return s.g; }
 static Rule rule(arith::TruncFOp, Site s, unsigned) { return s.g; }
 static Rule rule(arith::SelectOp op, Site s, unsigned i) {
@@ -73,9 +76,10 @@ static Rule rule(arith::SelectOp op, Site s, unsigned i) {
   return i == 1 ? s.select(op.getCondition(), s.g, zero) : s.select(op.getCondition(), zero, s.g);
 }
 
-/// Implements the rule of a minimum or maximum: the cotangent goes to the operand that is the
-/// result. If both operands are equal and active, each gets half. If an active operand equals an
-/// inactive one, the active operand gets zero: relu has slope 0 at 0.
+/// Implements the rule of a minimum or maximum. The cotangent is added to that of the operand that
+/// is the result. If the operands are equal and both are active, half of it is added to each. If
+/// they are equal and only one is active, zero is added to the active operand, so that relu has
+/// slope 0 at 0.
 static Rule choose(Predicate wins, Site s, unsigned i) {
   Value lost = s.constant(0);
   if (s.isActive(1 - i))
@@ -159,7 +163,7 @@ static Rule rule(math::AbsFOp, Site s, unsigned) {
 }
 static Rule rule(math::CopySignOp op, Site s, unsigned i) {
   if (i == 1)
-    // The result depends on operand 1 only through its sign, which is piecewise constant.
+    // The result depends only on the sign of operand 1, and this sign is piecewise constant.
     return Value();
   Value kept = math::CopySignOp::create(s.b, s.loc, s.constant(1), s.x(0));
   Value wanted = math::CopySignOp::create(s.b, s.loc, s.constant(1), s.x(1));
@@ -175,7 +179,8 @@ static Rule rule(math::ClampFOp op, Site s, unsigned i) { // value, min, max
   return s.select(s.compare(Predicate::OGE, s.x(0), low), below, zero);
 }
 
-/// Returns the value of a constant, possibly converted between float types; else nothing.
+/// Returns the value of `v` if it is a constant or a constant that is converted between float
+/// types. Else returns nothing.
 static std::optional<double> getConstant(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isa<arith::TruncFOp, arith::ExtFOp>(def))
@@ -191,12 +196,13 @@ static std::optional<double> getConstant(Value v) {
   return std::nullopt;
 }
 
-/// For x^e, returns g · e · x^(e-1). Fails if e is active. Builds products for small constant e.
+/// For x^e, returns g · e · x^(e-1). Fails if e is active. Builds products instead of powers if e
+/// is a small constant.
 static Rule rule(math::PowFOp op, Site s, unsigned i) {
   if (i == 1) {
     op.emitError(
-        "no gradient for the exponent of 'math.powf': it is defined for a positive base only; "
-        "write exp(e * log(x)) where the base is known to be positive");
+        "no gradient for the exponent of 'math.powf': that gradient exists only for a positive "
+        "base; if the base x is positive, write exp(e * log(x)) for the exponent e");
     return failure();
   }
   std::optional<double> e = getConstant(op.getRhs());
@@ -278,8 +284,8 @@ LogicalResult ScalarAdjoint::refuseBits(ArrayRef<Operation *> ops) const {
     if (isa<arith::BitcastOp>(op) && fromBits && isFloat(op->getResult(0)))
       return op->emitError("no gradient for '")
              << op->getName() << "' of bits that come from a float; write it with ops on floats "
-             << "(arith.negf, math.absf, math.copysign), or mark the parameters it depends on "
-             << "'fsdp.frozen'";
+             << "(arith.negf, math.absf, math.copysign), or add 'fsdp.frozen' to the parameters on "
+             << "which it depends";
     if ((fromFloat || fromBits) && !isa<arith::CmpIOp>(op))
       for (Value result : op->getResults())
         if (!isFloat(result))
@@ -323,8 +329,7 @@ LogicalResult ScalarAdjoint::reverse(Operation *op, Value g) {
       return op->emitError("no derivative rule for '")
              << op->getName()
              << "'; rewrite it with ops of the model contract (docs/explanation/pipeline.md), or "
-                "mark the "
-             << "parameters it depends on 'fsdp.frozen'";
+             << "add 'fsdp.frozen' to the parameters on which it depends";
     if (failed(*contribution))
       return failure();
     if (**contribution)

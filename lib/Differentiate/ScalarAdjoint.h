@@ -12,8 +12,8 @@
 namespace mlir::fsdp {
 
 /// Differentiates straight-line scalar code in reverse mode. Call activate() for each input, seed()
-/// for each output, run() for the ops, then gradient() for each input. The type of a gradient is
-/// the working precision of its value.
+/// for each output, run() for the ops, then gradient() for each input. The type of the gradient of
+/// a value is the working precision of the value's type.
 class ScalarAdjoint {
 public:
   ScalarAdjoint(OpBuilder &b, Location loc) : b(b), loc(loc) {}

@@ -11,10 +11,12 @@
 //                                 rows[n]       = ids[n]
 //                                 w̄ = fsdp.scatter_add_rows updates at rows
 //
-// 1. Columns are trailing indices that are loops over the whole extent of a dimension (e above).
-// 2. One generic computes the updates by a reverse sweep of the body; its first loops are those of
-//    the rows. Another generic computes the row numbers: the linearised leading indices.
-// 3. w̄ is reshaped to [rows, columns]. If step 1 finds no column, columns = 1.
+// 1. The columns are the trailing indices that are loops over the whole extent of a dimension. In
+//    the example, e is a column.
+// 2. One generic computes the updates by a reverse sweep of the body. The loops of the rows are its
+//    first loops. Another generic computes the row numbers from the leading indices, which it
+//    linearises.
+// 3. w̄ is reshaped to [rows, columns]. If step 1 finds no column, the number of columns is 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +47,9 @@ void fsdp::scatterAddRows(Value v, Value updates, Value ids, int64_t columns,
     cotangents.add(v, previous);
 }
 
-/// Returns, for each element of `ids`, the position of the first equal element. Computes minima of
-/// positions as floats, for which kernels exist; floats represent them exactly.
+/// Returns, for each element of `ids`, the position of the first equal element. Computes with
+/// positions as floats, because kernels exist for minima of floats. Floats represent the positions
+/// exactly.
 static Value findFirst(OpBuilder &b, Location loc, Value ids) {
   auto type = cast<RankedTensorType>(ids.getType());
   double count = type.getDimSize(0);
@@ -84,7 +87,7 @@ Value fsdp::addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids) {
   return ScatterAddRowsOp::create(b, loc, rows, updates, findFirst(b, loc, ids), Value());
 }
 
-/// Adds to `values` the values `indices`, and all values of the body from which they are computed.
+/// Adds `indices` to `values`, and also all values of the body from which `indices` are computed.
 void StructuredAdjoint::sliceIndices(ValueRange indices, llvm::SetVector<Value> &values) {
   SmallVector<Value> worklist(indices);
   while (!worklist.empty()) {
@@ -124,7 +127,8 @@ unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   return columns;
 }
 
-/// Builds the row numbers (linearised leading indices): an i64 tensor over the row loops.
+/// Builds an i64 tensor of row numbers, whose dimensions are the loops of the rows. A row number is
+/// the linearised index that the leading indices of `extract` form.
 Value StructuredAdjoint::buildRowIds(tensor::ExtractOp extract, ArrayRef<unsigned> rowLoops,
                                      unsigned numRowIndices) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape;

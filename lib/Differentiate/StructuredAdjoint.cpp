@@ -10,18 +10,18 @@
 //
 //   y[C] (+)= f(x[A], w[B])      x̄[A] (+)= reverse of f, at (x[A], w[B], ȳ[C])
 //
-// 1. Classify the results with a cotangent: map, sum or extreme (ResultForm).
+// 1. Classify each result that has a cotangent as map, sum or extreme (ResultForm).
 // 2. Find the ops of the body on which these results depend (the slice).
 // 3. For each active operand, clone the slice, append the reverse sweep (AdjointBody.cpp), and drop
-//    unread inputs. A loop is reduced unless it alone is a result of A. If exactly one iteration
-//    reads each element of x, no loop is reduced: the adjoint is a map.
-// 4. If two operands x and b have equal scalar gradients, as in x + b, reduce the cotangent of x to
-//    that of b. If the scalar gradient equals ȳ, reuse ȳ.
+//    unread inputs. The adjoint reduces a loop unless one of the results of A is just this loop. If
+//    exactly one iteration reads each element of x, no loop is reduced, and the adjoint is a map.
+// 4. If two operands x and b have the same scalar gradient, as in x + b, compute the cotangent of b
+//    by a reduction of that of x. If the scalar gradient is ȳ itself, reuse ȳ as the cotangent.
 // 5. For products, build contractions (ContractionAdjoint.cpp). For tensor.extract at computed
 //    indices, build a scatter (ScatterAdjoint.cpp).
 //
-// Sums accumulate in working precision and, if the previous cotangent has this type, directly into
-// it. The cost is the number of operands × the size of the body.
+// Sums accumulate in working precision. If the previous cotangent has this type, they accumulate
+// directly into it. The time is proportional to the number of operands × the size of the body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,8 +79,8 @@ void StructuredAdjoint::collectInputs() {
   }
 }
 
-/// Collects the values of the body that represent active values outside it: arguments, captured
-/// scalars, and elements extracted from captured tensors.
+/// Collects the values in the body that represent active values outside the body. These are
+/// arguments, captured scalars, and elements that are extracted from captured tensors.
 void StructuredAdjoint::collectActive() {
   for (const Input &in : inputs)
     if (in.role == Input::Primal && cotangents.isActive(in.source) && !in.primal.use_empty())
@@ -140,8 +140,8 @@ void StructuredAdjoint::shareTies(const ResultForm &form) {
       });
 }
 
-/// Adds to the cotangent of the init of a reduction: ȳ for a sum; for a maximum or minimum, ȳ where
-/// the init equals the result, and 0 elsewhere.
+/// Updates the cotangent of the init of a reduction. For a sum, adds ȳ to this cotangent. For a
+/// maximum or minimum, adds ȳ where the init equals the result, and 0 elsewhere.
 void StructuredAdjoint::differentiateInit(const ResultForm &form) {
   Value init = op.getDpsInits()[form.index], y = results[form.index];
   if (form.kind == ResultForm::Map || !cotangents.isActive(init))
@@ -172,7 +172,8 @@ static bool reachesOnce(AffineMap map, Type type) {
   return map.dropZeroResults().isPermutation();
 }
 
-/// Adds ȳ to the cotangent of `operand` and returns true if x̄ equals ȳ (residual additions).
+/// If x̄ equals ȳ, as for a residual addition, adds ȳ to the cotangent of `operand` and returns
+/// true.
 bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, Value gradient) {
   while (auto extended = gradient.getDefiningOp<arith::ExtFOp>())
     gradient = extended.getIn();
@@ -186,8 +187,8 @@ bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, 
   return false;
 }
 
-/// Adds to the cotangent of `operand`, which is the value `primal` in the body. If a single
-/// elementwise op computes the cotangent, sets `whole` to the result of this op.
+/// Adds a term to the cotangent of `operand`, which the value `primal` represents in the body. If a
+/// single elementwise op computes the cotangent, sets `whole` to the result of this op.
 LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap map, Value primal,
                                                       Value *whole) {
   Sweep sweep(b.getContext(), loc);
@@ -217,8 +218,9 @@ LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap m
   return success();
 }
 
-/// Computes the cotangent of `to` as a sum over the cotangent of `from`, for operands with equal
-/// scalar gradients, as in x + bias. This avoids a second execution of the body.
+/// Computes the cotangent of `to` as a sum over `gradient`, the cotangent of `from`. The two
+/// operands must have the same scalar gradient, as in x + bias. This avoids a second execution of
+/// the body.
 void StructuredAdjoint::reduceFrom(const Input &from, Value gradient, const Input &to) {
   Type element = cotangents.getElementType(to.source), work = getWorkingType(element);
   Value previous = cotangents.take(to.source);
@@ -243,7 +245,8 @@ LogicalResult StructuredAdjoint::differentiateInputs() {
   Sweep all(b.getContext(), loc);
   if (failed(sweepBody(all)))
     return failure();
-  SmallVector<std::pair<const Input *, Value>> done; // inputs, each with its elementwise cotangent
+  // Pairs of an input and its elementwise cotangent.
+  SmallVector<std::pair<const Input *, Value>> done;
   for (const Input &in : targets) {
     Value gradient = all.gradientOf(in.primal);
     auto same = llvm::find_if(

@@ -47,7 +47,8 @@ private:
     SmallVector<Operation *> cloned;
     DenseMap<unsigned, Value> g, y; ///< cotangents and results, by the number of the result
   };
-  /// The tensor to which a value of the sweep is written: its type, and its map of the loops.
+  /// The tensor to which a value of the sweep is written. `map` maps the loops to an element of the
+  /// tensor.
   struct Target {
     AffineMap map;
     RankedTensorType type;
@@ -94,7 +95,8 @@ private:
   SmallVector<ResultForm> forms; ///< forms of the results that have a cotangent
   SmallVector<Input> inputs;
   llvm::SetVector<Operation *> slice; ///< ops of the body on which the results of `forms` depend
-  llvm::SetVector<Value> active;      ///< values of the body that represent active values
+  /// Values in the body that represent active values outside it.
+  llvm::SetVector<Value> active;
 };
 
 } // namespace mlir::fsdp

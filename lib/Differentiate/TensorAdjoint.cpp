@@ -10,7 +10,8 @@
 //   concat, pad   → slices of ȳ
 //   extract, insert, from_elements, splat, and scalar ops between them   → scalar cotangents
 //
-// The cotangent of an extracted scalar is added to that of the tensor as a slice.
+// The cotangent of an extracted scalar is added to the cotangent of the tensor as a slice of one
+// element.
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,7 +108,7 @@ static LogicalResult differentiate(tensor::PadOp op, Value g, Cotangents &c) {
     if (c.isActive(v)) {
       InFlightDiagnostic diag =
           op.emitError("no gradient for the padding value of 'tensor.pad'; pad with a constant, "
-                       "or insert into a tensor.splat of the value");
+                       "or insert the source into a tensor.splat of the padding value");
       diag.attachNote(v.getLoc()) << "the padding depends on a parameter here";
       return diag;
     }
@@ -185,7 +186,8 @@ static LogicalResult differentiate(tensor::SplatOp op, Value g, Cotangents &c) {
   return success();
 }
 
-/// Applies the rules of ScalarAdjoint to an arith or math op on scalars outside a linalg body.
+/// Applies the rules of ScalarAdjoint to an arith or math op on scalars that is not in the body of
+/// a linalg op.
 static LogicalResult differentiateScalar(Operation *op, Value g, Cotangents &c) {
   ScalarAdjoint sweep(c.b, op->getLoc());
   llvm::SetVector<Value> operands(op->operand_begin(), op->operand_end());

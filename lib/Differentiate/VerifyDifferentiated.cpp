@@ -8,7 +8,8 @@
 //
 // 1. The results are the loss and one gradient per unit with trainable parameters, in the order of
 //    the arguments. fsdp.reduce_scatter avg computes a gradient or, if only lookups read the unit,
-//    fsdp.reduce_rows avg. The results of all other fsdp.reduce_rows follow.
+//    fsdp.reduce_rows avg. After these gradients, the function returns the results of all other
+//    fsdp.reduce_rows.
 // 2. If a unit is gathered again, the backward reads no value that the forward derived from the
 //    parameters of this unit.
 // 3. No elementwise addition adds a tensor of zeros.
@@ -34,7 +35,7 @@ static UnitOp lookUpUnit(Operation *from, FlatSymbolRefAttr name) {
   return SymbolTable::lookupNearestSymbolFrom<UnitOp>(from, name);
 }
 
-/// Returns true if `value` is the average of gradients of unit `name` over ranks.
+/// Returns true if `value` is the average over the ranks of gradients of the unit `name`.
 static bool isMeanOf(FlatSymbolRefAttr name, Value value) {
   if (auto rows = value.getDefiningOp<ReduceRowsOp>())
     return rows.getUnitAttr() == name && rows.getReduction() == ReductionKind::avg;

@@ -12,8 +12,9 @@
 //    have the same targets, and c and c_i must not depend on the batch. The loss of a batch is then
 //    the mean of the losses of its micro-batches, weighted by their numbers of counted targets.
 // 2. If the loss has another form, emit an error at the op that causes this.
-// 3. Multiply the loss by a new argument, so that the backward multiplies the gradients by it too.
-//    If every target counts, all weights are 1 and the pass changes nothing. O(ops)
+// 3. Multiply the loss by a new argument, the weight. The backward then multiplies the gradients by
+//    the weight, too. If every target counts, all weights are 1, and the pass changes nothing.
+//    O(ops)
 //
 // AccumulateGradients.cpp computes this argument from the numbers of counted targets.
 //
@@ -49,16 +50,16 @@ public:
   Form classify(Value value);
   bool usesBatch(Value value);
 
-  CrossEntropyOp mean;             ///< the first mean
-  CrossEntropyOp unlike;           ///< a mean over targets other than those of `mean`
-  std::optional<Location> culprit; ///< location of the first op found that breaks the form
+  CrossEntropyOp mean;          ///< the first mean
+  CrossEntropyOp unlike;        ///< a mean over targets other than those of `mean`
+  Operation *culprit = nullptr; ///< the first op found that breaks the form
 
 private:
   Form combine(Operation *op, ArrayRef<Form> operands);
   Form classifyBody(linalg::GenericOp op, unsigned result);
-  Form blame(Location loc) {
+  Form blame(Operation *op) {
     if (!culprit)
-      culprit = loc;
+      culprit = op;
     return Form::Other;
   }
 
@@ -90,20 +91,21 @@ bool LossReader::usesBatch(Value value) {
   return false;
 }
 
-/// Returns the form of the result of `op`, an op on scalars with operands of the forms `operands`.
+/// Returns the form of the result of `op`, which is an op on scalars. `operands` are the forms of
+/// its operands.
 Form LossReader::combine(Operation *op, ArrayRef<Form> operands) {
   if (llvm::is_contained(operands, Form::Other))
-    return blame(op->getLoc());
+    return blame(op);
   unsigned means = llvm::count(operands, Form::Mean);
   if (means == 0)
     return Form::Fixed;
   bool keeps = isa<arith::AddFOp, arith::SubFOp, arith::NegFOp, arith::ExtFOp, arith::TruncFOp>(op);
   bool scales = isa<arith::MulFOp>(op) && means == 1;
   bool divides = isa<arith::DivFOp>(op) && operands[1] == Form::Fixed;
-  return keeps || scales || divides ? Form::Mean : blame(op->getLoc());
+  return keeps || scales || divides ? Form::Mean : blame(op);
 }
 
-/// Returns the form of result `result` of `op`, a generic without loops.
+/// Returns the form of the result `result` of the generic `op`, which has no loops.
 Form LossReader::classifyBody(linalg::GenericOp op, unsigned result) {
   DenseMap<Value, Form> inside;
   for (OpOperand &operand : op->getOpOperands())
@@ -135,7 +137,7 @@ Form LossReader::classify(Value value) {
           loss.getTargets() == mean.getTargets() && loss.getIgnoreIndex() == mean.getIgnoreIndex();
       if (!alike && !unlike)
         unlike = loss;
-      return alike ? Form::Mean : blame(loss.getLoc());
+      return alike ? Form::Mean : blame(loss);
     }
     auto type = dyn_cast<RankedTensorType>(value.getType());
     bool isOne = !type || (type.hasStaticShape() && type.getNumElements() == 1);
@@ -143,7 +145,7 @@ Form LossReader::classify(Value value) {
       // The caller, which knows the op that reads the value, reports the error.
       return Form::Other;
     if (!isOne)
-      return blame(value.getLoc());
+      return blame(op);
     if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && generic.getNumLoops() == 0)
       return classifyBody(generic, cast<OpResult>(value).getResultNumber());
     if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp, tensor::ExtractOp>(op))
@@ -153,7 +155,7 @@ Form LossReader::classify(Value value) {
     SmallVector<Form> operands;
     for (Value operand : op->getOperands())
       operands.push_back(classify(operand));
-    return isa<arith::ArithDialect>(op->getDialect()) ? combine(op, operands) : blame(op->getLoc());
+    return isa<arith::ArithDialect>(op->getDialect()) ? combine(op, operands) : blame(op);
   };
   Form form = decide();
   forms[value] = form;
@@ -161,20 +163,23 @@ Form LossReader::classify(Value value) {
 }
 
 static LogicalResult refuse(const LossReader &reader, Location lossLoc) {
-  InFlightDiagnostic diag = mlir::emitError(reader.culprit.value_or(lossLoc));
-  diag << "grad-divide=tokens: expected the loss to be a mean over the targets that count "
-          "(fsdp.cross_entropy, times a constant), found ";
+  InFlightDiagnostic diag = mlir::emitError(reader.culprit ? reader.culprit->getLoc() : lossLoc)
+                            << "grad-divide=tokens: expected the loss to be 'fsdp.cross_entropy' "
+                               "times a constant, found ";
   if (CrossEntropyOp other = reader.unlike) {
-    diag << "means over two sets of targets; use --grad-divide=average, or count the same targets "
-            "in both";
+    diag << "the sum of two means over different targets";
     CrossEntropyOp first = reader.mean;
-    diag.attachNote(first.getLoc()) << "the other mean is here";
+    diag.attachNote(first.getLoc())
+        << "the other mean is here; use --grad-divide=average, or count the same targets in both";
     return diag;
   }
-  diag << "another op; use --grad-divide=average, divide the sum of losses by the number "
-          "of targets that "
-          "are not ignored, or let --attach-loss=cross_entropy --ignore-index=N add the loss to "
-          "logits";
+  if (reader.culprit)
+    diag << "'" << reader.culprit->getName() << "'";
+  else
+    diag << "a loss without cross-entropy";
+  diag.attachNote() << "use --grad-divide=average, divide the sum of losses by the number of "
+                       "targets that are not ignored, or attach the loss with "
+                       "--attach-loss=cross_entropy --ignore-index=N";
   return diag;
 }
 

@@ -4,23 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Makes the rows of the matrices that contractions multiply begin at aligned addresses. GPUs copy
-// tiles with aligned rows in bulk, and other tiles element by element.
+// Makes the rows of the matrices that contractions multiply begin at aligned addresses. GPUs copy a
+// tile with aligned rows in bulk, but any other tile element by element.
 //
 //   %z = fsdp.dispatch .. -> 2048x50257xbf16      %z = fsdp.dispatch .. -> 2048x50264xbf16
 //     yield %v                               =>     yield insert_slice %v into empty[0, 0]
 //   fsdp.dispatch (%z)                            fsdp.dispatch (%z)
 //     contract ins(%arg)                            contract ins(extract_slice %arg[0, 0])
 //
-// 1. A factor is an operand of a dispatch that a contraction in the dispatch's body reads directly.
-//    Only factors with long rows that are not a multiple of the alignment are changed.
-// 2. If the factor is the result of a dispatch, and only dispatches read it and none overwrites it,
-//    the producing dispatch writes longer rows. The padding of a row is never read.
+// 1. A factor is an operand of a dispatch that is an input of a contraction in the dispatch's body.
+//    Only factors whose rows are long and not a multiple of the alignment are changed.
+// 2. If a dispatch computes the factor, and only dispatches read it and none overwrites it, the
+//    dispatch that computes it writes longer rows. The padding at the end of a row is never read.
 // 3. Any other factor, such as a parameter, is copied to longer rows if contractions read each of
 //    its elements often enough.
 //
-// O(operands). Does not align rows that only maps and sums read, which would save only a few per
-// cent.
+// O(operands). Does not align rows that only maps and sums read, because this would save only a few
+// per cent of their time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,10 +37,10 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Least number of elements of a row that is aligned.
+/// Rows with fewer elements than this are not aligned.
 static constexpr int64_t minColumns = 64;
-/// Least number of reads of each element for which a factor is copied. The copy itself reads and
-/// writes each element once.
+/// A factor is copied if a contraction reads each element at least this number of times. The copy
+/// itself reads and writes each element once.
 static constexpr int64_t minReads = 512;
 
 static BlockArgument argumentOf(OpOperand &use) {
@@ -58,7 +58,8 @@ static linalg::ContractOp findContraction(OpOperand &use) {
   return {};
 }
 
-/// Returns true if the dispatch only reads the operand, so that its rows may have any stride.
+/// Returns true if the dispatch only reads the operand. The rows of the operand may then have any
+/// stride.
 static bool isOnlyRead(OpOperand &use) {
   auto dispatch = dyn_cast<DispatchOp>(use.getOwner());
   if (!dispatch ||
@@ -93,7 +94,7 @@ static Value buildRows(OpBuilder &b, Value padded, RankedTensorType type) {
                                         indices(b, type.getShape()), indices(b, ones));
 }
 
-/// Builds `v` with longer rows. The padding is undefined.
+/// Builds a tensor with the elements of `v` in longer rows. The padding is undefined.
 static Value buildPadded(OpBuilder &b, Value v, RankedTensorType padded) {
   auto type = cast<RankedTensorType>(v.getType());
   SmallVector<int64_t> zeros(type.getRank(), 0), ones(type.getRank(), 1);

@@ -9,14 +9,14 @@
 //   %q = fsdp.dispatch (%p, %g) inplace [-1]     =>     inplace [0]      if %p is not read again
 //
 // Result i of a dispatch may overwrite operand j under these conditions:
-//  1. Their types are equal, and no later op, in the block or in a loop around it, reads the
-//     operand or a view of its buffer.
+//  1. The types of result and operand are equal. No op after the dispatch reads the operand or a
+//     view of its buffer.
 //  2. If operand j is an argument of the function, result i must update this argument.
 //  3. In the body, linalg ops read the operand and write the result only with identity maps, so
-//     that no element is read after it is overwritten. This does not apply if the operand is an
-//     accumulator, the init of the op that computes the result.
+//     that no element is read after it is overwritten. This condition does not apply if the operand
+//     is an accumulator, which is the init of the op that computes the result.
 //
-// O(uses). If a result must be in place but may not overwrite its operand, lib/Plan adds a copy.
+// O(uses). If a result must be in place, but must not overwrite its operand, lib/Plan adds a copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,7 +77,7 @@ static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand
     return op && op.getMatchingIndexingMap(&use).isIdentity();
   };
   auto made = cast<YieldOp>(body.getTerminator()).getOperand(result);
-  // A scatter adds to its init in place.
+  // A scatter may overwrite its init, because it adds to the init in place.
   if (auto scatter = made.getDefiningOp<ScatterAddRowsOp>())
     return scatter.getInit() == body.getArgument(operand) && scatter.getInit().hasOneUse();
   auto producer = made.getDefiningOp<linalg::LinalgOp>();
@@ -99,7 +99,8 @@ static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand
 static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::FuncOp func) {
   if (auto arg = dyn_cast<BlockArgument>(root)) {
     Operation *owner = arg.getOwner()->getParentOp();
-    // A loop-carried sum may be overwritten if the loop yields the result as its next value.
+    // A sum that a loop carries may be overwritten if the loop yields the result as the sum's next
+    // value.
     if (isa<scf::ForOp>(owner))
       return arg.getArgNumber() > 0 &&
              llvm::is_contained(arg.getOwner()->getTerminator()->getOperands(),
@@ -110,7 +111,7 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
     if (!index)
       return false;
     Value updated = func.getBody().front().getTerminator()->getOperand(*index);
-    while (auto gather = updated.getDefiningOp<AllGatherOp>()) // skip gathers of a piece
+    while (auto gather = updated.getDefiningOp<AllGatherOp>()) // skip gathers of updated pieces
       updated = gather.getInput();
     return updated == dispatch.getResult(result);
   }
@@ -120,8 +121,8 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
 
 namespace {
 struct AssignInplacePass : fsdp::impl::AssignInplacePassBase<AssignInplacePass> {
-  /// Assigns to the result an operand to overwrite. If `state`, considers only arguments and
-  /// loop-carried values; else only other operands.
+  /// Chooses the operand that the result overwrites, if there is one. If `state`, considers only
+  /// arguments and loop-carried values. Otherwise considers only the other operands.
   bool assign(DispatchOp dispatch, SmallVectorImpl<int64_t> &inplace, unsigned result,
               func::FuncOp func, bool state) {
     for (auto [index, value] : llvm::enumerate(dispatch.getInputs())) {

@@ -6,12 +6,13 @@
 //
 //   a(c)  b  c  d(a)  e         =>      b  c  a(c)  d(a)  e
 //
-// 1. For each op, count the unplaced ops of the block that the op or its regions use.
-// 2. Of the ops with count 0, place the op that was first in the original order.
+// 1. For each op, count the ops of the block that the op or its regions use and that have no new
+//    place yet.
+// 2. Repeatedly place the op that was first in the original order among the ops whose count is 0.
 //
-// An op that must move is placed as early as possible. At the end of the block, the op would delay
-// reductions over ranks that depend on it, and extend the lifetimes of its operands. O(ops log ops
-// + uses).
+// An op that must move is placed as early as possible. If it were moved to the end of the block, it
+// would delay reductions over ranks that depend on it, and extend the lifetimes of its operands.
+// O(ops log ops + uses).
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,7 @@
 
 using namespace mlir;
 
-/// Returns the ops of `block` that `op` uses, each once.
+/// Returns the set of ops of `block` that `op` or its regions use.
 static llvm::SmallSetVector<Operation *, 8> findUsed(Operation *op, Block &block) {
   llvm::SetVector<Value> values(op->operand_begin(), op->operand_end());
   if (op->getNumRegions())
@@ -64,7 +65,7 @@ void mlir::fsdp::restoreOrder(Block &block) {
       if (--open[user] == 0)
         ready.push(user);
   }
-  for (Operation *op : ops) // append ops that depend on themselves
+  for (Operation *op : ops) // append the ops that depend on themselves
     if (op)
       op->moveBefore(&block, end ? end->getIterator() : block.end());
 }

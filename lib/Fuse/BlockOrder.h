@@ -12,8 +12,9 @@
 namespace mlir {
 namespace fsdp {
 
-/// If an op precedes one of its operands, moves the op directly after its last operand. All other
-/// ops keep their order. Ops that depend on themselves move to the end, before the terminator.
+/// If an op precedes the definition of one of its operands, moves the op directly after its last
+/// operand. The order of all other ops does not change. Ops that depend on themselves move to the
+/// end, before the terminator.
 void restoreOrder(Block &block);
 
 } // namespace fsdp

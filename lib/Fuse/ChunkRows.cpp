@@ -16,23 +16,24 @@
 //                                              %l, %dx = concatenations of %lc, %dxc
 //
 // 1. A seed is a contraction whose result exceeds the limit in bytes. Its rows are a parallel loop
-//    of the result and the left operand, but not of the right operand. Try the longest such loop
-//    first.
-// 2. The group consists of the seed, the readers of every wide result, and ops between members.
-//    - Each member must be a linalg op. If its operands or results have the rows, the rows must be
-//      one of its loops.
-//    - Do not chunk if an op outside the group reads a wide result, or if a member needs a sum over
-//      all rows, because the whole result must then be stored.
-//    - Ops on one number per row join the group, so that they can share kernels with members.
-//    - Do not chunk if only maps read the seed's result (a conversion to a narrower type, say),
-//      because such a result is not stored.
-// 3. Write the group once per chunk. After the last chunk, concatenate the results that have rows.
-//    A sum over rows begins with the sum of the previous chunk.
+//    that indexes the result and the left operand, but not the right operand. If there are several
+//    such loops, try the longest loop first.
+// 2. The group consists of the seed, the readers of every wide result, and the ops that depend on
+//    one member and on which another member depends.
+//    - Each member must be a linalg op. The rows must be one of its loops.
+//    - If an op outside the group reads a wide result, or a member needs a sum over all rows, do
+//      not chunk, because the whole result must then be stored.
+//    - Ops that compute one number per row join the group, so that they can share kernels with
+//      members.
+//    - If only maps read the seed's result, such as a conversion to a narrower type, do not chunk,
+//      because a result that only maps read is not stored.
+// 3. Write the ops of the group once for each chunk. After the last chunk, concatenate the results
+//    that have rows. The initial value of a sum over rows is the sum of the previous chunks.
 // 4. Sort the block, because readers of the results may precede the last chunk.
 //
-// The bits of values with rows do not change. Sums over rows have the same order as before, but a
-// contraction over rows rounds once per chunk. O(seeds · group · chunks). Columns are not chunked,
-// because a softmax would need every column twice.
+// Values that have rows do not change in any bit. Sums over rows add in the same order as before,
+// but a contraction over rows rounds once per chunk. O(seeds · group · chunks). Columns are not
+// divided into chunks, because a softmax reads every column twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +60,7 @@ using namespace mlir::fsdp;
 static Value slice(OpBuilder &b, Location loc, Value v, int64_t dim, int64_t begin, int64_t rows) {
   auto type = cast<RankedTensorType>(v.getType());
   if (Operation *fill = v.getDefiningOp();
-      // Build an empty tensor or a fill in the shape of the chunk.
+      // Replace an empty tensor or a fill by one in the shape of the chunk.
       fill && isa<tensor::EmptyOp, linalg::FillOp>(fill)) {
     SmallVector<int64_t> shape(type.getShape());
     shape[dim] = rows;
@@ -93,8 +94,8 @@ static void shiftRowIndices(linalg::LinalgOp op, unsigned loop, int64_t begin,
   }
 }
 
-/// Writes a member for one chunk. `mapping` maps values to those of this chunk, and sums over rows
-/// to the sums of the previous chunks.
+/// Writes a member for one chunk. `mapping` maps values with rows to their values in this chunk,
+/// and maps sums over rows to the sums of the previous chunks.
 void RowGroup::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_t rows,
                            IRMapping &mapping) {
   unsigned loop = rowLoops.lookup(op);
@@ -107,10 +108,10 @@ void RowGroup::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int
                   ? *findDimension(op.getMatchingIndexingMap(&operand), loop)
                   : -1;
     if (Value known = mapping.lookupOrNull(v); known && isOverRows(v))
-      v = known; // maps to the value of this chunk
+      v = known; // the value in this chunk
     else if (dim >= 0)
       v = slice(b, op.getLoc(), v, dim, begin, rows);
-    else if (isInit && begin > 0) // maps to the sum of all chunks so far
+    else if (isInit && begin > 0) // the sum of the previous chunks
       v = mapping.lookup(op.getTiedOpResult(&operand));
     operands.push_back(v);
     if (isInit)
@@ -181,14 +182,14 @@ struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
   void noteSmallest(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes);
   void runOnOperation() override;
 
-  /// Bytes and rows of the largest chunk of `min-rows` rows that exceeds the limit, or 0.
+  /// Bytes and rows of the largest of the chunks of `min-rows` rows that exceed the limit, or 0.
   int64_t mostBytes = 0, mostRows = 0;
   std::optional<Location> where;
 };
 } // namespace
 
-/// Runs step 1. Returns the loops that index the result and the first operand but not the second
-/// operand, longest first.
+/// Runs step 1. Returns the loops that index the result and the first operand, but not the second
+/// operand. The longest loop comes first.
 static SmallVector<unsigned> getRowLoops(linalg::LinalgOp seed) {
   SmallVector<AffineMap> maps = seed.getIndexingMapsArray();
   SmallVector<unsigned> loops;
@@ -201,8 +202,8 @@ static SmallVector<unsigned> getRowLoops(linalg::LinalgOp seed) {
   return loops;
 }
 
-/// Returns the number of rows of a chunk. It divides `rows` if a divisor between 3/4 of `fitting`
-/// and `fitting` exists.
+/// Returns the number of rows of a chunk. If `rows` has a divisor between 3/4 of `fitting` and
+/// `fitting`, returns such a divisor.
 static int64_t chooseChunkRows(int64_t rows, int64_t fitting) {
   for (int64_t size = fitting; size * 4 > fitting * 3; --size)
     if (rows % size == 0)
@@ -210,7 +211,7 @@ static int64_t chooseChunkRows(int64_t rows, int64_t fitting) {
   return llvm::divideCeil(rows, llvm::divideCeil(rows, fitting));
 }
 
-/// Records that even the smallest allowed chunk, which has `rows` rows, exceeds the limit.
+/// Records that even the smallest chunk that is allowed, which has `rows` rows, exceeds the limit.
 void ChunkRowsPass::noteSmallest(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes) {
   if (rows * rowBytes > mostBytes) {
     mostBytes = rows * rowBytes;
@@ -244,7 +245,7 @@ bool ChunkRowsPass::chunk(linalg::LinalgOp seed) {
 void ChunkRowsPass::runOnOperation() {
   if (maxBytes == 0 || getOperation().isExternal())
     return;
-  mostBytes = 0; // the pass object runs on several functions
+  mostBytes = 0; // the pass object may have run on another function
   llvm::SmallPtrSet<Operation *, 8> whole;
   auto findSeed = [&] {
     linalg::LinalgOp seed;

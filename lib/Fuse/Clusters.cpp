@@ -13,20 +13,25 @@
 //   %g = gelu(%h + %b)          rows [N,M]
 //
 // An op joins the latest cluster that produces one of its operands under these conditions:
-//  1. The op and the cluster are at most `window` ops apart.
-//  2. Both run over common leading parallel loops. A reduction contributes the loops before its
-//     first reduced loop; a map contributes all loops, or as many as the cluster has.
-//  3. In each iteration of these loops (a row), the op reads and writes only elements of the row.
-//  4. No operand of the op depends on the cluster through another kernel.
-//  5. With the op, the cluster has at most `maxOps` ops, including those in bodies.
+//  1. The last op of the cluster is at most `window` ops before the op.
+//  2. The op and the cluster have common leading parallel loops. The leading loops of a reduction
+//     are those before its first reduced loop. For a map, they are all loops, or as many as the
+//     cluster has.
+//  3. In each iteration of these loops (a row), the op uses only elements of the cluster's values
+//     that belong to the row, and writes only elements of the row.
+//  4. No operand of the op is computed by another kernel from values of the cluster.
+//  5. With the op, the cluster has at most `maxOps` ops, counted with the ops in bodies.
 //
 // Otherwise the op opens a cluster.
-//  - A contraction or scatter always opens a cluster, which only maps over its whole result join.
+//  - A contraction or scatter always opens a cluster. Only maps over the whole result of a
+//    contraction join its cluster.
 //  - No op joins the cluster of attention.
-//  - Ops on few elements, and insertions of slices into one tensor, join without these conditions.
-//  - Clusters of other operands of the op are merged into its cluster under the same conditions.
+//  - Ops on few elements, and insertions of slices into the same tensor, join without conditions 2
+//    and 3.
+//  - If other clusters also produce operands of the op, they are merged into its cluster under the
+//    same conditions.
 //
-// O(ops · window). Ops that only share inputs are not grouped.
+// O(ops · window). Ops are not grouped only because they read the same inputs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +47,7 @@ using namespace mlir::fsdp;
 
 /// Largest number of elements of a small value.
 static constexpr int64_t smallElements = 16;
-/// Least ratio of the sizes of result and inputs with which a broadcast is not stored.
+/// A broadcast is not stored if its result is at least this number of times as large as its inputs.
 static constexpr int64_t broadcastGain = 4;
 
 StringRef fsdp::stringify(ClusterKind kind) {
@@ -79,7 +84,7 @@ static bool beginsAligned(tensor::ExtractSliceOp slice) {
           offset = 0;
   for (int64_t d = source.getRank() - 1; d >= 0; --d) {
     int64_t at = slice.getStaticOffsets()[d];
-    if (ShapedType::isDynamic(at)) // the slice of a micro-batch, which lib/Plan aligns
+    if (ShapedType::isDynamic(at)) // this is the slice of a micro-batch, which lib/Plan aligns
       continue;
     offset += at * stride;
     stride *= source.getDimSize(d);
@@ -94,7 +99,7 @@ bool fsdp::isContiguousView(Operation *op) {
   if (!slice || !slice.hasUnitStride() || !slice.getSourceType().hasStaticShape() ||
       !beginsAligned(slice))
     return false;
-  bool whole = true; // the slice covers all inner dimensions
+  bool whole = true; // whether the slice covers all inner dimensions
   ArrayRef<int64_t> sizes = slice.getStaticSizes(), source = slice.getSourceType().getShape();
   for (int64_t d = source.size() - 1; d >= 0; --d) {
     if (!whole && sizes[d] != 1)
@@ -104,7 +109,7 @@ bool fsdp::isContiguousView(Operation *op) {
   return true;
 }
 
-/// Returns true if the op is a strided view, or a view of one.
+/// Returns true if the op is a strided view, or a view of a strided view.
 static bool isStridedView(Operation *op) {
   if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp>(op))
     return false;
@@ -114,7 +119,7 @@ static bool isStridedView(Operation *op) {
   return source && isStridedView(source);
 }
 
-/// Returns true if the op is elementwise without costly arithmetic.
+/// Returns true if the op is elementwise and contains no expensive arithmetic.
 static bool isCheapMap(linalg::GenericOp generic) {
   if (generic.getNumReductionLoops() || generic->getNumResults() != 1)
     return false;
@@ -159,7 +164,7 @@ bool fsdp::isComputation(Operation *op) {
          !isContiguousView(op);
 }
 
-/// Returns the number of leading parallel loops.
+/// Returns the number of parallel loops before the first reduction loop.
 static unsigned naturalRows(linalg::LinalgOp op) {
   unsigned n = 0;
   for (utils::IteratorType type : op.getIteratorTypesArray()) {
@@ -170,7 +175,7 @@ static unsigned naturalRows(linalg::LinalgOp op) {
   return n;
 }
 
-/// Returns how many leading results of the map are d0, d1, ...
+/// Returns the largest n for which the first n results of the map are d0, d1, ...
 static unsigned alignedPrefix(AffineMap map) {
   unsigned n = 0;
   for (AffineExpr e : map.getResults()) {
@@ -182,7 +187,7 @@ static unsigned alignedPrefix(AffineMap map) {
   return n;
 }
 
-/// Returns true for contractions, scatters and attention, which have their own kernels at any size.
+/// Returns true for contractions, scatters and attention, which have separate kernels at any size.
 static bool isHeavy(Operation *op) {
   return isa<linalg::ContractOp, ScatterAddRowsOp>(op) || isAttention(op);
 }
@@ -222,7 +227,7 @@ ClusterBuilder::ClusterBuilder(Block &block, unsigned window, int64_t maxOps)
   for (Operation &op : block)
     if (isComputation(&op))
       place(&op);
-  // Erase clusters that were merged into others.
+  // Erase the empty clusters, which were merged into other clusters.
   llvm::erase_if(clusters, [](const OpCluster &c) { return c.members.empty(); });
   for (OpCluster &cluster : clusters)
     if (cluster.small)
@@ -262,7 +267,7 @@ void ClusterBuilder::place(Operation *op) {
   fresh.small = isSmall(op);
   fresh.size = countOps(op);
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
-    // Maps join the cluster of a contraction over the dimensions of its result.
+    // The common loops of a contraction and the maps that join it are the dimensions of its result.
     if (isa<linalg::ContractOp>(op)) {
       fresh.rows.assign(cast<RankedTensorType>(op->getResultTypes()[0]).getShape());
     } else {
@@ -288,14 +293,15 @@ static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned 
   }
   llvm::SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
-  for (Value v : captured) // the body may read a capture at any row
+  for (Value v : captured) // the body may read a captured value at any row
     if (Operation *def = v.getDefiningOp(); def && members.contains(def))
       return false;
   return true;
 }
 
-/// Returns true for a cheap map of a contraction's result if this result is stored for other ops.
-/// Readers can then compute the map, which need not be stored.
+/// Returns true if `op` is a cheap map of a contraction's result, and other ops also read this
+/// result, so that it is stored. The readers of the map can then compute it, so that its result
+/// need not be stored.
 static bool isBetterLater(linalg::GenericOp op, const OpCluster &cluster) {
   return isCheapMap(op) && llvm::any_of(op.getInputs(), [&](Value in) {
            return llvm::is_contained(cluster.members, in.getDefiningOp()) && !in.hasOneUse();
@@ -308,7 +314,7 @@ static unsigned commonRows(linalg::GenericOp op, const OpCluster &cluster) {
   if (kind != ClusterKind::Map && kind != ClusterKind::Row)
     return 0;
   unsigned natural = naturalRows(op), common = cluster.rows.size();
-  if (cluster.kind == ClusterKind::Map) // a reduction may reduce the number of common loops of maps
+  if (cluster.kind == ClusterKind::Map) // a reduction may have fewer common loops than maps have
     common = std::min(common, natural);
   else if (cluster.kind == ClusterKind::Row &&
            (kind == ClusterKind::Row ? natural != common : natural < common))
@@ -337,7 +343,8 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
   bool freely = assembles || (cluster.small && isSmall(op));
   if ((!common && !freely) || closesCycle(cluster.members, op))
     return false;
-  // If ops joined because they have few elements, `common` is 0: there are no common loops.
+  // If `op` joins only because it has few elements, `common` is 0, and the cluster has no common
+  // loops.
   cluster.rows.resize(common);
   cluster.small &= isSmall(op);
   cluster.size = size;
@@ -359,7 +366,7 @@ void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
       position[op] - position[from.members.back()] > window || into.size + from.size > maxOps)
     return;
   unsigned common = commonRows(generic, from);
-  // A row kernel has a fixed number of row loops; maps may have more.
+  // The number of row loops of a row kernel is fixed, whereas a map may have more loops.
   if (from.kind == ClusterKind::Map)
     common = std::min<unsigned>(common, into.rows.size());
   bool agree = common && common <= into.rows.size() &&
@@ -381,8 +388,8 @@ void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
   from.members.clear();
 }
 
-/// Returns true if a kernel of \p members and \p op would depend on itself: it would read a value
-/// that another kernel computes from its results.
+/// Returns true if a kernel of \p members and \p op would depend on itself, because it would read a
+/// value that another kernel computes from the results of this kernel.
 bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
   llvm::SmallPtrSet<Operation *, 16> inside(members.begin(), members.end()), seen;
   inside.insert(op);
@@ -407,7 +414,7 @@ bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
     else
       outside.push_back(def);
   }
-  // Check whether any of these values depends on an op of the kernel.
+  // Check whether any of these values depends on one of the ops of the new kernel.
   seen.clear();
   while (!outside.empty()) {
     Operation *def = outside.pop_back_val();

@@ -15,21 +15,21 @@ namespace mlir::fsdp {
 enum class ClusterKind { Map, Row, Column, Contract, Attention, Scatter, Scalar, Copy };
 StringRef stringify(ClusterKind kind);
 
-/// Ops of one block that become one kernel. They run over common leading parallel loops ("rows"),
-/// and in each row use only those elements of one another's results that belong to this row.
+/// Ops of one block that become one kernel. They have common leading parallel loops ("rows"). In
+/// each row, they read only those elements of the results of other members that belong to this row.
 struct OpCluster {
   SmallVector<Operation *> members; ///< in program order
   ClusterKind kind = ClusterKind::Map;
   SmallVector<int64_t> rows; ///< extents of the common loops
-  bool small = false; ///< whether all values have few elements, so that no common loops are needed
-  int64_t size = 0;   ///< sum of the members' countOps
+  bool small = false; ///< whether all values have few elements; the ops then need no common loops
+  int64_t size = 0;   ///< sum of countOps() over the members
 };
 
 /// Returns the number of ops in the regions of \p op, at least 1.
 int64_t countOps(Operation *op);
 
-/// Groups the tensor ops of `block`. Auxiliary ops (constants, fills, strided views, cheap
-/// broadcasts, wider copies, scalars) are in no cluster (isAuxiliary).
+/// Groups the tensor ops of `block`. Auxiliary ops (isAuxiliary) are in no cluster: constants,
+/// fills, strided views, cheap broadcasts, conversions to a wider type, and scalars.
 class ClusterBuilder {
 public:
   /// \p maxOps bounds the size of a cluster of several members.

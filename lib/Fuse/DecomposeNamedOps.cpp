@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Replaces each raised op by generics, from which row kernels are formed.
+// Replaces each raised op, such as a softmax, by generics, from which row kernels are formed.
 //
 //   softmax        m = max_v x;  e = exp(x - m);  s = Σ_v e;  y = e · (1/s)
 //   cross_entropy  m, s as above; lse = m + log s; nll = lse - Σ_v (v = t ? x : 0);
@@ -13,12 +13,12 @@
 //   gather_rows    y[i.., c] = table[ids[i..], c]
 //   random, gemm, attention, attention_grad: fsdp/IR/Decompositions.h
 //
-// 1. Walk the function; replace each raised op with its generics. Keep attention if the option
-//    `fuse-attention` is set and the target has a kernel for it.
+// 1. Walk the function; replace each raised op with its generics. Do not replace attention if the
+//    option `fuse-attention` is set and the target has a kernel for it.
 // 2. Generalise the other named linalg ops, except contract and fill.
 //
 // Sums of narrower types are computed in f32. O(ops). Does not replace scatter-adds, because they
-// have a parallel kernel with a fixed order of additions.
+// have a special kernel that is parallel and adds in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ using utils::IteratorType;
 
 static constexpr double negativeInfinity = -std::numeric_limits<double>::infinity();
 
-/// Converts v to the float type `to`, rounded or widened.
+/// Converts v to the float type `to`, which may be narrower or wider.
 static Value convert(OpBuilder &b, Location loc, Value v, Type to) {
   unsigned from = v.getType().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
   if (from < width)
@@ -58,8 +58,8 @@ static Type elementType(Value v) { return getElementTypeOrSelf(v.getType()); }
 namespace {
 using Body = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-/// Builds generics over rows that are reduced along one dimension. An input has all dimensions, one
-/// value per row, or one value in total.
+/// Builds generics that work on the rows of a tensor along the dimension `reduced`. An input has
+/// all dimensions of the tensor, one value per row, or one value in total.
 class RowBuilder {
 public:
   RowBuilder(OpBuilder &b, Location loc, Value x, unsigned reduced)
@@ -68,15 +68,15 @@ public:
     rowShape.assign(shape.begin(), shape.end());
     rowShape.erase(rowShape.begin() + reduced);
   }
-  /// Builds one result per element.
+  /// Builds a map with one result per element.
   Value map(ValueRange ins, Type type, Body body) {
     return make(ins, shape, empty(shape, type), false, body);
   }
-  /// Builds one result per row, from values per row.
+  /// Builds a map with one result per row, from inputs that have one value per row.
   Value mapRows(ValueRange ins, Type type, Body body) {
     return make(ins, rowShape, empty(rowShape, type), false, body);
   }
-  /// Builds one result per row from its elements, starting at `init`.
+  /// Builds a reduction of the elements of each row, with the initial value `init`.
   Value reduce(ValueRange ins, double init, Body body) {
     Value out = linalg::FillOp::create(b, loc, constant(b, loc, wide, init), empty(rowShape, wide))
                     .getResult(0);
@@ -164,19 +164,20 @@ static void decompose(linalg::SoftmaxOp op, OpBuilder &b) {
   op->getResult(0).replaceAllUsesWith(y);
 }
 
-/// Builds the test whether a target is ignored.
+/// Builds a condition that is true if a target is ignored.
 static Value buildIgnored(OpBuilder &b, Location l, Value target, int64_t ignore) {
   Value c = arith::ConstantOp::create(b, l, b.getIntegerAttr(target.getType(), ignore));
   return arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, target, c);
 }
 
-/// Builds the divisor of the sum from the number of rows that count. The divisor is at least 1, so
-/// that the mean is 0 if no row counts.
+/// Builds the divisor of the sum of losses from the number of rows that are not ignored. The
+/// divisor is at least 1, so that the mean is 0 if all rows are ignored.
 static Value buildDivisor(OpBuilder &b, Location l, Value count, Type wide) {
   return arith::MaximumFOp::create(b, l, count, constant(b, l, wide, 1));
 }
 
-/// Builds the number of rows that are not ignored as a rank-0 tensor; null if no row is ignored.
+/// Builds the number of rows that are not ignored as a rank-0 tensor. Returns null without
+/// `ignore`.
 static Value buildCount(RowBuilder &rows, Value targets, std::optional<int64_t> ignore) {
   if (!ignore)
     return {};
@@ -189,11 +190,11 @@ static Value buildCount(RowBuilder &rows, Value targets, std::optional<int64_t> 
       }));
 }
 
-/// Builds lse[n] - x[n, t[n]], and 0 for ignored rows.
+/// Builds lse[n] - x[n, t[n]] for each row n, or 0 if the row is ignored.
 static Value buildNegativeLogLikelihood(RowBuilder &rows, CrossEntropyOp op, Value lse) {
   Type wide = rows.wideType();
-  // Select the target's logit by a sum over the row. All logits are then read at their own index,
-  // so that a gradient can overwrite them.
+  // Select the target's logit by a sum over the row. Each logit is then read only at its own index,
+  // so that a gradient can overwrite the logits.
   Value picked = rows.reduce(
       {op.getLogits(), op.getTargets()}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
         Value v =
@@ -291,8 +292,9 @@ static void decompose(GatherRowsOp op, OpBuilder &b) {
 }
 
 namespace {
-/// Returns whether the target has a kernel for an attention op. If it has none, warns once per
-/// reason, which many ops share. Thread-safe, because functions are processed in parallel.
+/// Determines whether the target has a kernel for an attention op. If it has none, warns with the
+/// reason. Warns only once for each reason, because many ops share it. Thread-safe, because
+/// functions are processed in parallel.
 class AttentionKernels {
 public:
   explicit AttentionKernels(std::shared_ptr<const TargetInfo> target) : target(std::move(target)) {}
@@ -352,7 +354,7 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
     return op->emitError("cannot be written as linalg.generic");
   }
 
-  // Kernels of the target; null if all attention ops have a kernel.
+  // Attention kernels of the target. Null if there is a kernel for every attention op.
   std::shared_ptr<AttentionKernels> kernels;
 };
 } // namespace

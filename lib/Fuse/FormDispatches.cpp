@@ -12,17 +12,17 @@
 //   %y = linalg.generic %x, %s               fsdp.yield %y
 //                                          }
 //
-// 1. An auxiliary op is copied into each kernel that reads its result. It also becomes a separate
-//    dispatch if attention or an op outside of kernels (a collective, a loop, a view) reads its
-//    result.
+// 1. An auxiliary op is copied into each kernel that reads its result. If attention, or an op that
+//    is in no kernel (a collective, a loop, a view), reads its result, it also becomes a separate
+//    dispatch.
 // 2. Group the ops of each block (Clusters.cpp).
 // 3. For each cluster, clone its members and the auxiliary ops that they need into a dispatch.
-//    Values from outside the cluster become operands of the dispatch, in order of first use. Values
-//    of members that are used outside become results.
+//    Values that are defined outside the cluster become operands of the dispatch, in order of first
+//    use. Results of members that are used outside the cluster become results of the dispatch.
 // 4. Erase the originals, sort the block topologically, erase dead ops.
 //
-// O(ops · window). Equal clusters become equal dispatches, so that equal layers share their
-// kernels.
+// O(ops · window). Equal clusters become equal dispatches, so that equal layers of a model use the
+// same kernels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ private:
   const OpCluster &cluster;
   int64_t maxOps;
   llvm::SmallPtrSet<Operation *, 8> members;
-  llvm::SetVector<Operation *> body; // members and auxiliary ops, definitions first
+  llvm::SetVector<Operation *> body; // members and auxiliary ops; definitions precede uses
   llvm::SetVector<Value> operands;
 };
 } // namespace
@@ -78,14 +78,14 @@ LogicalResult DispatchBuilder::collect(Operation *op, int64_t depth) {
   }
   for (Value v : readValues(op)) {
     Operation *def = v.getDefiningOp();
-    // Attention reads whole tensors.
+    // Attention reads whole tensors, so auxiliary ops are not copied into its kernel.
     if (def && (members.contains(def) || (isAuxiliary(def) && !isAttention(op)))) {
       if (failed(collect(def, depth + 1)))
         return failure();
       continue;
     }
     if (!isa<RankedTensorType>(v.getType()))
-      return op->emitError("reads a value of type ")
+      return op->emitOpError("reads a value of type ")
              << v.getType()
              << " that no kernel can compute; compute it from tensors of static shape";
     operands.insert(v);
@@ -125,7 +125,8 @@ LogicalResult DispatchBuilder::build() {
     mapping.map(v, block->addArgument(v.getType(), v.getLoc()));
   for (Operation *op : body) {
     Operation *copy = b.clone(*op, mapping);
-    // The unit becomes an attribute of the call, not of the kernel, which units share.
+    // Move the unit's name to an attribute of the dispatch, because several units may use the
+    // kernel.
     for (StringRef name : {FSDPDialect::rowsAttr, FSDPDialect::unitAttr})
       if (Attribute unit = copy->removeDiscardableAttr(name))
         dispatch->setAttr(name, unit);
@@ -142,9 +143,9 @@ LogicalResult DispatchBuilder::build() {
   return success();
 }
 
-/// Wraps an auxiliary op (constant, fill, strided view, broadcast) in a separate dispatch if a
-/// reader is no kernel (a collective, a loop that carries a sum, a view) or is attention, which
-/// reads whole tensors.
+/// Wraps an auxiliary op (constant, fill, strided view, broadcast) in a separate dispatch if one of
+/// its readers is in no kernel (a collective, a loop that carries a sum, a view), or is attention,
+/// which reads whole tensors.
 static LogicalResult wrapLoose(Block &block, int64_t maxOps) {
   auto isLoose = [](OpOperand &use) {
     Operation *user = use.getOwner();

@@ -15,13 +15,13 @@ using namespace mlir;
 void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
   std::shared_ptr<const TargetInfo> target = getTargetInfo(options.codegen);
   pm.addNestedPass<func::FuncOp>(configure(createDecomposeNamedOpsPass(target), options));
-  // Merge equal ops of a loss and its gradient. This may also merge fills, because each dispatch
-  // contains a copy of the fills that it uses.
+  // Merge the ops that a loss and its gradient have in common. This may also merge fills, because
+  // each dispatch contains a copy of the fills that it uses.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   ChunkLimits chunks = target->getChunkLimits();
   bool isGiven = options.fuse.maxChunkBytes >= 0;
-  if (isGiven) // the user's limit applies even to few rows
+  if (isGiven) // a limit that the user has set applies even to few rows
     chunks = {options.fuse.maxChunkBytes, TargetInfo().getChunkLimits().minRows};
   if (chunks.maxBytes)
     pm.addNestedPass<func::FuncOp>(configure(createChunkRowsPass(), options,

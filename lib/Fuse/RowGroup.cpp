@@ -14,7 +14,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr unsigned maxMembers = 64; ///< ops of a group at most (a loss has about 12)
+/// Maximum number of ops in a group. A loss has about 12.
+static constexpr unsigned maxMembers = 64;
 
 int64_t fsdp::tensorBytes(Type of) {
   auto type = cast<RankedTensorType>(of);
@@ -48,8 +49,8 @@ SmallVector<Value> fsdp::getCaptures(Operation *op) {
   return captures.takeVector();
 }
 
-/// Returns the loop of `op` that runs over the rows of its operands in the group, or nothing if the
-/// operands have the rows in different loops.
+/// Returns the loop of `op` that iterates over the rows of those operands that belong to the group.
+/// Returns nothing if no operand belongs to it, or different loops iterate over the rows.
 std::optional<unsigned> RowGroup::findRowLoop(linalg::LinalgOp op) const {
   std::optional<unsigned> found;
   auto agree = [&](unsigned loop) {
@@ -74,7 +75,8 @@ std::optional<unsigned> RowGroup::findRowLoop(linalg::LinalgOp op) const {
   return found;
 }
 
-/// Returns true if a sum over rows is narrower than f32; each chunk would round it once more.
+/// Returns true if `op` computes a sum over rows in a type narrower than f32. Each chunk would
+/// round such a sum once more.
 static bool roundsSums(linalg::LinalgOp op, unsigned loop) {
   return llvm::any_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
     auto type = dyn_cast<FloatType>(getElementTypeOrSelf(init.get()));
@@ -82,7 +84,7 @@ static bool roundsSums(linalg::LinalgOp op, unsigned loop) {
   });
 }
 
-/// Returns true if every operand either has the rows as one dimension or does not have them.
+/// Returns true if the loop over rows indexes exactly one dimension of each operand, or none.
 bool RowGroup::readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()))
@@ -94,7 +96,7 @@ bool RowGroup::readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const {
     if (known != rowDims.end() && *dim != int(known->second))
       return false;
   }
-  for (Value capture : getCaptures(op)) // a body may only read single elements of a capture
+  for (Value capture : getCaptures(op)) // a body may read a captured value only by elements
     if (isOverRows(capture) && llvm::any_of(capture.getUsers(), [&](Operation *user) {
           return op->isProperAncestor(user) && !isa<tensor::ExtractOp>(user);
         }))
@@ -125,7 +127,7 @@ bool RowGroup::addMember(Operation *op) {
   return true;
 }
 
-/// Adds all readers of a wide result. Returns false if a reader cannot be a member.
+/// Adds all readers of a wide result as members. Returns false if a reader cannot be a member.
 bool RowGroup::addUsers(Value wide) {
   return llvm::all_of(wide.getUsers(), [&](Operation *user) {
     Operation *op = block->findAncestorOpInBlock(*user);
@@ -152,7 +154,8 @@ llvm::SetVector<Operation *> RowGroup::findReaders(Operation *end) const {
   return readers;
 }
 
-/// Adds the ops that depend on one member and on which another member depends.
+/// Adds the ops that depend on a member and on which another member depends. Returns false if one
+/// of them cannot be a member.
 bool RowGroup::addBetween() {
   llvm::SetVector<Operation *> readers = findReaders(last()), between;
   SmallVector<Operation *> worklist(members.begin(), members.end());
@@ -164,7 +167,8 @@ bool RowGroup::addBetween() {
                       [&](Operation *op) { return !between.contains(op) || addMember(op); });
 }
 
-/// Adds maps of one number per row that depend only on members.
+/// Adds those maps of one number per row whose inputs are values of members, or values that do not
+/// depend on members.
 void RowGroup::addRowScalars() {
   llvm::SetVector<Operation *> readers = findReaders(block->getTerminator());
   for (Operation *op : readers) {
@@ -193,8 +197,7 @@ bool RowGroup::grow() {
       return false;
   }
   addRowScalars();
-  // A member must not depend on a sum over all rows, and must not read rows by an index that is not
-  // one of its loops.
+  // A member must not read the sum over all rows that another member computes.
   return llvm::all_of(members, [&](Operation *op) {
     return llvm::all_of(getRead(op), [&](Value v) {
       Operation *def = v.getDefiningOp();
@@ -224,7 +227,8 @@ int64_t RowGroup::countRows() const {
   return cast<RankedTensorType>(seed.getType()).getDimSize(rowDims.lookup(seed));
 }
 
-/// A result needs no bytes if it may overwrite an operand of its type that no later op reads.
+/// Bytes are not counted for a result that may overwrite an operand of the same type that no later
+/// op reads.
 int64_t RowGroup::countRowBytes() const {
   SmallVector<Operation *> ordered = getOrdered();
   llvm::SmallDenseMap<Value, Operation *> lastReaders;

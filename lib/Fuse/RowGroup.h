@@ -20,13 +20,14 @@ namespace mlir::fsdp {
 int64_t tensorBytes(Type of);
 inline int64_t tensorBytes(Value v) { return tensorBytes(v.getType()); }
 
-/// Returns the dimension of an operand that the loop `loop` indexes, or -1 if the loop does not
-/// occur. Returns nothing if an index contains the loop but is not equal to it.
+/// Returns the dimension of an operand with map `map` whose index is the loop `loop`, or -1 if the
+/// loop does not occur in the map. Returns nothing if an index contains the loop in another way.
 std::optional<int> findDimension(AffineMap map, unsigned loop);
 /// Returns the values that the bodies of `op` read from outside.
 SmallVector<Value> getCaptures(Operation *op);
 
-/// A group of ops that compute wide results and reduce them.
+/// A group of ops: a seed that computes a wide result, and the ops that read or reduce wide
+/// results.
 class RowGroup {
 public:
   RowGroup(linalg::LinalgOp seed, unsigned rowLoop, int64_t limit)
@@ -35,15 +36,16 @@ public:
     members.insert(seed);
   }
 
-  /// Runs step 2. Returns false if a whole wide result would have to exist.
+  /// Runs step 2. Returns false if the group cannot be divided into chunks, because a wide result
+  /// is needed as a whole.
   bool grow();
   /// Runs step 3. Writes the chunks of rows after the op `last()`.
   void write(int64_t chunkRows);
 
-  /// Returns true if a member sums a wide result over columns or rows.
+  /// Returns true if a member other than the seed reduces a wide result over columns or rows.
   bool reduces() const;
   int64_t countRows() const;
-  /// Returns the bytes of one row of the wide results that are alive at the same time.
+  /// Returns the largest number of bytes, per row, of wide results that are alive at the same time.
   int64_t countRowBytes() const;
   Operation *last() const;
 
@@ -65,7 +67,8 @@ private:
   int64_t limit;
   llvm::SetVector<Operation *> members;
   llvm::SmallDenseMap<Operation *, unsigned> rowLoops;
-  llvm::SmallDenseMap<Value, unsigned> rowDims; ///< for each value, its dimension that counts rows
+  /// For each value that has the rows, the dimension that counts them.
+  llvm::SmallDenseMap<Value, unsigned> rowDims;
 };
 
 } // namespace mlir::fsdp

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/IR/Attention.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Sizes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -38,8 +39,8 @@ bool fsdp::isAttentionScalar(Type type) {
 }
 
 namespace {
-/// A region of an attention op, the types of its arguments before the captured tensors (`takes`),
-/// and the type of the yielded value (`gives`).
+/// A region of an attention op. `takes` are the types of those arguments of the region that precede
+/// the captured tensors. `gives` is the type of the yielded value.
 struct Function {
   StringRef name;
   Region &region;
@@ -48,8 +49,8 @@ struct Function {
 };
 } // namespace
 
-/// Verifies (C10) for one op of a region. The arguments of the region with numbers of at least
-/// `firstCapture` are the captured tensors.
+/// Verifies (C10) for one op of a region. The argument `firstCapture` of the region and all later
+/// arguments are the captured tensors.
 static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCapture) {
   auto isCapture = [&](Value v) {
     auto argument = dyn_cast<BlockArgument>(v);
@@ -60,11 +61,12 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
     if (!isCapture(extract.getTensor()))
       return o.emitOpError("in '") << f.name << "' reads a tensor that is not captured";
     if (f.name == "weight_mod" && isa<FloatType>(extract.getType())) {
-      InFlightDiagnostic diag = o.emitOpError(
-          "in 'weight_mod' reads floats, which would have a gradient: expected integers");
+      InFlightDiagnostic diag =
+          o.emitOpError("reads a float tensor in 'weight_mod'; expected an integer tensor, because "
+                        "'weight_mod' has no gradient");
       diag.attachNote()
-          << "multiply V by a learned factor of keys, or O by a learned factor of heads and "
-             "rows; for any other factor, use separate products and a softmax";
+          << "for a learned factor per key, multiply V by the factor; for one per head and row, "
+             "multiply O; for any other factor, use two matrix products and a softmax";
       return diag;
     }
     return success();
@@ -85,11 +87,14 @@ static LogicalResult checkScalar(Operation &o, Function &f, unsigned firstCaptur
            << "' expected f16, bf16, f32, f64, index and integers of at most 64 bits, found "
            << *other;
   }
-  return o.emitOpError("is not allowed in '")
-         << f.name
-         << "': expected pure scalar ops of arith and math, fsdp.random_element, and "
-            "tensor.extract of captured "
-            "tensors";
+  InFlightDiagnostic diag = o.emitOpError("is not allowed in '")
+                            << f.name
+                            << "': expected pure scalar ops of arith and math, "
+                               "fsdp.random_element, and tensor.extract of captured tensors";
+  auto *wide = llvm::find_if_not(types, [](Type t) { return t.isIntOrIndexOrFloat(); });
+  if (known && wide != types.end())
+    diag << "; found operands of type " << *wide;
+  return diag;
 }
 
 /// Verifies that a region ends with a yield of the right type: (C9) and (C12).
@@ -148,8 +153,9 @@ static LogicalResult checkAttention(Op op) {
     return op.emitOpError("expected Q and K of one head dimension, found ")
            << q.getDimSize(3) << " and " << k.getDimSize(3);
   if (k.getDimSize(1) < 1 || q.getDimSize(1) % k.getDimSize(1)) // (C4)
-    return op.emitOpError("expected kv heads that divide the query heads, found ")
-           << k.getDimSize(1) << " for " << q.getDimSize(1);
+    return op.emitOpError("expected the number of KV heads to divide the number of query heads, "
+                          "found ")
+           << k.getDimSize(1) << " and " << q.getDimSize(1);
   auto output = RankedTensorType::get(
       {q.getDimSize(0), q.getDimSize(1), q.getDimSize(2), v.getDimSize(3)}, element);
   auto rows = RankedTensorType::get(q.getShape().drop_back(), scoreType(element));
@@ -157,14 +163,13 @@ static LogicalResult checkAttention(Op op) {
     return op.emitOpError("expected O and LSE of types ")
            << output << " and " << rows << ", found " << o << " and " << lse;
   if (!op.getScale().isFinite()) // (C6)
-    return op.emitOpError("expected a finite scale, found ") << op.getScaleAttr();
+    return op.emitOpError("expected a finite scale, found ") << describeNumber(op.getScaleAttr());
   for (Value capture : op.getCaptures())
     if (RankedTensorType type = typeOf(capture); !type.hasStaticShape() ||
                                                  type.getElementType().isIndex() ||
                                                  !isAttentionScalar(type.getElementType())) // (C7)
-      return op.emitOpError("expected captured tensors to be static, of f16, bf16, f32, f64 or "
-                            "integers of at most 64 "
-                            "bits; found ")
+      return op.emitOpError("expected captured tensors to be of static shape with elements of f16, "
+                            "bf16, f32, f64 or integers of at most 64 bits; found ")
              << type;
   Type score = rows.getElementType(), index = IndexType::get(op.getContext());
   Function scoreMod{"score_mod", op.getScoreMod(), {score, index, index, index, index}, score};
@@ -179,8 +184,9 @@ static LogicalResult checkAttention(Op op) {
   return checkFunction(op, weightMod, op.getCaptures());
 }
 
-/// Names the leading arguments of a region for printing. The first is the score in score_mod, the
-/// batch index in mask_mod and weight_mod, and the cotangent of the score in score_grad.
+/// Names the leading arguments of a region for printing. The first argument is the score in
+/// score_mod, the batch index in mask_mod and weight_mod, and the cotangent of the score in
+/// score_grad.
 static void nameFunction(Region &region, OpAsmSetValueNameFn setName) {
   static constexpr StringRef names[] = {"g", "s", "b", "h", "i", "j"};
   static constexpr unsigned first[] = {1, 2, 2, 0};
@@ -206,26 +212,29 @@ LogicalResult AttentionGradOp::verify() {
     return emitOpError("expected dO of the type of O, ")
            << getO().getType() << ", found " << getDout().getType();
   if (getScoreMod().empty() != getScoreGrad().empty()) // (C12)
-    return emitOpError("expected both 'score_mod' and 'score_grad', or neither of them");
+    return emitOpError("expected both 'score_mod' and 'score_grad', or neither of them, found '")
+           << (getScoreMod().empty() ? "score_grad" : "score_mod") << "' only";
   Type score = typeOf(getLse()).getElementType(), index = IndexType::get(getContext());
   Function scoreGrad{
       "score_grad", getScoreGrad(), {score, score, index, index, index, index}, score};
   if (failed(checkFunction(*this, scoreGrad, getCaptures()))) // (C12)
     return failure();
-  for (auto [x, dx] :
-       {std::pair(getQ(), getDq()), std::pair(getK(), getDk()), std::pair(getV(), getDv())})
+  for (auto [name, x, dx] : {std::tuple("Q", getQ(), getDq()), std::tuple("K", getK(), getDk()),
+                             std::tuple("V", getV(), getDv())})
     if (typeOf(x).getShape() != typeOf(dx).getShape()) // (C13)
-      return emitOpError("expected a gradient of the shape of ")
-             << x.getType() << ", found " << dx.getType();
+      return emitOpError("expected d") << name << " to have the shape of " << name << ", "
+                                       << x.getType() << ", found " << dx.getType();
   SmallVector<Value> floats = llvm::filter_to_vector(
       getCaptures(), [](Value v) { return isa<FloatType>(typeOf(v).getElementType()); });
   if (floats.size() != getDcaptures().size()) // (C14)
-    return emitOpError("expected one gradient per captured float tensor (")
-           << floats.size() << "), found " << getDcaptures().size();
+    return emitOpError("expected ")
+           << describeCount(floats.size(), "gradient", "gradients")
+           << ", one per captured float tensor, found " << getDcaptures().size();
   for (auto [x, dx] : llvm::zip_equal(floats, getDcaptures()))
     if (typeOf(x).getShape() != typeOf(dx).getShape()) // (C14)
-      return emitOpError("expected a gradient of the shape of ")
-             << x.getType() << ", found " << dx.getType();
+      return emitOpError("expected the gradient of captured tensor ")
+             << std::distance(getCaptures().begin(), llvm::find(getCaptures(), x))
+             << " to have its shape, " << x.getType() << ", found " << dx.getType();
   return success();
 }
 
@@ -236,7 +245,8 @@ LogicalResult ContributeOp::verify() {
     return emitOpError("expected an argument of 'score_grad'");
   int64_t rank = typeOf(getCapture()).getRank();
   if (static_cast<int64_t>(getIndices().size()) != rank) // (C2)
-    return emitOpError("expected ") << rank << " indices, found " << getIndices().size();
+    return emitOpError("expected ")
+           << describeCount(rank, "index", "indices") << ", found " << getIndices().size();
   return success();
 }
 

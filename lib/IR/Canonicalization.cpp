@@ -30,7 +30,7 @@ LogicalResult ShardOp::canonicalize(ShardOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// Returns the number of ranks in the group of a collective; 0 if there is no such mesh.
+/// Returns the number of ranks in the group of a collective. Returns 0 if the mesh does not exist.
 template <typename Op>
 static int64_t groupSize(Op op) {
   auto mesh = SymbolTable::lookupNearestSymbolFrom<MeshOp>(op, op.getMeshAttr());
@@ -89,7 +89,7 @@ LogicalResult DispatchOp::canonicalize(DispatchOp op, PatternRewriter &rewriter)
     if (isInplace(i))
       continue;
     Value value = op.getOperand(i);
-    BlockArgument same; // earlier argument for the same operand
+    BlockArgument same; // argument of an earlier equal operand
     for (unsigned j = 0; j < i && !same; ++j)
       if (op.getOperand(j) == value && !isInplace(j))
         same = body.getArgument(j);

@@ -6,7 +6,7 @@
 //
 // Lowers fsdp.attention and fsdp.attention_grad to linalg ops that store all scores in memory. The
 // G query heads that share a kv head are adjacent. One matrix product therefore computes the scores
-// of all G heads, as G·Sq rows, and only views are needed:
+// of all G heads as G·Sq rows. For this, the tensors need only be viewed in other shapes:
 //
 //   Q [B, H, Sq, D]  =  [B, Hkv, G·Sq, D]      S [B, Hkv, G·Sq, Sk]  =  [B, H, Sq, Sk]
 //
@@ -17,8 +17,8 @@
 //            gradient of a captured tensor: a reduction if the indices of the contribution are
 //            loops, a scatter-add in the order of (b, h, q, k) if they are computed
 //
-// f is weight_mod. Scores and factors of masked keys may be NaN or infinite, so they are replaced
-// by a select, not multiplied by 0. The memory is O(Sq·Sk), because there is no tiling.
+// f is weight_mod. Scores and factors of masked keys may be NaN or infinite, so a select replaces
+// them by 0; a product with 0 would keep NaN. The memory is O(Sq·Sk), because there is no tiling.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,8 +50,8 @@ static Value drawElement(OpBuilder &b, RandomElementOp op, IRMapping &mapping) {
   return buildRandomElement(b, op.getLoc(), getDraw(op), place, element);
 }
 
-/// Clones the ops of `region` at the builder's insertion point, without fsdp.contribute and with
-/// fsdp.random_element expanded. Maps each value of the region to its copy in `mapping`.
+/// Clones the ops of `region` at the builder's insertion point. Omits fsdp.contribute, and expands
+/// fsdp.random_element to arithmetic. Maps each value of the region to its copy in `mapping`.
 static void cloneFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures,
                           IRMapping &mapping) {
   Block &body = region.front();
@@ -74,7 +74,7 @@ Value fsdp::inlineFunction(OpBuilder &b, Region &region, ValueRange arguments,
 namespace {
 using Body = function_ref<Value(OpBuilder &, Location, ValueRange)>;
 
-/// Builds ops that both the forward and the backward need.
+/// Builds those ops that the forward and the backward have in common.
 template <typename Op>
 class AttentionBuilder {
 public:
@@ -136,7 +136,8 @@ public:
     Value factor = inlineFunction(b, op.getWeightMod(), position(b, l), op.getCaptures());
     return masked(b, l, arith::MulFOp::create(b, l, w, factor), 0);
   }
-  /// Returns whether mask_mod keeps no key of the row with maximum or log-sum-exp `v`.
+  /// Returns whether mask_mod keeps no key of a row. `v` is the maximum or the log-sum-exp of the
+  /// row.
   Value isEmpty(OpBuilder &b, Location l, Value v) {
     return arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, v, constant(b, l, -infinity));
   }
@@ -181,8 +182,8 @@ Value AttentionBuilder<Op>::ungrouped(Value x) {
                                          ArrayRef<ReassociationIndices>{{0}, {1, 2}, {3}, {4}});
 }
 
-/// Multiplies the matrices of `x` and `y` for each batch and kv head, and accumulates in `wide`.
-/// Each string names the two dimensions of a matrix by letters 'm', 'n' and 'k'.
+/// Multiplies the matrices of `x` and `y` for each batch and kv head. Accumulates in the type
+/// `wide`. Each string names the two dimensions of a matrix by letters 'm', 'n' and 'k'.
 template <typename Op>
 Value AttentionBuilder<Op>::contract(Value x, Value y, StringRef xDims, StringRef yDims,
                                      StringRef outDims) {
@@ -212,8 +213,8 @@ Value AttentionBuilder<Op>::zeros(RankedTensorType type, double value) {
   return linalg::FillOp::create(b, loc, scalar, empty).getResult(0);
 }
 
-/// Applies `body` to the elements of `ins`: once per row if all have the shape [B, H, Sq], else
-/// once per score.
+/// Applies `body` to the elements of `ins`. Applies it once per row if all `ins` have the shape [B,
+/// H, Sq], and else once per score.
 template <typename Op>
 Value AttentionBuilder<Op>::map(ValueRange ins, Type type, Body body) {
   bool perRow = llvm::all_of(ins, [](Value v) { return typeOf(v).getRank() == 3; });
@@ -306,7 +307,7 @@ SmallVector<Value> fsdp::lowerToLinalg(AttentionOp op, OpBuilder &b) {
 //===----------------------------------------------------------------------===//
 
 /// Returns a map from the loops (b, h, q, k) to the indices of a contribution. Returns nothing
-/// unless each index is a distinct loop over the whole dimension of the captured tensor.
+/// unless each index is a different loop and runs over a whole dimension of the captured tensor.
 static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int64_t> extents) {
   SmallVector<AffineExpr> exprs;
   for (auto [index, size] :
@@ -324,7 +325,8 @@ static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int6
 }
 
 /// Adds `values`, one per score, to `init` at the indices that the contribution computes. The
-/// indices may depend on the scores `x`, but not on the cotangent, so 0 is used as cotangent.
+/// indices may depend on the scores `x`, but not on the cotangent, so they are computed with the
+/// cotangent 0.
 template <typename Op>
 Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribution, Value init) {
   auto table = RankedTensorType::get(typeOf(contribution.getCapture()).getShape(),
@@ -356,7 +358,7 @@ Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribu
 }
 
 namespace {
-/// Builds the backward. The constructor builds P, dP and δ; the methods build the gradients.
+/// Builds the backward. The constructor builds P, dP and δ. The methods build the gradients.
 class GradBuilder : public AttentionBuilder<AttentionGradOp> {
 public:
   GradBuilder(AttentionGradOp op, OpBuilder &b) : AttentionBuilder(op, b) {
@@ -377,7 +379,8 @@ public:
   SmallVector<Value> build();
 
 private:
-  /// Returns the cotangent of one score or, if not null, the value that `contribution` adds.
+  /// Returns the cotangent of one score. If `contribution` is not null, returns the value that it
+  /// adds.
   Value atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp contribution);
   Value captured(Value capture, Type type);
 

@@ -23,8 +23,8 @@ using namespace mlir::fsdp;
 
 namespace {
 /// Allows inlining of functions that contain ops of the dialect without side effects, such as
-/// fsdp.stop_gradient in an imported function. Ops with side effects occur only in later stages, in
-/// which no function is inlined.
+/// fsdp.stop_gradient in an imported function. Ops with side effects occur only in later stages,
+/// and these stages do not inline functions.
 struct FSDPInlinerInterface : public DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
 

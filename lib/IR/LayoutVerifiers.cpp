@@ -1,4 +1,4 @@
-//===- LayoutVerifiers.cpp - Verifiers of meshes and units ------*- C++ -*-===//
+//===- LayoutVerifiers.cpp - Verifiers of meshes, units, layouts *- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,11 +8,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/DiagnosticText.h"
+#include "fsdp/IR/Kernels.h"
+#include "fsdp/IR/Memory.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
+
+//===----------------------------------------------------------------------===//
+// Meshes and units
+//===----------------------------------------------------------------------===//
 
 LogicalResult MeshOp::verify() {
   if (getAxes().empty()) // (C1)
@@ -26,9 +32,19 @@ LogicalResult MeshOp::verify() {
              << axis.getName() << "': 'axis:N' denotes groups of N neighbours on an axis";
     if (axis.getFactors().empty() ||
         llvm::any_of(axis.getFactors(), [](int64_t f) { return f < 1; })) // (C2)
-      return emitOpError("axis '") << axis.getName() << "' expected factors of at least 1";
+      return emitOpError("axis '") << axis.getName() << "' expected factors of at least 1, found ["
+                                   << axis.getFactors() << "]";
   }
   return success();
+}
+
+/// Describes the parameters of a unit by their number, type and offset.
+static std::string describeParams(UnitOp unit) {
+  std::string text = describeCount(unit.getNumParams(), "parameter", "parameters");
+  llvm::raw_string_ostream out(text);
+  if (unit.getNumParams() == 1)
+    out << ", '" << unit.getParam(0).getType() << "' at offset " << unit.getParam(0).getOffset();
+  return text;
 }
 
 LogicalResult UnitOp::verify() {
@@ -56,9 +72,14 @@ LogicalResult UnitOp::verify() {
                        "per step, not again in the backward");
   if (std::optional<int64_t> within = getWithin()) { // (C6)
     int64_t shards = getShards();
-    if (!getReshard() || !llvm::is_contained(getParameterAxes(), "shard"))
-      return emitOpError(
-          "'within' expected 'reshard true' and parameters that are sharded over \"shard\"");
+    if (!getReshard())
+      return emitOpError("'within' expected 'reshard true', found 'reshard false'");
+    if (!llvm::is_contained(getParameterAxes(), "shard"))
+      return emitOpError("'within' expected parameters that are sharded over \"shard\", found "
+                         "parameters that every rank stores");
+    if (llvm::none_of(llvm::seq<int64_t>(2, shards), [&](int64_t n) { return shards % n == 0; }))
+      return emitOpError("'within' needs a number of shards with a proper divisor above 1, found ")
+             << describeCount(shards, "shard", "shards");
     if (*within < 2 || *within >= shards || shards % *within != 0)
       return emitOpError("'within' expected a number from 2 to ")
              << shards - 1 << " that divides the " << shards << " shards, found " << *within;
@@ -73,7 +94,9 @@ LogicalResult UnitOp::verify() {
     if (!table || table.getType().getRank() != 2 || !isa<FloatType>(getDtype()) ||
         table.getOffset() != 0)
       return emitOpError(
-          "with 'rows' expected one parameter, of floats, of rank 2 and at offset 0");
+                 "with 'rows' expected one parameter, of floats, of rank 2 and at offset 0, "
+                 "found ")
+             << describeParams(*this);
     int64_t columns = table.getType().getDimSize(1);
     if (columns == 0 || getShardSize() % columns != 0)
       return emitOpError("with 'rows' expected a shard size that is a multiple of the row length ")
@@ -82,18 +105,149 @@ LogicalResult UnitOp::verify() {
   if (std::optional<PlacementAttr> placement = getPlacement()) { // (C4)
     Builder builder(getContext());
     ArrayAttr order = builder.getStrArrayAttr({"shard", "replicate"});
-    size_t before = 0;
-    for (ArrayAttr axes :
-         {placement->getParameters(), placement->getGradients(), placement->getOptimizer()}) {
+    std::pair<StringRef, ArrayAttr> before("", builder.getArrayAttr({}));
+    const std::pair<StringRef, ArrayAttr> states[] = {{"parameters", placement->getParameters()},
+                                                      {"gradients", placement->getGradients()},
+                                                      {"optimizer", placement->getOptimizer()}};
+    for (auto [name, axes] : states) {
       if (axes.size() > order.size() || axes.getValue() != order.getValue().take_front(axes.size()))
-        return emitOpError("'placement' expected a prefix of ") << order << ", found " << axes;
-      if (axes.size() < before)
-        return emitOpError("'placement' expected the optimizer state to be sharded over at least "
-                           "the axes of the gradients, and the gradients over at least those of "
-                           "the parameters, found ")
-               << axes;
-      before = axes.size();
+        return emitOpError("'placement' expected ")
+               << name << " to be a prefix of " << order << ", found " << axes;
+      if (axes.size() < before.second.size())
+        return emitOpError("'placement' expected ")
+               << name << " to have at least the axes of " << before.first << ", " << before.second
+               << ", found " << axes;
+      before = {name, axes};
     }
   }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+/// Verifies that a buffer lies in its arena (C3 of the layout).
+static LogicalResult checkOffset(LayoutOp layout, BufferOp buffer) {
+  std::optional<int64_t> offset = buffer.getOffset();
+  Memory memory = getMemory(buffer);
+  int64_t arena = memory == Memory::device ? layout.getArenaBytes()
+                  : memory == Memory::host ? layout.getHostBytes()
+                                           : getFileBytes(layout);
+  int64_t room = arena - static_cast<int64_t>(buffer.getBytes());
+  if (!offset || (*offset >= 0 && *offset % arenaAlignment == 0 && *offset <= room))
+    return success();
+  return buffer.emitOpError("expected the ")
+         << buffer.getBytes() << " bytes at offset " << *offset << " to lie in the "
+         << getName(memory) << (memory == Memory::file ? "" : " arena") << " of " << arena
+         << " bytes, at a multiple of " << arenaAlignment;
+}
+
+LogicalResult LayoutOp::verify() {
+  llvm::StringSet<> names;
+  for (Operation &op : getBody().front()) {
+    if (!isa<BufferOp, StateSlotOp, InputSlotOp>(op)) // (C1)
+      return op.emitOpError("is not allowed in 'fsdp.layout'; expected only buffers, state slots "
+                            "and input slots");
+    auto buffer = dyn_cast<BufferOp>(op);
+    if (!buffer)
+      continue;
+    names.insert(buffer.getSymName());
+    if (failed(checkOffset(*this, buffer))) // (C3)
+      return failure();
+  }
+  for (FlatSymbolRefAttr name : {getBlockAttr(), getRankAttr()})
+    if (name && !names.contains(name.getValue())) // (C2)
+      return emitOpError("expected ") << name << " to be a buffer of the layout, found "
+                                      << describeSymbol(name, nullptr) << " in it";
+  for (auto name : {getArenaBytesAttrName(), getLowerBoundAttrName(), getWorkspaceOffsetAttrName(),
+                    getSharedBytesAttrName(), getWorkerBytesAttrName(), getWorkersAttrName(),
+                    getHostBytesAttrName()})
+    if (auto number = (*this)->getAttrOfType<IntegerAttr>(name);
+        number && number.getInt() < 0) // (C4)
+      return emitOpError("expected '")
+             << name.getValue() << "' to be at least 0, found " << number.getInt();
+  if (getWorkspaceBytes() && (static_cast<int64_t>(getWorkspaceOffset()) % arenaAlignment ||
+                              getWorkspaceOffset() + getWorkspaceBytes() > getArenaBytes())) // (C3)
+    return emitOpError("expected the workspace of ")
+           << getWorkspaceBytes() << " bytes at " << getWorkspaceOffset()
+           << " to lie in the arena of " << getArenaBytes() << " bytes, at a multiple of "
+           << arenaAlignment;
+  return success();
+}
+
+/// Names the attributes that a buffer with an incomplete range has, such as "'in' and 'from'".
+static std::string describeRange(BufferOp buffer) {
+  std::string text;
+  for (auto [name, has] : {std::pair("'in'", buffer.getProgram().has_value()),
+                           std::pair("'from'", buffer.getFirst().has_value()),
+                           std::pair("'to'", buffer.getLast().has_value())})
+    if (has)
+      text += (text.empty() ? "" : " and ") + std::string(name);
+  return text;
+}
+
+LogicalResult BufferOp::verify() {
+  if (static_cast<int64_t>(getBytes()) < 0) // (C1)
+    return emitOpError("expected a size of at least 0, found ") << static_cast<int64_t>(getBytes());
+  if (getMemory(*this) == Memory::file && (getHost() || !isPersistent())) // (C3)
+    return emitOpError("expected no 'in' and no 'host' on a buffer with 'fsdp.file'");
+  bool range = getFirst() && getLast();
+  if (range != getProgram().has_value() || getFirst().has_value() != getLast().has_value()) // (C2)
+    return emitOpError("expected all of 'in', 'from' and 'to', or none of them, found ")
+           << describeRange(*this);
+  if (range && (static_cast<int64_t>(*getFirst()) < 0 || *getLast() < *getFirst())) // (C2)
+    return emitOpError("expected 0 ≤ from ≤ to, found ")
+           << static_cast<int64_t>(*getFirst()) << " and " << static_cast<int64_t>(*getLast());
+  return success();
+}
+
+/// Verifies that the buffer `name` of a slot is a persistent buffer of the layout and has the size
+/// of a tensor of type `type`.
+static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
+                               SymbolTableCollection &tables) {
+  auto buffer = tables.lookupSymbolIn<BufferOp>(op->getParentOp(), name);
+  if (!buffer || !buffer.isPersistent())
+    return op->emitOpError("expected ")
+           << name << " to be a persistent buffer of the layout (without 'in'), found "
+           << (buffer ? "a buffer with 'in'" : describeSymbol(name, nullptr) + " in it");
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape())
+    return op->emitOpError("expected a tensor type of static shape, found ") << type;
+  if (static_cast<int64_t>(buffer.getBytes()) != getStorageBytes(tensor))
+    return op->emitOpError("expected a buffer of ")
+           << getStorageBytes(tensor) << " bytes, found " << name << " of " << buffer.getBytes();
+  return success();
+}
+
+LogicalResult StateSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
+  auto unit =
+      tables.lookupNearestSymbolFrom<UnitOp>((*this)->getParentOp()->getParentOp(), getUnitAttr());
+  if (!unit) // (C1)
+    return emitWrongSymbol(*this, getUnitAttr(), "an 'fsdp.unit'", tables,
+                           (*this)->getParentOp()->getParentOp());
+  if (failed(checkSlot(*this, getBufferAttr(), getType(), tables))) // (C2)
+    return failure();
+  int64_t elements = getTensorType().getNumElements();
+  if (elements != unit.getFlatSize() && (elements == 0 || unit.getFlatSize() % elements)) // (C1)
+    return emitOpError("a state of ")
+           << elements << " elements does not divide the flat size " << unit.getFlatSize();
+  return success();
+}
+
+LogicalResult InputSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (failed(checkSlot(*this, getBufferAttr(), getType(), tables))) // (C1)
+    return failure();
+  RankedTensorType type = getTensorType();
+  if (getMicroBatches() > 1 &&
+      (type.getRank() == 0 ||
+       type.getDimSize(0) != static_cast<int64_t>(getMicroBatches()))) // (C2)
+    return emitOpError("expected a leading dimension of ")
+           << getMicroBatches() << " micro-batches, found " << type;
+  int64_t limit = getLimit();
+  for (int64_t id : getExtraIds().value_or(ArrayRef<int64_t>())) // (C3)
+    if (limit <= 0 || (id >= 0 && id < limit))
+      return emitOpError("expected extra ids outside [0, limit), found ")
+             << id << " with limit " << limit;
   return success();
 }

@@ -60,11 +60,11 @@ static void printSlices(OpAsmPrinter &printer, Operation *op, ArrayAttr slices) 
 }
 
 //===----------------------------------------------------------------------===//
-// Regions of attention: name(%s: f32, %b: index, ..) { .. } The regions are isolated, so they may
-// reuse the names of outside values.
+// Regions of attention: name(%s: f32, %b: index, ..) { .. } The regions are isolated from above, so
+// values in them may have the same names as values outside.
 //===----------------------------------------------------------------------===//
 
-/// Parses named regions, in any order, each at most once.
+/// Parses named regions. They may occur in any order, and each of them at most once.
 static ParseResult parseRegions(OpAsmParser &parser,
                                 ArrayRef<std::pair<StringRef, Region *>> regions) {
   SmallVector<StringRef> names = llvm::to_vector(llvm::make_first_range(regions));
@@ -77,7 +77,7 @@ static ParseResult parseRegions(OpAsmParser &parser,
         *llvm::find_if(regions, [&](auto known) { return known.first == name; })->second;
     if (!region.empty())
       return parser.emitError(loc)
-             << "second region '" << name << "', expected at most one; merge the two";
+             << "has a second region '" << name << "'; expected at most one; merge the two";
     SmallVector<OpAsmParser::Argument> arguments;
     if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren, /*allowType=*/true) ||
         parser.parseRegion(region, arguments, /*enableNameShadowing=*/true))
@@ -149,7 +149,8 @@ void AwaitOp::print(OpAsmPrinter &printer) {
 // Meshes
 //===----------------------------------------------------------------------===//
 
-/// Splits "shard:2" into "shard" and 2. The number is 0 for a whole axis, -1 for malformed text.
+/// Splits "shard:2" into "shard" and 2. The number is 0 for a whole axis, and -1 for malformed
+/// text.
 static std::pair<StringRef, int64_t> splitAxis(StringRef name) {
   auto [axis, count] = name.split(':');
   int64_t ranks = 0;

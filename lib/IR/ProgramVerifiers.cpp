@@ -1,19 +1,19 @@
-//===- ProgramVerifiers.cpp - Verifiers of programs and layouts -*- C++ -*-===//
+//===- ProgramVerifiers.cpp - Verifiers of programs --------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Verifies kernel calls, layouts and programs. (C1), (S1), ... refer to the constraints that the
+// Verifies kernel calls and programs. (C1), (S1), ... refer to the constraints that the
 // descriptions of the ops list.
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -22,15 +22,25 @@ using namespace mlir::fsdp;
 // Kernel calls
 //===----------------------------------------------------------------------===//
 
-/// Returns the kernel function that an op names; emits an error (C1) if there is none.
+/// Returns the kernel function that an op names. Emits an error (C1) if it does not exist.
 static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr name,
                                             SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(op, name);
-  if (!kernel || !kernel->hasAttr(kernelAttr)) {
-    op->emitOpError("expected ") << name << " to be a function with '" << kernelAttr << "'";
-    return failure();
-  }
-  return kernel;
+  if (kernel && kernel->hasAttr(kernelAttr))
+    return kernel;
+  std::string expected = ("a function with '" + kernelAttr + "'").str();
+  if (!kernel)
+    return emitWrongSymbol(op, name, expected, tables);
+  return op->emitOpError("expected ")
+         << name << " to be " << expected << ", found a function without it";
+}
+
+/// Describes the attribute that connects an argument of a kernel with a result.
+static std::string describeMark(func::FuncOp kernel, unsigned argument) {
+  for (StringRef name : {outAttr, inoutAttr})
+    if (auto index = kernel.getArgAttrOfType<IntegerAttr>(argument, name))
+      return ("'" + name + " = " + Twine(index.getInt()) + "'").str();
+  return ("neither '" + outAttr + "' nor '" + inoutAttr + "'").str();
 }
 
 LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -38,11 +48,12 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(kernel))
     return failure();
   if (!llvm::equal(kernel->getResultTypes(), getResultTypes())) // (C3)
-    return emitOpError("expected results of the result types of ")
-           << getKernelAttr() << ", " << kernel->getResultTypes();
+    return emitOpError("expected the result types of ")
+           << getKernelAttr() << ", (" << kernel->getResultTypes() << "), found ("
+           << getResultTypes() << ")";
   if (getInplace().size() != getNumResults()) // (C2)
-    return emitOpError("'inplace' expected ")
-           << getNumResults() << " entries, found " << getInplace().size();
+    return emitOpError("'inplace' expected ") << describeCount(getNumResults(), "entry", "entries")
+                                              << ", found " << getInplace().size();
   SmallVector<Type> types(getOperandTypes());
   SmallVector<std::pair<unsigned, StringRef>> marks;
   for (auto [result, operand] : llvm::enumerate(getInplace())) {
@@ -51,122 +62,19 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
       types.push_back(getResult(result).getType());
   }
   if (kernel->getArgumentTypes() != ArrayRef<Type>(types)) // (C2)
-    return emitOpError("expected operands and destinations of the argument types of ")
-           << getKernelAttr() << ", " << kernel->getArgumentTypes();
+    return emitOpError("expected operands and results without 'inplace' to have the argument types "
+                       "of ")
+           << getKernelAttr() << ", (" << kernel->getArgumentTypes() << "), found (" << types
+           << ")";
   for (auto [result, mark] : llvm::enumerate(marks)) {
     auto found = mark.first < types.size()
                      ? kernel->getArgAttrOfType<IntegerAttr>(mark.first, mark.second)
                      : nullptr;
     if (!found || found.getInt() != static_cast<int64_t>(result)) // (C2)
       return emitOpError("expected argument ")
-             << mark.first << " of " << getKernelAttr() << " to carry '" << mark.second << " = "
-             << result << "'";
+             << mark.first << " of " << getKernelAttr() << " to have '" << mark.second << " = "
+             << result << "', found " << describeMark(*kernel, mark.first);
   }
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Layouts
-//===----------------------------------------------------------------------===//
-
-static constexpr int64_t arenaAlignment = 64;
-
-LogicalResult LayoutOp::verify() {
-  llvm::StringSet<> names;
-  for (Operation &op : getBody().front()) {
-    if (!isa<BufferOp, StateSlotOp, InputSlotOp>(op)) // (C1)
-      return op.emitOpError("expected only buffers, state slots and input slots in 'fsdp.layout'");
-    auto buffer = dyn_cast<BufferOp>(op);
-    if (!buffer)
-      continue;
-    names.insert(buffer.getSymName());
-    std::optional<int64_t> offset = buffer.getOffset();
-    Memory memory = getMemory(buffer);
-    int64_t arena = memory == Memory::device ? getArenaBytes()
-                    : memory == Memory::host ? getHostBytes()
-                                             : getFileBytes(*this);
-    int64_t room = arena - static_cast<int64_t>(buffer.getBytes());
-    if (offset && (*offset < 0 || *offset % arenaAlignment || *offset > room)) // (C3)
-      return buffer.emitOpError("expected an offset that is a multiple of ")
-             << arenaAlignment << " within the arena of " << arena << " bytes, found " << *offset;
-  }
-  for (FlatSymbolRefAttr name : {getBlockAttr(), getRankAttr()})
-    if (name && !names.contains(name.getValue())) // (C2)
-      return emitOpError("expected ") << name << " to be a buffer of the layout";
-  for (uint64_t number : {getArenaBytes(), getLowerBound(), getWorkspaceOffset(), getSharedBytes(),
-                          getWorkerBytes(), getWorkers(), getHostBytes()})
-    if (static_cast<int64_t>(number) < 0) // (C4)
-      return emitOpError(
-                 "expected sizes, offsets and the number of workers to be at least 0, found ")
-             << static_cast<int64_t>(number);
-  if (getWorkspaceBytes() && (static_cast<int64_t>(getWorkspaceOffset()) % arenaAlignment ||
-                              getWorkspaceOffset() + getWorkspaceBytes() > getArenaBytes())) // (C3)
-    return emitOpError("expected the workspace of ")
-           << getWorkspaceBytes() << " bytes at " << getWorkspaceOffset()
-           << " to lie in the arena of " << getArenaBytes() << " bytes, at a multiple of "
-           << arenaAlignment;
-  return success();
-}
-
-LogicalResult BufferOp::verify() {
-  if (static_cast<int64_t>(getBytes()) < 0) // (C1)
-    return emitOpError("expected a size of at least 0, found ") << static_cast<int64_t>(getBytes());
-  if (getMemory(*this) == Memory::file && (getHost() || !isPersistent())) // (C3)
-    return emitOpError("expected no 'in' and no 'host' on a buffer with 'fsdp.file'");
-  bool range = getFirst() && getLast();
-  if (range != getProgram().has_value() || getFirst().has_value() != getLast().has_value()) // (C2)
-    return emitOpError("expected all of 'in', 'from' and 'to', or none of them");
-  if (range && (static_cast<int64_t>(*getFirst()) < 0 || *getLast() < *getFirst())) // (C2)
-    return emitOpError("expected 0 ≤ from ≤ to, found ")
-           << static_cast<int64_t>(*getFirst()) << " and " << static_cast<int64_t>(*getLast());
-  return success();
-}
-
-/// Verifies that the buffer `name` of a slot is a persistent buffer of the layout and has the size
-/// of a tensor of type `type`.
-static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
-                               SymbolTableCollection &tables) {
-  auto buffer = tables.lookupSymbolIn<BufferOp>(op->getParentOp(), name);
-  if (!buffer || !buffer.isPersistent())
-    return op->emitOpError("expected ")
-           << name << " to be a persistent buffer of the layout (without 'in')";
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor || !tensor.hasStaticShape())
-    return op->emitOpError("expected a tensor type of static shape, found ") << type;
-  if (static_cast<int64_t>(buffer.getBytes()) != getStorageBytes(tensor))
-    return op->emitOpError("expected a buffer of ")
-           << getStorageBytes(tensor) << " bytes, found " << name << " of " << buffer.getBytes();
-  return success();
-}
-
-LogicalResult StateSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
-  auto unit =
-      tables.lookupNearestSymbolFrom<UnitOp>((*this)->getParentOp()->getParentOp(), getUnitAttr());
-  if (!unit) // (C1)
-    return emitOpError("expected ") << getUnitAttr() << " to be an 'fsdp.unit'";
-  if (failed(checkSlot(*this, getBufferAttr(), getType(), tables))) // (C2)
-    return failure();
-  int64_t elements = getTensorType().getNumElements();
-  if (elements != unit.getFlatSize() && (elements == 0 || unit.getFlatSize() % elements)) // (C1)
-    return emitOpError("a state of ")
-           << elements << " elements does not divide the flat size " << unit.getFlatSize();
-  return success();
-}
-
-LogicalResult InputSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
-  if (failed(checkSlot(*this, getBufferAttr(), getType(), tables))) // (C1)
-    return failure();
-  RankedTensorType type = getTensorType();
-  if (getMicroBatches() > 1 &&
-      (type.getRank() == 0 ||
-       type.getDimSize(0) != static_cast<int64_t>(getMicroBatches()))) // (C2)
-    return emitOpError("expected a leading dimension of ")
-           << getMicroBatches() << " micro-batches, found " << type;
-  int64_t limit = getLimit();
-  for (int64_t id : getExtraIds().value_or(ArrayRef<int64_t>())) // (C3)
-    if (limit <= 0 || (id >= 0 && id < limit))
-      return emitOpError("expected extra ids outside [0, limit), found ")
-             << id << " with limit " << limit;
   return success();
 }
 
@@ -180,9 +88,9 @@ static bool isCommand(Operation &op) {
 
 LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (!tables.lookupNearestSymbolFrom<LayoutOp>(*this, getLayoutAttr())) // (C1)
-    return emitOpError("expected ") << getLayoutAttr() << " to be an 'fsdp.layout'";
+    return emitWrongSymbol(*this, getLayoutAttr(), "an 'fsdp.layout'", tables);
   if (getMeshAttr() && !tables.lookupNearestSymbolFrom<MeshOp>(*this, getMeshAttr())) // (C1)
-    return emitOpError("expected ") << getMeshAttr() << " to be an 'fsdp.mesh'";
+    return emitWrongSymbol(*this, getMeshAttr(), "an 'fsdp.mesh'", tables);
   llvm::DenseSet<int64_t> ids;
   WalkResult unique = walk([&](Operation *op) {
     auto collective = dyn_cast<CollectiveOp>(op);
@@ -207,7 +115,8 @@ LogicalResult LoopOp::verify() {
            << static_cast<int64_t>(getCount());
   for (Operation &op : getBody().front())
     if (!isCommand(op) || isa<LoopOp>(op)) // (C2)
-      return op.emitOpError("expected only commands and no loop in 'fsdp.loop'");
+      return op.emitOpError(
+          "is not allowed in 'fsdp.loop'; expected commands other than 'fsdp.loop'");
   return success();
 }
 
@@ -221,7 +130,7 @@ static bool areAxes(MeshOp mesh, ArrayAttr axes) {
          });
 }
 
-/// Returns the number of ranks whose pieces a slice distinguishes; 1 if the slice has no `piece`.
+/// Returns the number of different pieces that a slice has on the ranks; 1 if it has no `piece`.
 /// Emits an error (S3) if the axes of the piece are not axes of the mesh.
 static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
                                       SymbolTableCollection &tables) {
@@ -286,7 +195,8 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
     if (!buffer) { // (S1)
       InFlightDiagnostic diag = op->emitOpError("expected ")
                                 << slice.getBuffer() << " to be a buffer of "
-                                << program.getLayoutAttr();
+                                << program.getLayoutAttr() << ", found "
+                                << describeSymbol(slice.getBuffer(), nullptr) << " in it";
       diag.attachNote(layout.getLoc()) << "the layout is declared here";
       return diag;
     }
@@ -314,7 +224,7 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
   return success();
 }
 
-/// Returns whether the unions of the ranges of `a` and of `b` over all ranks overlap.
+/// Returns whether the range of `a` on some rank may overlap the range of `b` on some rank.
 static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollection &tables) {
   auto getEnd = [&](SliceAttr slice) {
     FailureOr<int64_t> pieces = countPieces(op, slice, tables);
@@ -337,7 +247,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
     return failure();
   if (getBindings().size() != kernel->getNumArguments()) // (C2)
     return emitOpError("expected ")
-           << kernel->getNumArguments() << " bindings, found " << getBindings().size();
+           << describeCount(kernel->getNumArguments(), "binding", "bindings") << ", found "
+           << getBindings().size();
   auto slices = llvm::to_vector(getBindings().getAsRange<SliceAttr>());
   for (auto [index, slice, type] : llvm::enumerate(slices, kernel->getArgumentTypes()))
     if (auto shaped = dyn_cast<ShapedType>(type);
@@ -354,7 +265,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   return checkSlices(*this, slices, tables);
 }
 
-/// Returns the number of ranks in the group; emits an error (C1) if the mesh or an axis is missing.
+/// Returns the number of ranks in the group. Emits an error (C1) if the mesh or an axis is missing.
 static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto mesh = program.getMeshAttr()
@@ -476,7 +387,7 @@ LogicalResult FillOp::verifySymbolUses(SymbolTableCollection &tables) {
 LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(*this, getUnitAttr());
   if (!unit) // (C1)
-    return emitOpError("expected ") << getUnitAttr() << " to be an 'fsdp.unit'";
+    return emitWrongSymbol(*this, getUnitAttr(), "an 'fsdp.unit'", tables);
   if (getParam() >= unit.getNumParams()) // (C1)
     return emitOpError() << getUnitAttr() << " has no parameter "
                          << static_cast<int64_t>(getParam()) << ": expected an index below "

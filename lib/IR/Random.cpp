@@ -63,8 +63,8 @@ OpFoldResult RandomOp::fold(FoldAdaptor) {
 }
 
 namespace {
-/// Replaces a reshape of random numbers by an fsdp.random of the new shape. An element keeps its
-/// row-major index, which alone determines its random number.
+/// Replaces a reshape of random numbers by an fsdp.random of the new shape. A reshape does not
+/// change the row-major index of an element, and this index determines its random number.
 template <typename Reshape>
 struct ReshapeRandom : OpRewritePattern<Reshape> {
   using OpRewritePattern<Reshape>::OpRewritePattern;
@@ -88,13 +88,13 @@ void RandomOp::getCanonicalizationPatterns(RewritePatternSet &patterns, MLIRCont
 }
 
 //===----------------------------------------------------------------------===//
-// The generator (i64 values hold 32-bit words)
+// The generator (each 32-bit word is an i64 value)
 //===----------------------------------------------------------------------===//
 
 static constexpr int64_t wordMask = 0xffffffff;
 
 namespace {
-/// Builds i64 arithmetic at one location. `type` is i64 or a vector of i64.
+/// Builds i64 arithmetic at the location `loc`. `type` is i64 or a vector of i64.
 struct Words {
   OpBuilder &b;
   Location loc;
@@ -148,7 +148,7 @@ std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Va
   return c;
 }
 
-/// Selects word `element` modulo words.size(), which is a power of two.
+/// Selects the word with the index `element` modulo words.size(). words.size() is a power of two.
 static Value pick(Words w, ArrayRef<Value> words, Value element) {
   Value x = words.back();
   for (int64_t i = words.size() - 2; i >= 0; --i)
@@ -157,7 +157,7 @@ static Value pick(Words w, ArrayRef<Value> words, Value element) {
 }
 
 // Let x = s·(k + f)·2^e with the sign s, the exponent e, an integer k that fits in the mantissa of
-// bf16, and 0 <= f < 1. The low 16 bits of x are f·2^16. The addition of 16 random bits has a carry
+// bf16, and 0 <= f < 1. The low 16 bits of x contain f·2^16. The addition of 16 random bits carries
 // into k with probability f. If k overflows, the exponent is incremented.
 Value fsdp::buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise) {
   Type i32 = b.getI32Type();

@@ -13,7 +13,7 @@ using namespace mlir::fsdp;
 #include "fsdp/IR/FSDPGradientOps.cpp.inc"
 
 /// Folds the op to its input if the input is a splat constant, the result of another
-/// fsdp.stop_gradient, or no float. Keeps other constants, because Import may turn them into
+/// fsdp.stop_gradient, or not a float. Keeps other constants, because Import may turn them into
 /// parameters.
 OpFoldResult StopGradientOp::fold(FoldAdaptor adaptor) {
   bool isSplat = isa_and_nonnull<SplatElementsAttr>(adaptor.getInput());

@@ -8,31 +8,34 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the unit that an op names; emits an error (C1) if there is none.
+/// Returns the unit that an op names. Emits an error (C1) if it does not exist.
 static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
                                     SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, name);
   if (!unit)
-    return op->emitOpError("expected ") << name << " to be an 'fsdp.unit'";
+    return emitWrongSymbol(op, name, "an 'fsdp.unit'", tables);
   return unit;
 }
 
-/// Verifies that `types` have one element type and the shapes of parameters `indices`.
+/// Verifies that `types` have one element type and the shapes of parameters `indices`. `what` is
+/// "result", "operand" or "token value": what the op has for each parameter.
 static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
-                                 ArrayRef<int64_t> indices) {
+                                 ArrayRef<int64_t> indices, StringRef what) {
   Type element;
-  for (auto [found, index] : llvm::zip_equal(types, indices)) {
+  for (auto [position, found, index] : llvm::enumerate(types, indices)) {
     ParamAttr param = unit.getParam(index);
     auto type = dyn_cast<RankedTensorType>(found);
     if (!type || type.getShape() != param.getType().getShape()) {
-      InFlightDiagnostic diag = op->emitOpError("expected the shape of parameter '")
-                                << param.getName() << "', " << param.getType() << ", found "
+      InFlightDiagnostic diag = op->emitOpError("expected ")
+                                << what << " " << position << " to have the shape of parameter '"
+                                << param.getName() << "' (" << param.getType() << "), found "
                                 << found;
       diag.attachNote(unit.getLoc()) << "the unit is declared here";
       return diag;
@@ -61,17 +64,19 @@ static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
 }
 
 /// Verifies that `shard` is a shard of a unit, and that `params` are the types of all its
-/// parameters. `what` is "result" or "operand": what the op has for each parameter.
+/// parameters. `what` is "result", "operand" or "token value": what the op has for each parameter.
 static LogicalResult checkWhole(Operation *op, FlatSymbolRefAttr name, Type shard, TypeRange params,
                                 StringRef what, SymbolTableCollection &tables) {
   FailureOr<UnitOp> unit = lookUpUnit(op, name, tables); // (C1)
   if (failed(unit))
     return failure();
   if (params.size() != unit->getNumParams()) // (C2)
-    return op->emitOpError("expected one ") << what << " per parameter of " << name << " ("
-                                            << unit->getNumParams() << "), found " << params.size();
+    return op->emitOpError("expected ")
+           << describeCount(unit->getNumParams(), what, (what + "s").str())
+           << ", one per parameter "
+           << "of " << name << ", found " << params.size();
   auto all = llvm::to_vector(llvm::seq<int64_t>(0, params.size()));
-  if (failed(checkParams(op, *unit, params, all))) // (C2)
+  if (failed(checkParams(op, *unit, params, all, what))) // (C2)
     return failure();
   return checkShard(op, *unit, shard); // (C3)
 }
@@ -83,8 +88,8 @@ static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, T
   if (failed(unit))
     return failure();
   if (params.size() != grads.size()) // (C2)
-    return op->emitOpError("expected one operand per entry of 'params' (")
-           << params.size() << "), found " << grads.size();
+    return op->emitOpError("expected ") << describeCount(params.size(), "operand", "operands")
+                                        << ", one per entry of 'params', found " << grads.size();
   int64_t last = -1;
   for (int64_t index : params) {
     if (index <= last || index >= unit->getNumParams()) // (C2)
@@ -92,7 +97,7 @@ static LogicalResult checkReduceScatter(Operation *op, FlatSymbolRefAttr name, T
              << unit->getNumParams() << ", found [" << params << "]";
     last = index;
   }
-  if (failed(checkParams(op, *unit, grads, params))) // (C3)
+  if (failed(checkParams(op, *unit, grads, params, "operand"))) // (C3)
     return failure();
   return checkShard(op, *unit, shard); // (C4)
 }
@@ -151,14 +156,15 @@ static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, Arra
                                      SymbolTableCollection &tables) {
   auto mesh = tables.lookupNearestSymbolFrom<MeshOp>(op, name);
   if (!mesh) // (C1)
-    return op->emitOpError("expected ") << name << " to be an 'fsdp.mesh'";
+    return emitWrongSymbol(op, name, "an 'fsdp.mesh'", tables);
   llvm::StringMap<StringAttr> seen;
   int64_t ranks = 1;
   for (auto axis : axes.getAsRange<StringAttr>()) {
     if (!mesh.hasAxis(axis)) { // (C2)
       InFlightDiagnostic diag =
           op->emitOpError("expected axes of ")
-          << name << ", or groups \"AXIS:N\" with N that divides the axis, found " << axis;
+          << name << ", or groups \"AXIS:N\" with N that divides the size of the axis, found "
+          << axis;
       diag.attachNote(mesh.getLoc()) << "the mesh is declared here";
       return diag;
     }
@@ -176,8 +182,8 @@ static LogicalResult checkGathered(Operation *op, int64_t ranks, Type from, Type
   if (out && out.getRank() == 1 && out.getDimSize(0) == in.getDimSize(0) * ranks &&
       in.getElementType() == out.getElementType()) // (C3)
     return success();
-  return op->emitOpError("expected ")
-         << in.getDimSize(0) * ranks << " elements of " << in.getElementType() << " for " << ranks
+  return op->emitOpError("expected a result of type ")
+         << in.clone({in.getDimSize(0) * ranks}) << ", one input from each of " << ranks
          << " ranks, found " << to;
 }
 
@@ -233,7 +239,7 @@ LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 /// Verifies (S1) and (S2) of an asynchronous collective. Returns the types of the values that its
-/// token represents. If `count` is set, there must be `count` such values.
+/// token represents. If `count` is set, verifies that their number is `count`.
 template <typename Op>
 static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count = 1) {
   if (static_cast<int64_t>(op.getChannel()) < 1 || static_cast<int64_t>(op.getId()) < 0) // (S1)
@@ -244,7 +250,7 @@ static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count =
   if (!await || await->getBlock() != op->getBlock()) { // (S2)
     InFlightDiagnostic diag =
         op.emitOpError("expected one 'fsdp.await' of its token, in the same block; found ")
-        << llvm::range_size(token.getUses()) << " uses";
+        << describeCount(llvm::range_size(token.getUses()), "use", "uses");
     for (Operation *user : token.getUsers())
       diag.attachNote(user->getLoc()) << "used here";
     return diag;
@@ -263,15 +269,19 @@ LogicalResult AwaitOp::verify() {
   if (!isa_and_nonnull<UnshardStartOp, ReduceScatterStartOp, AllReduceStartOp, AllGatherStartOp,
                        BroadcastStartOp>(start) ||
       start->getBlock() != (*this)->getBlock()) // (C2)
-    return emitOpError("expected the token of a collective that was started in the same block");
+    return emitOpError("expected the token of a collective that was started in the same block, "
+                       "found ")
+           << (!start                                     ? std::string("a block argument")
+               : start->getBlock() != (*this)->getBlock() ? "a collective of another block"
+                                                          : describeOp(start));
   return success();
 }
 
 LogicalResult UnshardStartOp::verifySymbolUses(SymbolTableCollection &tables) {
   FailureOr<ArrayRef<Type>> types = checkStart(*this, std::nullopt);
-  return failed(types)
-             ? failure()
-             : checkWhole(*this, getUnitAttr(), getShard().getType(), *types, "result", tables);
+  return failed(types) ? failure()
+                       : checkWhole(*this, getUnitAttr(), getShard().getType(), *types,
+                                    "token value", tables);
 }
 
 LogicalResult ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tables) {
@@ -282,7 +292,8 @@ LogicalResult ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tabl
                             types->front(), tables);
 }
 
-/// Verifies that `result`, the type of the value of the op's token, is the type of the op's input.
+/// Verifies that `result`, the type of the value that the op's token represents, is the type of the
+/// op's input.
 template <typename Op>
 static LogicalResult checkSameType(Op op, Type result) {
   if (result == op.getInput().getType())
@@ -316,8 +327,8 @@ LogicalResult BroadcastStartOp::verifySymbolUses(SymbolTableCollection &tables) 
   return checkSameType(*this, types->front());
 }
 
-/// Verifies that `rows` has the shape of `ids`, extended by the number of columns of `table`, and
-/// the element type of `table`.
+/// Verifies that `rows` has the element type of `table`, and the shape of `ids` followed by the
+/// number of columns of `table`.
 static LogicalResult checkRows(Operation *op, Value table, Value ids, Value rows) {
   auto tableType = cast<RankedTensorType>(table.getType()),
        rowsType = cast<RankedTensorType>(rows.getType());
@@ -362,7 +373,7 @@ LogicalResult CrossEntropyGradOp::verify() {
   return checkRowCounts(*this, getLogits(), getTargets(), getLse());
 }
 
-/// Returns the numbers of rows and columns of the matrices in `v`, swapped if `swap` is set.
+/// Returns the numbers of rows and of columns of the matrices in `v`. Swaps them if `swap` is set.
 static std::pair<int64_t, int64_t> matrixOf(Value v, bool swap) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(v.getType()).getShape().take_back(2);
   return swap ? std::pair(shape[1], shape[0]) : std::pair(shape[0], shape[1]);
@@ -373,7 +384,8 @@ LogicalResult GemmOp::verify() {
        c = cast<RankedTensorType>(getC().getType());
   if (a.getRank() < 2 || a.getRank() != b.getRank() || a.getRank() != c.getRank() ||
       !a.hasStaticShape() || !b.hasStaticShape() || !c.hasStaticShape()) // (C1)
-    return emitOpError("expected static A, B and C of one rank of at least 2, found ")
+    return emitOpError("expected A, B and C of static shape with equal numbers of dimensions, at "
+                       "least 2; found ")
            << a << ", " << b << " and " << c;
   if (a.getShape().drop_back(2) != c.getShape().drop_back(2) ||
       b.getShape().drop_back(2) != c.getShape().drop_back(2)) // (C2)
@@ -381,9 +393,10 @@ LogicalResult GemmOp::verify() {
   auto [m, k] = matrixOf(getA(), getTransposeA());
   auto [k2, n] = matrixOf(getB(), getTransposeB());
   if (k != k2 || matrixOf(getC(), false) != std::pair(m, n)) // (C3)
-    return emitOpError("expected matrices A, B and C of M x K, K x N and M x N, found ")
-           << m << " x " << k << ", " << k2 << " x " << n << " and "
-           << c.getDimSize(c.getRank() - 2) << " x " << c.getDimSize(c.getRank() - 1);
+    return emitOpError("expected matrices A, B and C of M x K, K x N and M x N, ")
+           << (getTransposeA() || getTransposeB() ? "after 'transpose' " : "") << "found " << m
+           << " x " << k << ", " << k2 << " x " << n << " and " << c.getDimSize(c.getRank() - 2)
+           << " x " << c.getDimSize(c.getRank() - 1);
   Type element = a.getElementType();
   Type sum = element.getIntOrFloatBitWidth() < 32 ? Type(Float32Type::get(getContext())) : element;
   if (b.getElementType() != element ||
@@ -395,21 +408,25 @@ LogicalResult GemmOp::verify() {
   if (getBias() && getBias().getType() != RankedTensorType::get({n}, c.getElementType())) // (C6)
     return emitOpError("expected a bias of ")
            << n << " elements of " << c.getElementType() << ", found " << getBias().getType();
-  if (!getAlpha().isFinite() || !getBeta().isFinite()) // (C7)
-    return emitOpError("expected finite alpha and beta");
+  for (auto [name, factor] : {std::pair("alpha", getAlphaAttr()), std::pair("beta", getBetaAttr())})
+    if (!factor.getValue().isFinite()) // (C7)
+      return emitOpError("expected a finite ") << name << ", found " << describeNumber(factor);
   return success();
 }
 
 LogicalResult DispatchOp::verify() {
   Block &body = getBody().front();
   if (body.getArgumentTypes() != getOperandTypes()) // (C1)
-    return emitOpError("expected block arguments of the operands' types");
-  if (auto yield = dyn_cast<YieldOp>(body.getTerminator());
-      !yield || yield.getOperandTypes() != getResultTypes()) // (C2)
-    return emitOpError("expected 'fsdp.yield' of the results' types");
+    return emitOpError("expected block arguments of types (")
+           << getOperandTypes() << "), found (" << body.getArgumentTypes() << ")";
+  Operation *end = body.getTerminator();
+  if (!isa<YieldOp>(end) || end->getOperandTypes() != getResultTypes()) // (C2)
+    return emitOpError("expected 'fsdp.yield' of types (")
+           << getResultTypes() << "), found '" << end->getName() << "' of types ("
+           << end->getOperandTypes() << ")";
   if (getInplace().size() != getNumResults()) // (C3)
-    return emitOpError("'inplace' expected ")
-           << getNumResults() << " entries, found " << getInplace().size();
+    return emitOpError("'inplace' expected ") << describeCount(getNumResults(), "entry", "entries")
+                                              << ", found " << getInplace().size();
   llvm::SmallDenseSet<int64_t> taken;
   for (auto [result, operand] : llvm::zip_equal(getResults(), getInplace())) {
     if (operand == -1)

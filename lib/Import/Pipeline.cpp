@@ -20,7 +20,8 @@ static void addCleanUp(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-/// Selects the function and makes weights arguments, before any pass may merge equal constants.
+/// Selects the function, and turns weights into arguments. This must happen before any pass can
+/// merge equal constants.
 static void addInterface(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(createLowerStablehloPass());
   pm.addPass(createRefuseForeignPass());
@@ -36,8 +37,8 @@ static void addInterface(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(createReadDropoutMarkersPass());
 }
 
-/// Rewrites every operation to one canonical op. The loop runs twice, because dropping a dead
-/// result (an argmax) or a unit dimension enables further folds.
+/// Rewrites the different forms of each operation to one canonical op. The loop runs twice, because
+/// dropping a dead result (an argmax) or a unit dimension enables further folds.
 static void addNormalisation(OpPassManager &pm) {
   pm.addPass(createLowerTosaPass());
   pm.addNestedPass<func::FuncOp>(createDemoteFloat64Pass());

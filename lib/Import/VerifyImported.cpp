@@ -147,7 +147,7 @@ LogicalResult VerifyImportedPass::verifyInteger(BlockArgument arg, StringAttr na
     return fail() << "'fsdp.frozen': integers are not trained";
   auto init = func.getArgAttrOfType<InitAttr>(arg.getArgNumber(), FSDPDialect::initAttr);
   if (!init)
-    return success(); // the caller, verifyArguments, reports a missing initial value
+    return success(); // verifyArguments(), the caller, reports that the initial value is missing
   unsigned width = type.getElementTypeBitWidth();
   llvm::APSInt value(width, /*isUnsigned=*/width == 1);
   bool isExact = false;
@@ -238,7 +238,8 @@ LogicalResult VerifyImportedPass::verifyResult() {
   return diag;
 }
 
-/// Returns whether `type` is a float, an integer or index, or a static tensor of these.
+/// Returns whether `type` is a float, an integer or an index, or a tensor of static shape whose
+/// elements have such a type.
 static bool isPlain(Type type) {
   if (auto tensor = dyn_cast<RankedTensorType>(type)) {
     if (!tensor.hasStaticShape())
@@ -325,7 +326,7 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
   if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
           tensor::InsertSliceOp, tensor::ConcatOp, tensor::ExtractOp, tensor::FromElementsOp,
           tensor::SplatOp, tensor::CastOp, tensor::InsertOp>(op)) {
-    bool dynamic = false; // whether offsets, sizes or strides are operands, not constants
+    bool dynamic = false; // whether an offset, a size or a stride is an operand and not a constant
     if (auto slice = dyn_cast<OffsetSizeAndStrideOpInterface>(op))
       dynamic =
           !slice.getOffsets().empty() || !slice.getSizes().empty() || !slice.getStrides().empty();

@@ -17,7 +17,7 @@ static constexpr std::pair<OptionGroup, StringRef> groups[] = {
     {OptionGroup::Precision, "PRECISION"}, {OptionGroup::Training, "TRAINING"},
     {OptionGroup::Target, "TARGET"},       {OptionGroup::Output, "OUTPUT"}};
 
-/// Width of a line of --help in columns, and column at which the text of an option begins.
+/// Width of the lines of --help in columns, and the column at which the text of an option begins.
 static constexpr size_t lineWidth = 100, textColumn = 32;
 
 /// Returns the syntax of an option: "--name=VALUE".
@@ -36,7 +36,8 @@ static StringRef summarise(StringRef help) {
   return end == StringRef::npos ? help : help.take_front(end + 1);
 }
 
-/// Prints `text` in lines that begin at textColumn. The first line continues the current line.
+/// Prints `text` in lines that begin at textColumn. The current line must already end at this
+/// column.
 static void printWrapped(llvm::raw_ostream &os, StringRef text) {
   size_t column = textColumn;
   llvm::SmallVector<StringRef> words;

@@ -12,6 +12,7 @@
 
 #include "fsdp/Options/OptionTable.h"
 #include "fsdp/Options/Defaults.h"
+#include "fsdpcommon/LocatedJson.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
@@ -63,7 +64,7 @@ static bool isAdamW(const StepOptions &o) { return o.update.optimizer == Optimiz
 static bool isForCpu(const StepOptions &o) { return o.codegen.isForCpu(); }
 static bool isForGpu(const StepOptions &o) { return !o.codegen.isForCpu(); }
 
-/// Returns true if collectives are scheduled, which is always so for plans of --what-if.
+/// Returns true if collectives are scheduled. With --what-if, they are always scheduled.
 static bool isScheduled(const StepOptions &o) { return o.plan.overlap || !o.driver.whatIf.empty(); }
 
 /// Returns true if the strategy keeps parameters gathered until the backward.
@@ -157,7 +158,7 @@ std::string OptionRow::printOne(const StepOptions &options) const {
   return llvm::join(print(options), ",");
 }
 
-/// Conditions of options that configure ptxas.
+/// Conditions under which an option that configures ptxas has an effect.
 #define ASSEMBLES                                                                                  \
   .isNoPlan()                                                                                      \
       .needs(isForGpu, " needs GPU kernels: give --target=sm_80, sm_90a or sm_100a")               \
@@ -213,8 +214,11 @@ std::optional<std::string> mlir::fsdp::findNearest(StringRef name) {
   return nearest;
 }
 
+/// Shortens a text that the user wrote, and removes control characters, for a message.
+static std::string show(StringRef text) { return fsdpcommon::shortText(text.str(), 200); }
+
 /// Returns the spelling of an option: "--name", or "-n" if the name has one letter.
-static std::string spell(StringRef name) { return (name.size() == 1 ? "-" : "--") + name.str(); }
+static std::string spell(StringRef name) { return (name.size() == 1 ? "-" : "--") + show(name); }
 
 std::optional<std::string> mlir::fsdp::setOption(StepOptions &options, StringRef name,
                                                  StringRef text, OptionOrigin origin) {
@@ -224,7 +228,7 @@ std::optional<std::string> mlir::fsdp::setOption(StepOptions &options, StringRef
     return "no such option: " + spell(name) + (nearest ? "; did you mean --" + *nearest + "?" : "");
   }
   if (std::optional<std::string> expected = row->read(options, text))
-    return spell(name) + "=" + text.str() + ": " + *expected;
+    return spell(name) + "=" + show(text) + ": " + *expected;
   options.origins[name] = origin;
   return std::nullopt;
 }
@@ -235,7 +239,7 @@ std::optional<std::string> mlir::fsdp::checkValues(const StepOptions &options) {
       continue;
     for (const auto &check : row.checks)
       if (std::string expected = check(options); !expected.empty())
-        return spell(row.name) + "=" + row.printOne(options) + ": " + expected;
+        return spell(row.name) + "=" + show(row.printOne(options)) + ": " + expected;
   }
   return std::nullopt;
 }

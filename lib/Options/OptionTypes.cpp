@@ -84,7 +84,7 @@ Problem mlir::fsdp::readValue(StringRef text, std::vector<std::string> &value) {
   return std::nullopt;
 }
 
-/// Returns true if `text` has the form of a number of bytes but is too large.
+/// Returns true if `text` has the form of a number of bytes, but the number is too large.
 static bool isTooManyBytes(StringRef text) {
   StringRef digits = text.rtrim("kKmMgG");
   return !digits.empty() && text.size() - digits.size() < 2 &&
@@ -106,7 +106,7 @@ Problem mlir::fsdp::readValue(StringRef text, Bytes &value) {
     unit = int64_t(1) << 20;
   else if (digits.consume_back_insensitive("G"))
     unit = int64_t(1) << 30;
-  // Accept digits on both sides of a dot before a unit. Round down to whole bytes.
+  // Before a unit, accept a dot that has digits on both sides. Round down to whole bytes.
   if (unit > 1 && digits.contains('.') &&
       digits.find_first_not_of("0123456789.") == StringRef::npos && !digits.starts_with(".") &&
       !digits.ends_with(".") && !digits.getAsDouble(fraction)) {
@@ -151,7 +151,7 @@ std::vector<std::string> mlir::fsdp::printValue(double value) {
 // Structures
 //===----------------------------------------------------------------------===//
 
-/// Parses `auto` as -1, and other texts as a number of at least 0.
+/// Parses `auto` as -1, and any other text as a number of at least 0.
 static bool readDepth(StringRef text, int64_t &depth) {
   if (text == "auto")
     depth = -1;

@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The options of a pipeline: those rows of the option table that its stages read.
+/// The options of a pipeline: the rows of the option table that a stage of the pipeline reads.
 struct StepPipelineOptions : PassPipelineOptions<StepPipelineOptions> {
   explicit StepPipelineOptions(unsigned stages) {
     for (const OptionRow &row : getOptionRows()) {
@@ -29,7 +29,8 @@ struct StepPipelineOptions : PassPipelineOptions<StepPipelineOptions> {
     }
   }
 
-  /// Sets the fields of `options` that this pipeline's text sets. Returns an error, or nothing.
+  /// Sets those fields of `options` that the text of this pipeline sets. Returns a message if the
+  /// text is invalid, or nothing.
   std::optional<std::string> set(StepOptions &options) const {
     for (const auto &[row, option] : texts) {
       if (!option->hasValue())
@@ -54,7 +55,7 @@ private:
 };
 } // namespace
 
-/// Quotes `value`, if needed, for the text of a pipeline.
+/// Adds quotes to `value` if the text of a pipeline needs them.
 static std::string quote(StringRef value) {
   char mark = value.contains('\'') ? '"' : '\'';
   return value.find_first_of(" ,{}'\"") == StringRef::npos ? value.str()

@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes the compiled module as a FlatBuffer. Symbols become indices, and slices of buffers become
-// ranges of the arena.
+// Writes the compiled module as a FlatBuffer. References to symbols become indices, and slices of
+// buffers become ranges of the arena.
 //
 //   fsdp.buffer @b .. at 4096            Buffer {offset 4096}
 //   fsdp.launch @k_1f..(@b[64, 32])  =>  Launch {kernel 0, bindings [{4160, 32, 0}]}
 //
-// Units, kernels, layouts and programs keep the order of the module; parameters are listed unit by
-// unit. Each part is built in a separate statement, because C++ does not define the order of
-// evaluation of arguments, which would change the bytes of the manifest.
+// Units, kernels, layouts and programs have the same order as in the module. The parameters of all
+// units are in one list, in the order of the units. Each part of the FlatBuffer is built in a
+// separate statement. If parts were built in the arguments of one call, their order, and so the
+// bytes of the manifest, would depend on the C++ compiler.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Numbers the symbols, and finds the mesh of the programs' collectives.
+/// Numbers the symbols, and finds the mesh over which the programs communicate.
 LogicalResult ManifestBuilder::number() {
   unsigned numUnits = 0, numParams = 0, numLayouts = 0, numKernels = 0;
   for (Operation &op : module.getOps()) {
@@ -99,8 +100,8 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
-/// Adds the groups of neighbours. Must be called after the programs are added, because adding a
-/// program numbers the groups that it uses.
+/// Adds the list of groups of neighbours. Must be called after the programs are added, because
+/// adding a program numbers the groups that it uses.
 std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)
@@ -110,7 +111,7 @@ std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   return list;
 }
 
-/// Adds the offset and size of a parameter's values; returns null if there are none.
+/// Adds the offset and size of the values of a parameter. Returns null if the model contains none.
 FailureOr<Offset<fb::Value>> ManifestBuilder::addValue(StringRef param, Location loc) {
   auto place = values.places.find(param);
   if (place == values.places.end())
@@ -244,7 +245,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
     if (llvm::is_contained(op.getAxes().getAsValueRange<StringAttr>(), axis.getName()))
       axes.push_back(index);
   for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
-    if (axis.contains(':')) // a group of neighbours is always the only axis
+    if (axis.contains(':')) // a group of neighbours is the only axis of its collective
       axes.push_back(mesh.getAxes().size() + getNeighbours(axis));
   auto axesVector = builder.CreateVector(axes);
   fb::Slice source = getSlice(layout, op.getSource()), target = getSlice(layout, op.getTarget());
@@ -255,7 +256,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
                               op.getChannel(), unit, op.getRoot());
 }
 
-/// Returns the index, in the layout, of the state that an fsdp.initialise writes.
+/// Returns the index of the state that an fsdp.initialise writes among the states of the layout.
 static unsigned findState(LayoutOp layout, InitialiseOp op) {
   unsigned index = 0;
   for (auto state : layout.getOps<StateSlotOp>()) {
@@ -326,7 +327,7 @@ uint64_t ManifestBuilder::countTokens() {
   return tokens;
 }
 
-/// Adds the options that differ from their defaults.
+/// Adds the options of the plan that differ from their defaults.
 Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> ManifestBuilder::addOptions() {
   std::vector<Offset<flatbuffers::String>> given;
   for (const OptionRow &row : getOptionRows()) {

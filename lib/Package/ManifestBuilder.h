@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The algorithm is described in Manifest.cpp.
+// Manifest.cpp describes the algorithm.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,7 @@ private:
   FailureOr<Offset<fb::Product>> addProduct(const PhaseInfo &phase, Location loc);
   LogicalResult addKernels();
 
-  /// Returns the fb::Split for `axes`, the mesh axes over which a value is split, outermost first.
+  /// Returns the fb::Split of a value that is split over the mesh axes `axes`, outermost first.
   uint64_t getSplit(ArrayAttr axes) {
     if (!axes || axes.empty())
       return uint64_t(fb::Split::whole);
@@ -67,7 +67,8 @@ private:
       return uint64_t(fb::Split::replicate) + 1 + getNeighbours(axis);
     return uint64_t(axis == "shard" ? fb::Split::shard : fb::Split::replicate);
   }
-  /// Returns the index in `neighbours` of a group such as "shard:2". Adds the group if it is new.
+  /// Returns the index of a group such as "shard:2" in the list `neighbours`. Adds the group if it
+  /// is new.
   uint64_t getNeighbours(StringRef axis) {
     auto found = llvm::find(neighbours, axis);
     if (found == neighbours.end())
@@ -105,7 +106,8 @@ private:
     BufferOp buffer = getBuffer(layout, name);
     return {getOffset(layout, buffer), buffer.getBytes(), 0, 0, 0};
   }
-  /// Returns the number of elements of the input `tokens`, or of the first input.
+  /// Returns the number of elements of the input `tokens`, or of the first input if there is no
+  /// input `tokens`.
   uint64_t countTokens();
   Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> addOptions();
   FailureOr<Offset<flatbuffers::Vector<Offset<fb::Lookup>>>> addLookups();
@@ -119,8 +121,8 @@ private:
   flatbuffers::FlatBufferBuilder builder;
 
   MeshOp mesh;
-  /// Index of each unit, layout, program and kernel among those of its kind, and index of the first
-  /// parameter of each unit.
+  /// `indices` is the index of each unit, layout, program and kernel among the symbols of the same
+  /// kind. `firstParams` is the index of the first parameter of each unit.
   llvm::DenseMap<Attribute, unsigned> indices, firstParams;
   std::vector<Offset<fb::Unit>> units;
   std::vector<Offset<fb::Param>> params;

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Adds kernels with their phases, GPU grids and library products, and lookups checked at run time.
+// Adds kernels with their phases, GPU grids and library products. Adds the lookups that are checked
+// at run time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +17,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Adds the grid of a phase of a GPU kernel. Returns null for a CPU kernel.
+/// Adds the grid of a phase of a GPU kernel. Returns null for a CPU kernel, and for a phase that a
+/// library computes.
 Offset<fb::Grid> ManifestBuilder::addGrid(const PhaseInfo &phase) {
   if (!gpuCode.isPresent() || gpuCode.products.contains(phase.symbol))
     return {};
@@ -46,7 +48,7 @@ FailureOr<Offset<fb::Matrix>> ManifestBuilder::addMatrix(const GpuMatrix &matrix
                           matrix.batchStride, matrix.isTransposed);
 }
 
-/// Adds the matrix product of a phase that a library computes. Returns null for other phases.
+/// If a library computes the phase, adds its matrix product. Returns null for other phases.
 FailureOr<Offset<fb::Product>> ManifestBuilder::addProduct(const PhaseInfo &phase, Location loc) {
   if (!gpuCode.isPresent() || !gpuCode.products.contains(phase.symbol))
     return Offset<fb::Product>();

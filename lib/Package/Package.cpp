@@ -7,10 +7,11 @@
 //     0        128 (64-byte aligned)         (4096)            (4096)
 //     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
 //
-// 1. Append the manifest (Manifest.cpp), and the image at the begin of a page.
+// 1. Append the manifest (Manifest.cpp). Append the image, which begins at a page boundary.
 // 2. Append the initial values of parameters that the model contains (Values.cpp). These values are
 //    written from their original memory, without a copy.
-// 3. Fill in the header with the hash of all bytes, for which the hash's field counts as zero.
+// 3. Write the header with a hash of all bytes of the file. For the hash, the bytes of the hash
+//    itself count as zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,7 @@ using namespace mlir::fsdp;
 static_assert(bufferAlignment == FSDPRT_BUFFER_ALIGNMENT,
               "the runtime must round buffers as the plan does");
 
-/// Returns the header without its hash. The values are the last section.
+/// Returns the header without its hash. The values are the last section of the file.
 static fsdprt_artifact_header layOut(uint64_t manifestSize, uint64_t imageSize,
                                      uint64_t valuesSize) {
   fsdprt_artifact_header header = {};
@@ -81,7 +82,7 @@ FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const CompiledKer
   llvm::copy(*manifest, head.begin() + header.manifest_offset);
   llvm::copy(image.elf, head.begin() + header.image_offset);
   std::memcpy(head.data(), &header, sizeof(header));
-  fsdprt_sha256 hash; // the hash field is zero here
+  fsdprt_sha256 hash; // the hash in the header is still zero here
   fsdprt_sha256_begin(&hash);
   fsdprt_sha256_update(&hash, head.data(), head.size());
   for (ArrayRef<char> piece : file.values)

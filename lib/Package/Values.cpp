@@ -8,9 +8,10 @@
 //                  ln = dense<1.0>,             =>    ^ head, wte           ^ one element
 //                  wte = dense_resource<w.1>}
 //
-// Values keep the element type of the file; the runtime converts floats. A boolean takes one byte.
-// Equal bytes (w and w.1 above) are stored once. Values are written from the parser's memory
-// without a copy, so that memory holds a model's weights only once. O(bytes).
+// Values are stored with the element type that they have in the model. The runtime converts floats
+// to the type of the parameter. A boolean takes one byte. If two parameters have equal bytes (w and
+// w.1 above), the bytes are stored once. Values are written from the memory of the parser, so that
+// the weights of a model are in memory only once. O(bytes).
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +46,7 @@ static bool isTaken(Type element, Type param) {
   return element.isF64() || element.isF32() || element.isF16() || element.isBF16();
 }
 
-/// Returns one byte per boolean if `value` holds booleans as bits; else returns an empty vector.
+/// If `value` stores booleans as bits, returns a byte per boolean. Otherwise returns no bytes.
 static std::vector<char> unpackBits(ElementsAttr value) {
   auto dense = dyn_cast<DenseElementsAttr>(value);
   if (!dense || !dense.getElementType().isInteger(1))
@@ -87,7 +88,7 @@ static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
 }
 
 namespace {
-/// Appends byte ranges to the section; stores equal ranges once.
+/// Appends byte ranges to the section, and stores equal ranges only once.
 class Section {
 public:
   explicit Section(Values &values) : values(values) {}

@@ -15,8 +15,8 @@
 
 namespace mlir::fsdp {
 
-/// The section of an artifact with the parameters' values: an offset per parameter, and references
-/// to the bytes, which are in the memory of the module.
+/// The section of an artifact that contains the values of parameters. Contains an offset for each
+/// parameter, and references to the bytes, most of which are in the memory of the module.
 struct Values {
   struct Place {
     Type element;
@@ -24,7 +24,8 @@ struct Values {
   };
   llvm::StringMap<Place> places; // offsets by parameter
   std::vector<ArrayRef<char>> pieces;
-  std::deque<std::vector<char>> unpacked; // bytes of booleans, which the module bit-packs
+  // One byte for each boolean that the module stores as a bit.
+  std::deque<std::vector<char>> unpacked;
   uint64_t size = 0;
 };
 

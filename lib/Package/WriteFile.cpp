@@ -24,7 +24,7 @@ static std::error_code writeAll(int descriptor, ArrayRef<ArrayRef<char>> pieces)
   for (ArrayRef<char> piece : pieces)
     os.write(piece.data(), piece.size());
   std::error_code error = os.error();
-  // Clear the error, because a stream with an error ends the process when it is destroyed.
+  // Clear the error, because the destructor of a stream with an error ends the process.
   os.clear_error();
   if (!error && ::fsync(descriptor) != 0 && errno != EINVAL &&
       errno != EROFS) // fsync() fails on devices and pipes

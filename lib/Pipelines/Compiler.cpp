@@ -38,7 +38,7 @@ static LogicalResult runPipeline(StepCompilation &step) {
   return pm.run(*step.module);
 }
 
-/// Compiles the kernels and adds their workspace to the plan, which is then verified again.
+/// Compiles the kernels, adds their workspace to the plan, and verifies the plan again.
 static LogicalResult compileKernels(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
   auto kernels = std::make_shared<CompiledKernels>();
@@ -68,7 +68,7 @@ ArrayRef<Phase> fsdp::getPhases() {
 // Order of phases
 //===----------------------------------------------------------------------===//
 
-/// If enabled, prints the milliseconds of a phase when it ends.
+/// If enabled, prints how many milliseconds a phase took when the phase ends.
 namespace {
 class PhaseTimer {
 public:
@@ -86,7 +86,7 @@ private:
 };
 } // namespace
 
-/// Writes a dump such as `03.differentiate.mlir`.
+/// Writes the module to a file such as `03.differentiate.mlir`.
 static LogicalResult dump(ModuleOp module, StringRef directory, unsigned number,
                           StringRef mnemonic) {
   if (std::error_code ec = llvm::sys::fs::create_directories(directory))
@@ -123,14 +123,15 @@ LogicalResult fsdp::runPhases(StepCompilation &step, StringRef first, StringRef 
 }
 
 namespace {
-/// Holds diagnostics back, because the compiler may plan a step several times, but should print the
-/// diagnostics of one plan only. Drops repeated diagnostics, because a pass may try several plans.
+/// Keeps diagnostics until they are requested. The compiler may plan a step several times, but
+/// should print only the diagnostics of the plan that it chooses. Drops repeated diagnostics,
+/// because a pass may try several plans.
 class DiagnosticStore {
 public:
   explicit DiagnosticStore(MLIRContext *context)
       : engine(context->getDiagEngine()), handler(context, [this](Diagnostic &diag) {
           if (isPassing)
-            return failure(); // failure passes the diagnostic to the next handler
+            return failure(); // a failure passes the diagnostic on to the next handler
           std::string text;
           llvm::raw_string_ostream(text) << diag.getLocation() << diag;
           if (said.insert(text).second)
@@ -139,7 +140,7 @@ public:
         }) {}
   ~DiagnosticStore() { emit(take()); }
 
-  /// Returns the diagnostics since the last call of take().
+  /// Returns the diagnostics that were emitted since the last call of take().
   std::vector<Diagnostic> take() {
     said.clear();
     return std::exchange(kept, {});
@@ -191,7 +192,7 @@ LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
     ofBest = std::move(diagnostics);
     if (peak <= asked)
       break;
-    // The workspace begins at a page boundary, so round the limit down to one.
+    // The workspace begins at a page boundary, so round the limit down to a page boundary.
     limit = std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),
                               limit - (peak - asked));
   }

@@ -8,11 +8,12 @@
 //    "fsdp_config": {"min_num_params": 1000},   --auto-wrap-policy=size --min-num-params=1000
 //    "gradient_clipping": 1.0}                  --clip-grad-norm=1.0
 //
-// 1. Walk the objects. Look up each key in the table (ConfigKeys.def), then among the options of
-//    fsdp-compile, whose names may have dashes or underscores.
+// 1. Walk the objects. Look up each key in the table (ConfigKeys.def). If the table does not
+//    contain it, look it up among the names of the options of fsdp-compile, in which underscores
+//    may replace dashes.
 // 2. Check the JSON type of the value, and map it to settings of options. "auto" and null set
 //    nothing.
-// 3. Report an error if two keys set one option to different values.
+// 3. Report an error if two keys set the same option to different values.
 //
 // O(keys · rows).
 //
@@ -51,8 +52,8 @@ private:
   void remark(const ConfigOrigin &place, const Twine &message) {
     tell(/*isError=*/false, place, message);
   }
-  /// Reports a message. A key may be any text, so it is shortened, and its control characters are
-  /// replaced.
+  /// Reports a message. A key may be any text. It is therefore shortened, and control characters
+  /// are replaced.
   void tell(bool isError, const ConfigOrigin &place, const Twine &message) {
     report(isError, {place.line, place.column, shortText(place.key)},
            shortText(message.str(), 1000));
@@ -77,7 +78,7 @@ private:
   ConfigReport report;
   Config config;
   unsigned numErrors = 0;
-  /// Keys that together decide how units are made.
+  /// Values of the keys that together determine how units are formed.
   std::optional<ConfigFact> minNumParams;
   std::optional<ConfigOrigin> layerClasses;
   bool foreignPolicy = false;
@@ -89,7 +90,7 @@ private:
 // Keys
 //===----------------------------------------------------------------------===//
 
-/// Returns the option with this name, which may have dashes or underscores.
+/// Returns the option whose name is `key`, where `key` may have underscores instead of dashes.
 static const OptionRow *findOwn(StringRef key) {
   std::string name = key.str();
   std::replace(name.begin(), name.end(), '_', '-');
@@ -99,7 +100,7 @@ static const OptionRow *findOwn(StringRef key) {
 void ConfigReader::failUnknown(const ConfigOrigin &place) {
   std::string nearest;
   unsigned least = std::max<unsigned>(2, place.key.size() / 3) + 1;
-  // Limit the length of the key, with which the time of the edit distance grows.
+  // Limit the length of the key, because the time to compute an edit distance grows with it.
   constexpr size_t longest = 64;
   auto consider = [&](const std::string &name) {
     if (place.key.size() > longest)
@@ -173,7 +174,8 @@ static bool isNumber(const JsonValue &value) {
   return value.is(Kind::integer) || value.is(Kind::number);
 }
 
-/// Returns the value as text for the command line, or nothing if the value has the wrong kind.
+/// Returns the value in the form in which the command line sets an option of kind `kind`. Returns
+/// nothing if the value does not fit this kind.
 static std::optional<std::vector<std::string>> spell(const JsonValue &value, OptionKind kind) {
   using Texts = std::vector<std::string>;
   switch (kind) {
@@ -353,8 +355,8 @@ void ConfigReader::setFact(std::optional<ConfigFact> &fact, StringRef text,
   fact = {value, place};
 }
 
-/// Handles settings that are no option of fsdp-compile, or that depend on other keys. Returns false
-/// for all other settings.
+/// Handles settings that do not correspond to an option of fsdp-compile, or that depend on other
+/// keys. Returns false if the setting is none of these.
 bool ConfigReader::setSpecial(StringRef option, StringRef text, const ConfigOrigin &place) {
   if (option == "batch")
     setFact(config.batch, text, place);
@@ -386,8 +388,9 @@ void ConfigReader::dropUnused(const JsonValue &root) {
   });
 }
 
-/// Decides how units are formed. `min_num_params` without a policy means units by size. With
-/// another policy, it is ignored, because Accelerate writes its default with every policy.
+/// Decides how units are formed. If `min_num_params` is set without a policy, units are formed by
+/// size. If another policy is set, `min_num_params` is ignored, because Accelerate writes its
+/// default value with every policy.
 void ConfigReader::reconcile() {
   if (config.ranks && !config.find("mesh"))
     set("mesh", {"shard=" + std::to_string(config.ranks->value)}, config.ranks->origin);

@@ -45,7 +45,8 @@ static const std::vector<ConfigRow> &getRows() {
   return rows;
 }
 
-/// Returns the key of the table for `fsdp_config.fsdp_KEY`, `fsdp_config.KEY` and `fsdp_KEY`.
+/// Returns KEY, the key in the table, if `key` is `fsdp_config.fsdp_KEY`, `fsdp_config.KEY`,
+/// `fsdp_KEY` or KEY.
 static StringRef stripFsdp(StringRef key) {
   key.consume_front("fsdp_config.");
   key.consume_front("fsdp_");
@@ -75,7 +76,7 @@ bool mlir::fsdp::isConfigContainer(StringRef key) {
     return true;
   auto holds = [](StringRef container, StringRef k) {
     // An object whose key ends in `.*` is no container, because its members are not visited. An
-    // object is a container if single members of it have keys.
+    // object is a container if the table has keys for single members of the object.
     return !k.ends_with(".*") && k.consume_front(container) && k.starts_with(".");
   };
   return llvm::any_of(getRows(), [&](const ConfigRow &row) {
@@ -115,7 +116,7 @@ std::vector<std::string> mlir::fsdp::getConfigTargets() {
 // Markdown
 //===----------------------------------------------------------------------===//
 
-/// Describes how a row maps a value.
+/// Returns text that describes how a row maps a value.
 static std::string describe(const ConfigRow &row, const ConfigMapping &mapping) {
   std::string theirs = "`" + llvm::join(mapping.theirs, "`, `") + "`: ";
   if (mapping.theirs.front() == "*")

@@ -17,7 +17,7 @@ namespace mlir::fsdp {
 enum class ConfigFamily { FSDP, Trainer, DeepSpeed };
 enum class ConfigRowKind { flag, integer, number, word, words, pair, any };
 
-/// A mapping `THEIRS|THEIRS = OURS` of values (the format of ConfigKeys.def).
+/// A mapping of values that ConfigKeys.def writes as `THEIRS|THEIRS = OURS`.
 struct ConfigMapping {
   llvm::SmallVector<llvm::StringRef> theirs;
   llvm::StringRef ours;
@@ -33,10 +33,10 @@ struct ConfigRow {
   std::string why;
 };
 
-/// Returns the row of a key, whose path is joined by dots, or null. A row with exactly this key
-/// takes precedence over a row whose key ends in `.*`.
+/// Returns the row of a key, or null. Dots join the components of the key. A row with exactly this
+/// key takes precedence over a row whose key ends in `.*`.
 const ConfigRow *findConfigRow(llvm::StringRef key);
-/// Returns true if the key is an object whose members have rows.
+/// Returns true if the value of the key is an object, and members of this object have rows.
 bool isConfigContainer(llvm::StringRef key);
 /// Returns all accepted spellings of keys, to suggest one for an unknown key.
 std::vector<std::string> spellConfigKeys();

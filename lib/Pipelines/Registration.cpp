@@ -31,14 +31,14 @@ void fsdp::registerDialects(DialectRegistry &registry) {
   registerHloDialects(registry);
 }
 
-/// Returns an error about the options of a pipeline of fsdp-opt, or nothing.
+/// Checks the options of a pipeline of fsdp-opt. Returns a message if they are invalid, or nothing.
 static std::optional<std::string> checkPipeline(const StepOptions &options) {
   if (std::optional<std::string> problem = findUnknownTarget(options))
     return problem;
   return std::nullopt;
 }
 
-/// Appends all stages up to Plan.
+/// Appends the pipelines of all stages from Import to Plan.
 static void buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
   buildImportPipeline(pm, options);
   buildShardPipeline(pm, options);
@@ -48,7 +48,8 @@ static void buildStepPipeline(OpPassManager &pm, const StepOptions &options) {
   buildPlanPipeline(pm, options);
 }
 
-/// Registers --fsdp-import, --fsdp-shard, ..., and --fsdp-step for all stages up to Plan.
+/// Registers a pipeline for each stage (--fsdp-import, --fsdp-shard, ...), and --fsdp-step, which
+/// runs all stages from Import to Plan.
 static void registerPipelines() {
   auto add = [](StringRef name, StringRef description, unsigned stages, auto build) {
     registerStepPipeline(name, description, stages, build, checkPipeline);

@@ -10,8 +10,8 @@
 //                                           fsdp.initialise @u parameter 1 "b"
 //                                           fsdp.fill @m  }
 //
-// A master copy of a parameter is initialised like the parameter. O(states x parameters of their
-// units).
+// A master copy of a parameter gets the same initial values as the parameter. O(states x parameters
+// of their units).
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,13 +34,15 @@ class AddInitProgramsPass : public fsdp::impl::AddInitProgramsPassBase<AddInitPr
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
     for (auto layout : llvm::to_vector(module.getOps<LayoutOp>())) {
-      // The program of layout `arena` is `init`, that of `reference_arena` is `reference_init`.
+      // The program for layout `arena` is `init`. The program for `reference_arena` is
+      // `reference_init`.
       StringRef prefix = layout.getSymName();
       prefix.consume_back(mainLayout);
       std::string name = (prefix + "init").str();
       if (Operation *other = symbols.lookup(name)) {
-        other->emitError("takes the name @")
-            << name << ", which is reserved for the program that initialises the state";
+        other->emitError("symbol @")
+            << name << " is reserved for the program that initialises the state; rename this '"
+            << other->getName() << "'";
         return signalPassFailure();
       }
       addProgram(layout, name, symbols);

@@ -9,9 +9,9 @@
 //                                           fsdp.copy @m -> @snapshot.1  }
 //
 // Each state gets a buffer of equal size in host memory, whose lifetime is unlimited. The runtime
-// runs the program between two steps and writes the buffers to a save during the next steps. No
-// other program uses these buffers. They are created after all others, so that they are adjacent in
-// the host's arena.
+// runs the program between two steps. It writes these buffers to the files of a save while the next
+// steps run. No other program uses these buffers. They are created after all other buffers, so that
+// they are adjacent in the host's arena.
 //
 // O(states).
 //
@@ -40,8 +40,9 @@ class AddSnapshotProgramPass
     if (!layout || layout.getOps<StateSlotOp>().empty())
       return;
     if (Operation *other = symbols.lookup("snapshot")) {
-      other->emitError("takes the name @snapshot, which is reserved for the program that copies "
-                       "the state");
+      other->emitError("symbol @snapshot is reserved for the program that copies the state; rename "
+                       "this '")
+          << other->getName() << "'";
       return signalPassFailure();
     }
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
@@ -54,7 +55,7 @@ class AddSnapshotProgramPass
       copyState(state, layout, buffers, builder);
   }
 
-  /// Adds the buffer of a state and the copy to it.
+  /// Adds the buffer for the copy of a state, and the command that copies the state.
   void copyState(StateSlotOp state, LayoutOp layout, SymbolTable &buffers, OpBuilder &builder) {
     int64_t bytes = getStorageBytes(state.getTensorType());
     std::string label =
@@ -63,7 +64,7 @@ class AddSnapshotProgramPass
     auto buffer = BufferOp::create(atEnd, state.getLoc(), "snapshot", label, Category::snapshot,
                                    bytes, IntegerAttr(), nullptr, IntegerAttr(), IntegerAttr(),
                                    /*host=*/true);
-    // insert() makes the symbol's name unique.
+    // insert() makes the name of the buffer unique.
     buffers.insert(buffer);
     auto slice = [&](FlatSymbolRefAttr of) {
       return SliceAttr::get(builder.getContext(), of, 0, bytes, 0, 0, ArrayAttr());

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Values become ranges of buffers, and ops become commands.
+// Replaces values by ranges of buffers, and ops by commands.
 //
 //   func.func @step(%p {state})                   fsdp.layout @arena { @state.0 64 bytes, .. }
 //     %w = fsdp.unshard %p                        fsdp.program @step {
@@ -12,17 +12,19 @@
 //     %q = fsdp.kernel_call @u(%p, %y) [0]    =>    fsdp.launch @k(@step.0[0, 32], @step.1[0, 32])
 //     return %q {updates = 0}                       fsdp.launch @u(@state.0[0, 64], @step.1[0, 32])
 //
-// 1. Place the arguments in buffers of unlimited lifetime (LayoutBuilder.cpp).
-// 2. Create the flat buffer of each reduce-scatter, and choose the kernel results that are ranges
-//    of this buffer (CollectivePlan.cpp).
+// 1. Assign the arguments to buffers of unlimited lifetime (LayoutBuilder.cpp).
+// 2. Create the flat buffer of each reduce-scatter, and choose the kernel results that kernels
+//    write directly to ranges of this buffer (CollectivePlan.cpp).
 // 3. Walk the ops in order (FunctionPlan.cpp).
-//    - A view is a range of its source.
-//    - A result in place has the range of the operand that it overwrites if no value in this range
-//      is read later (Aliasing.cpp). Otherwise the operand is copied first.
-//    - Each sum that a loop carries has one range for all iterations.
+//    - The range of a view is a part of the range of its source.
+//    - A result that is computed in place gets the range of the operand that it overwrites, if no
+//      value in this range is read later (Aliasing.cpp). Otherwise the operand is first copied to a
+//      new range.
+//    - Each sum that a loop carries has the same range in all iterations.
 //    - Any other result gets a new buffer.
 // 4. At the return, copy values to the ranges of the arguments that they update.
-// 5. Set the lifetimes of the buffers, by the numbers of commands (Commands.cpp).
+// 5. Set the lifetime of each buffer: the numbers of the first and last command that use it
+//    (Commands.cpp).
 //
 // O(ops + accesses to each buffer). Later passes order the commands and choose offsets in the arena
 // (PackArenas.cpp).
@@ -44,7 +46,8 @@ using namespace mlir::fsdp;
 
 static constexpr StringLiteral referenceProgram = "reference";
 
-/// Erases kernels that no launch uses, such as those of fills, which became commands.
+/// Erases kernels that no launch uses. A kernel that only fills with zeros, for example, has become
+/// a fill command.
 static void eraseUnusedKernels(ModuleOp module) {
   llvm::DenseSet<Attribute> used;
   module.walk([&](LaunchOp launch) { used.insert(launch.getKernelAttr().getAttr()); });
@@ -86,8 +89,9 @@ class AssignBuffersPass : public fsdp::impl::AssignBuffersPassBase<AssignBuffers
     if (functions.empty())
       return success();
     if (Operation *other = SymbolTable::lookupSymbolIn(getOperation(), name))
-      return other->emitError("takes the name @")
-             << name << ", which is reserved for the arena of the programs";
+      return other->emitError("symbol @")
+             << name << " is reserved for the arena of the programs; rename this '"
+             << other->getName() << "'";
     LayoutBuilder layout(getOperation(), name);
     FunctionPlan::Counts counts;
     for (func::FuncOp function : functions) {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Collectives move bytes without changing their type. A collective that converts therefore becomes
-// a kernel that converts the shard, and a collective.
+// Collectives move bytes without changing their type. A collective that converts is therefore
+// replaced by a collective that does not, and a kernel that converts the shard.
 //
 //   %w = fsdp.unshard %p : f32 -> bf16         %h = fsdp.dispatch (%p) truncf
 //                                        =>    %w = fsdp.unshard %h : bf16 -> bf16
@@ -13,7 +13,8 @@
 //   %s = fsdp.reduce_scatter %g : bf16 -> f32  %h = fsdp.reduce_scatter %g : bf16 -> bf16
 //                                        =>    %s = fsdp.dispatch (%h) extf
 //
-// O(collectives). The conversion is not fused with the kernel that computes the shard.
+// O(collectives). The conversion is a separate kernel, and not fused with the kernel that computes
+// the shard.
 //
 //===----------------------------------------------------------------------===//
 

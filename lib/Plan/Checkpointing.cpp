@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Kinds that fsdp-outline-kernels gives to kernels.
+/// Names of the kinds of kernels, which the pass fsdp-outline-kernels sets.
 static constexpr StringRef kinds[] = {"contract", "attention", "row", "map",
                                       "column",   "scatter",   "copy"};
 

@@ -4,33 +4,35 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// No data is packed before a reduce-scatter or unpacked after a gather:
+// Kernels write gradients directly to the flat buffer of a reduce-scatter, and read parameters
+// directly from the buffer of a gather. No data is packed or unpacked:
 //
 //   unshard @u         state -> | w        .| b  . pad |     results: ranges of the gathered buffer
 //   reduce_scatter @u           | dw       .| db . pad | -> shard
 //                                ^ kernels write here    ^ '.' and pad are filled with zeros
 //
-// A kernel result that only a gather reads (the cast of a shard) is written into this rank's piece
-// of the gathered buffer. After a rank has updated its own piece of a parameter, an all-gather in
-// place adds the pieces of the other ranks:
+// If only a gather reads the result of a kernel, such as the cast of a shard, the kernel writes it
+// to this rank's piece of the gathered buffer. After a rank has updated its own piece of a
+// parameter, an all-gather in place writes the pieces of the other ranks around it:
 //
 //   kernel -> | . | own | . |      all_gather in place      | 0 | own | 2 |
 //
-// A gather among N neighbours reads 1/N of the parameters from each rank. fsdp.shard copies this
-// part out of the result of the forward's gather:
+// A gather among N neighbours reads 1/N of the parameters from each of them. In the forward,
+// fsdp.shard copies this part out of the gathered buffer, and the part is kept for the backward:
 //
 //   shard @u           | . | own |  -> kept        the gathered buffer is free again
 //   unshard @u site 1  kept -> | 0 | own |          all_gather over "shard:2"
 //
-// To find the kernel result that can be written directly to the range of gradient g in the flat
-// buffer, follow g backwards over reshapes, results in place and sums of loops. The walk must end,
-// in the block of the reduce-scatter, at a result that would get a new buffer. For each result in
-// place, Aliasing::mayOverwrite must allow the write. If the walk fails, or the range is not
-// aligned, the gradient is copied.
+// To find the kernel result that a kernel can write directly to the range of gradient g in the flat
+// buffer, follow g backwards over reshapes, results in place and sums that loops carry. The walk
+// must end in the block of the reduce-scatter, at a result that would get a new buffer otherwise.
+// For each result in place on the walk, Aliasing::mayOverwrite() must allow that it is overwritten.
+// If the walk fails, or the range is not aligned, the gradient is copied.
 //
 //===----------------------------------------------------------------------===//
 
 #include "FunctionPlan.h"
+#include "fsdp/IR/DiagnosticText.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -50,7 +52,7 @@ static int64_t getWidth(Type element) {
 // Flat gradient buffers
 //===----------------------------------------------------------------------===//
 
-/// Returns true if the loop may accumulate its sum in the place of `init`, the initial value.
+/// Returns true if the loop may accumulate a sum in the place of the sum's initial value, `init`.
 static bool mayCarry(scf::ForOp loop, unsigned index, Aliasing &aliasing) {
   Value init = loop.getInitArgs()[index];
   if (aliasing.getEnd(init) > aliasing.getPosition(loop))
@@ -161,7 +163,8 @@ FailureOr<std::string> FunctionPlan::getShardAxis(Operation *op, int64_t ranks) 
   if (!mesh)
     return op->emitOpError("communicates with other ranks, but @")
            << function.getName() << " has no '" << FSDPDialect::meshAttr << "'";
-  // A result of fsdp.shard is gathered among neighbours, all other shards over the whole axis.
+  // The result of an fsdp.shard is gathered among neighbours. All other shards are gathered over
+  // the whole axis.
   auto unshard = dyn_cast<UnshardOp>(op);
   auto keep = unshard ? unshard.getShard().getDefiningOp<ShardOp>() : dyn_cast<ShardOp>(op);
   auto unit = keep ? tables.lookupNearestSymbolFrom<UnitOp>(op, keep.getUnitAttr()) : UnitOp();
@@ -243,6 +246,24 @@ LogicalResult FunctionPlan::planUnshard(UnshardOp op) {
   return success();
 }
 
+/// Describes the first operand that is not the result in order of an 'fsdp.unshard' of the unit.
+static std::string describeOperands(ShardOp op) {
+  if (op.getParams().empty())
+    return "no operands";
+  auto first = op.getParams()[0].getDefiningOp<UnshardOp>();
+  for (auto [index, value] : llvm::enumerate(op.getParams())) {
+    std::string position = (" as operand " + Twine(index)).str();
+    Operation *def = value.getDefiningOp();
+    if (!def || def != first.getOperation())
+      return describeValue(value) + position;
+    if (first.getUnit() != op.getUnit())
+      return ("a result of an 'fsdp.unshard' of @" + first.getUnit() + position).str();
+    if (unsigned result = cast<OpResult>(value).getResultNumber(); result != index)
+      return ("result " + Twine(result) + " of the 'fsdp.unshard'" + position).str();
+  }
+  return (Twine(op.getParams().size()) + " of " + Twine(first.getNumResults()) + " results").str();
+}
+
 LogicalResult FunctionPlan::planShard(ShardOp op) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
   Type element = getTensorType(op.getShard()).getElementType();
@@ -254,8 +275,9 @@ LogicalResult FunctionPlan::planShard(ShardOp op) {
       op.getParams().empty() ? UnshardOp() : op.getParams()[0].getDefiningOp<UnshardOp>();
   if (!unshard || unshard.getUnit() != op.getUnit() ||
       ValueRange(unshard.getParams()) != ValueRange(op.getParams()))
-    return op.emitOpError(
-        "expected the results of one 'fsdp.unshard' of the unit as operands, in order");
+    return op.emitOpError("expected the results of one 'fsdp.unshard' of the unit as operands, in "
+                          "order, found ")
+           << describeOperands(op);
   // Extend the place of parameter 0 to that of the whole flat buffer.
   Place whole = getPlace(op.getParams()[0]);
   whole.offset -= unit.getParam(0).getOffset() * width;
@@ -281,8 +303,8 @@ LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, A
     label =
         (isa<FloatType>(type.getElementType()) ? "rows of " : "ids of ") + rows.getValue().str();
   Place source = getPlace(op->getOperand(0));
-  // If nothing reads the operand later, an all-reduce overwrites it, and a gather in place writes
-  // the pieces of the other ranks around it.
+  // If nothing reads the operand later, an all-reduce of a gradient overwrites it, and a gather
+  // writes the pieces of the other ranks around it.
   std::optional<Place> home;
   if (kind == CollectiveKind::all_reduce && category == Category::gradients)
     home = source;

@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Walks over a function (step 3 of AssignBuffers.cpp), places the results of every op, and adds a
-// command for most ops.
+// Walks over a function (step 3 of AssignBuffers.cpp). Chooses places for the results of every op,
+// and adds a command for most ops.
 //
 //===----------------------------------------------------------------------===//
 
 #include "FunctionPlan.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/Memory.h"
 
 using namespace mlir;
@@ -29,8 +30,9 @@ LogicalResult FunctionPlan::run() {
   auto name = function->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
   Operation *other = SymbolTable::lookupSymbolIn(function->getParentOp(), name);
   if (other && other != function)
-    return other->emitError("takes the name @")
-           << name.getValue() << ", which the program of @" << function.getName() << " needs";
+    return other->emitError("symbol @")
+           << name.getValue() << " is reserved for the program of @" << function.getName()
+           << "; rename this '" << other->getName() << "'";
   program = ProgramOp::create(builder, function.getLoc(), name,
                               FlatSymbolRefAttr::get(layout.getLayout().getSymNameAttr()), mesh);
   builder.createBlock(&program.getBody());
@@ -120,7 +122,7 @@ LogicalResult FunctionPlan::planView(Operation *op, Value source) {
     place.offset += offset->bytes;
     place.stride += offset->stride;
   }
-  // If one rank holds the whole unit, its parameters are ranges of its state.
+  // If one rank holds the whole unit, the unit's parameters are ranges of the unit's flat buffer.
   if (auto unshard = dyn_cast<UnshardOp>(op)) {
     auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, unshard.getUnitAttr());
     for (auto [index, result] : llvm::enumerate(op->getResults())) {
@@ -156,7 +158,7 @@ LogicalResult FunctionPlan::planCall(KernelCallOp call) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr());
   SmallVector<Place> bindings, results(call.getNumResults()), claimed;
   for (auto [index, input] :
-       // The code below chooses the places of results in place.
+       // The code below chooses the places of operands that results overwrite.
        llvm::enumerate(call.getInputs()))
     bindings.push_back(llvm::is_contained(call.getInplace(), index) ? getPlace(input)
                                                                     : align(input, call));
@@ -208,7 +210,7 @@ LogicalResult FunctionPlan::planLoop(scf::ForOp loop) {
   if (loop->getParentOp() != function)
     return loop.emitOpError(
         "is nested in another loop; expected one level of loops over micro-batches");
-  // A value carried by the loop has one place, that of its initial value.
+  // A value that the loop carries has the same place in all iterations: that of its initial value.
   SmallVector<Place> carried;
   for (auto [init, argument] : llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs())) {
     if (!isa<RankedTensorType>(init.getType()))
@@ -234,14 +236,22 @@ LogicalResult FunctionPlan::planLoop(scf::ForOp loop) {
 
 LogicalResult FunctionPlan::planReturn(func::ReturnOp op) {
   SmallVector<std::pair<Value, Place>> moves;
-  llvm::SmallDenseSet<int64_t> seen;
+  DenseMap<int64_t, size_t> seen; // the result that updates each argument
   for (auto [index, value] : llvm::enumerate(op.getOperands())) {
     auto updates = function.getResultAttrOfType<IntegerAttr>(index, FSDPDialect::updatesAttr);
-    if (!updates || updates.getInt() < 0 || updates.getInt() >= function.getNumArguments() ||
-        !seen.insert(updates.getInt()).second)
-      return op.emitOpError("result ")
-             << index << " of @" << function.getName() << ": expected '" << FSDPDialect::updatesAttr
-             << "' to name an argument that no other result updates";
+    bool exists = updates && updates.getInt() >= 0 && updates.getInt() < function.getNumArguments();
+    if (!exists || !seen.try_emplace(updates.getInt(), index).second) {
+      InFlightDiagnostic diag = op.emitOpError("result ");
+      diag << index << " of @" << function.getName() << ": expected '" << FSDPDialect::updatesAttr
+           << "' to name an argument that no other result updates, found ";
+      if (!updates)
+        return diag << "no '" << FSDPDialect::updatesAttr << "'";
+      diag << updates.getInt();
+      if (exists)
+        return diag << ", which result " << seen.lookup(updates.getInt()) << " updates too";
+      return diag << ", but the function has "
+                  << describeCount(function.getNumArguments(), "argument", "arguments");
+    }
     BlockArgument home = function.getArgument(updates.getInt());
     if (home.getType() != value.getType())
       return op.emitOpError("result ")

@@ -45,8 +45,8 @@ private:
                                std::optional<ReductionKind> reduction, int64_t root);
   LogicalResult planOwnPiece(OwnPieceOp op);
   LogicalResult planShard(ShardOp op);
-  /// Returns the shard axis if it has `ranks` ranks, or the name of its groups of neighbours if a
-  /// group has `ranks` ranks. Otherwise fails with an error.
+  /// Returns the name of the shard axis if the axis has `ranks` ranks. Returns the name of its
+  /// groups of neighbours if each group has `ranks` ranks. Emits an error otherwise.
   FailureOr<std::string> getShardAxis(Operation *op, int64_t ranks);
   void emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target,
                       Type element, ArrayAttr axes, std::optional<ReductionKind> reduction,
@@ -57,17 +57,19 @@ private:
   Place getPlace(Value value) { return places.at(value); }
   void setPlace(Value value, const Place &place);
   Place addBuffer(const Twine &label, Category category, int64_t bytes, Location loc);
-  /// Returns true if `op` may overwrite `place`: it is aligned, no value in it is read later, and
-  /// it overlaps none of `taken`.
+  /// Returns true if `op` may overwrite `place`. The place must be aligned, must contain no value
+  /// that is read later, and must overlap none of `taken`.
   bool isFree(const Place &place, Operation *op, ArrayRef<Place> taken = {});
-  /// Returns a place with the content of `value` that `op` may overwrite. If isFree() is false for
-  /// the place of the value, adds a copy and returns its place.
+  /// Returns a place with the content of `value` that `op` may overwrite. This is the place of the
+  /// value itself if isFree() is true for it, and otherwise that of a copy, which is added.
   Place claim(Value value, Operation *op, ArrayRef<Place> taken);
-  /// Returns the place of `value` for a kernel, or that of a copy if the place is not aligned.
+  /// Returns the place at which a kernel reads `value`: the place of the value if it is aligned,
+  /// and otherwise that of a copy.
   Place align(Value value, Operation *op);
   /// Copies the content of `value` to `target`.
   void materialise(Value value, const Place &target, Location loc);
-  /// Copies values to places, as if every source were read before any target is written.
+  /// Copies values to places. The result is the same as if all sources were read before any target
+  /// is written.
   void moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc);
   void emitFill(const Place &target, Location loc, const Twine &label);
   void emitCopy(const Place &source, const Place &target, Location loc, const Twine &label);
@@ -89,17 +91,17 @@ private:
   int64_t nextBuffer = 0, nextId = 0;
 
   DenseMap<Value, Place> places;
-  /// For each buffer, the values that are placed in it.
+  /// Maps each buffer to the values that are placed in it.
   DenseMap<Operation *, SmallVector<Value>> residents;
   /// Values whose bytes are all zero. A copy of such a value becomes a fill.
   llvm::DenseSet<Value> zeros;
-  /// Values that hold gradients after their reduction.
+  /// Values that are gradients that have been reduced over ranks.
   llvm::DenseSet<Value> gradients;
   /// The flat buffer of each reduce-scatter.
   DenseMap<Operation *, Place> flatBuffers;
-  /// For each gather whose source a kernel writes into the gathered buffer: this buffer.
+  /// Maps a gather to its buffer if a kernel writes the source of the gather into this buffer.
   DenseMap<Operation *, Place> gatheredBuffers;
-  /// Places of kernel results that kernels write directly into a flat or gathered buffer.
+  /// Maps results that kernels write directly into a flat or gathered buffer to their places.
   DenseMap<Value, Place> reserved;
   DenseMap<Value, std::string> slotNames;
 };

@@ -7,10 +7,10 @@
 //   %t = fsdp.all_reduce_start %x .. channel 1 id 4
 //   %y = fsdp.await %t                                ->   %y = fsdp.all_reduce %x ..
 //
-// 1. Find each await whose start is the op directly before it.
-// 2. Replace start and await by the synchronous op, such as `fsdp.all_reduce`. O(ops)
+// 1. Find each await that directly follows the op that starts the collective.
+// 2. Replace these two ops by the synchronous op, such as `fsdp.all_reduce`. O(ops)
 //
-// Keeps discardable attributes. Does not move ops between start and await.
+// Keeps discardable attributes. If other ops are between the two, does not change them.
 //
 //===----------------------------------------------------------------------===//
 

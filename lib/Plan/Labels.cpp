@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Derives the category and label of a value from the parameters and states that its kernel reads,
-// and from the gradients that the kernel writes.
+// Determines the category and the label of a value from the parameters and states that its kernel
+// reads, and from the gradients that the kernel writes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@ static bool haveOneShape(Value a, Value b) {
          cast<RankedTensorType>(b.getType()).getShape();
 }
 
-/// Finds the values that hold gradients after their reduction: values that are computed from a
-/// reduced gradient of the same shape (sums over micro-batches, clipped gradients). Follows values
-/// into loops and out of loops through carried values.
+/// Finds the values that are reduced gradients, and those that are computed from a reduced gradient
+/// and have the same shape, such as sums over micro-batches and clipped gradients. Follows values
+/// into loops and out of loops through the values that loops carry.
 void FunctionPlan::findGradients() {
   SmallVector<Value> work;
   auto add = [&](Value value) {
@@ -55,7 +55,7 @@ void FunctionPlan::findGradients() {
   }
 }
 
-/// Returns true for a scalar (a loss, a norm), which gets category control.
+/// Returns true for a scalar, such as a loss or a norm, whose category is control.
 static bool isScalar(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
 }
@@ -65,7 +65,7 @@ Category FunctionPlan::classify(Value result, KernelCallOp call) {
     return Category::gradients;
   if (isScalar(result))
     return Category::control;
-  // Sums of rows are staging values, because they are sent to the rank that owns the rows.
+  // The category of sums of rows is staging, because they are sent to the rank that owns the rows.
   bool isStaging =
       call->hasAttr(FSDPDialect::rowsAttr) ||
       llvm::any_of(result.getUsers(), [](Operation *user) { return isa<UnshardOp>(user); });

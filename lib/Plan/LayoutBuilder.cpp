@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finds buffers of states and inputs by name, so that all programs over one layout use one buffer
-// for each state and input.
+// Finds buffers of states and inputs by name, so that all programs over a layout use the same
+// buffer for the same state or input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,13 +67,12 @@ static Place getWhole(LayoutOp layout, FlatSymbolRefAttr name) {
   return {buffer, 0, static_cast<int64_t>(buffer.getBytes()), 0};
 }
 
-/// Reports that two programs have a state or input of one name with different types.
-static InFlightDiagnostic emitClash(func::FuncOp function, unsigned index, Type found,
-                                    Location other) {
+InFlightDiagnostic LayoutBuilder::emitClash(func::FuncOp function, unsigned index, Type found,
+                                            StringRef buffer, Location other) {
   InFlightDiagnostic diag = emitError(function.getArgument(index).getLoc())
                             << "argument " << index << " of @" << function.getName() << " has type "
                             << function.getArgumentTypes()[index] << ", expected " << found
-                            << " as in the program before it";
+                            << " as in @" << firstUsers.lookup(buffer);
   diag.attachNote(other) << "the first use is here";
   return diag;
 }
@@ -83,18 +82,22 @@ FailureOr<Place> LayoutBuilder::getState(func::FuncOp function, unsigned index) 
   auto name = function.getArgAttrOfType<StringAttr>(index, FSDPDialect::stateAttr);
   Location loc = function.getArgument(index).getLoc();
   std::optional<StateRole> role = name ? symbolizeStateRole(name.getValue()) : std::nullopt;
-  if (!role)
-    return emitError(loc)
-           << "argument " << index << " of @" << function.getName() << ": expected '"
-           << FSDPDialect::stateAttr
-           << "' to be parameter, first_moment, second_moment, momentum or master, found "
-           << (name ? Attribute(name) : builder.getUnitAttr());
+  if (!role) {
+    InFlightDiagnostic diag =
+        emitError(loc) << "argument " << index << " of @" << function.getName() << ": expected '"
+                       << FSDPDialect::stateAttr
+                       << "' to be parameter, first_moment, second_moment, momentum or master, "
+                          "found ";
+    if (Attribute found = function.getArgAttr(index, FSDPDialect::stateAttr))
+      return diag << found;
+    return diag << "no '" << FSDPDialect::stateAttr << "'";
+  }
   auto type = cast<RankedTensorType>(function.getArgumentTypes()[index]);
   for (auto slot : layout.getOps<StateSlotOp>()) {
     if (slot.getUnitAttr() != unit || slot.getRole() != *role)
       continue;
     if (slot.getType() != type)
-      return emitClash(function, index, slot.getType(), slot.getLoc());
+      return emitClash(function, index, slot.getType(), slot.getBuffer(), slot.getLoc());
     return getWhole(layout, slot.getBufferAttr());
   }
   Category category = *role == StateRole::parameter ? Category::parameters : Category::optimizer;
@@ -118,13 +121,13 @@ FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) 
     RankedTensorType known = slot.getTensorType();
     if (known == type)
       return place;
-    // A program over one micro-batch reads the first one if another program has several.
+    // If another program has several micro-batches and this program has one, it reads the first.
     if (slot.getMicroBatches() > 1 && known.getElementType() == type.getElementType() &&
         known.getShape().drop_front() == type.getShape()) {
       place.bytes = getStorageBytes(type);
       return place;
     }
-    return emitClash(function, index, known, slot.getLoc());
+    return emitClash(function, index, known, slot.getBuffer(), slot.getLoc());
   }
   int64_t microBatches = count ? count.getInt() : 1;
   if (microBatches > 1 && (type.getRank() == 0 || type.getDimSize(0) != microBatches))
@@ -150,6 +153,13 @@ Place LayoutBuilder::getControl(FlatSymbolRefAttr name, StringRef symbol, String
 }
 
 FailureOr<Place> LayoutBuilder::getArgument(func::FuncOp function, unsigned index) {
+  FailureOr<Place> place = findArgument(function, index);
+  if (succeeded(place))
+    firstUsers.try_emplace(place->buffer.getSymName(), function.getName().str());
+  return place;
+}
+
+FailureOr<Place> LayoutBuilder::findArgument(func::FuncOp function, unsigned index) {
   BlockArgument argument = function.getArgument(index);
   if (function.getArgAttr(index, FSDPDialect::unitAttr))
     return getState(function, index);
@@ -167,9 +177,9 @@ FailureOr<Place> LayoutBuilder::getArgument(func::FuncOp function, unsigned inde
            << "argument " << index << " of @" << function.getName() << ": expected one of '"
            << FSDPDialect::unitAttr << "' (a state), '" << FSDPDialect::batchAttr
            << "' (an input), '" << FSDPDialect::blockAttr << "' and '" << FSDPDialect::rankAttr
-           << "'";
+           << "', found none of them";
   }
   if (auto type = cast<RankedTensorType>(argument.getType()); place.bytes != getStorageBytes(type))
-    return emitClash(function, index, type, place.buffer.getLoc());
+    return emitClash(function, index, type, place.buffer.getSymName(), place.buffer.getLoc());
   return place;
 }

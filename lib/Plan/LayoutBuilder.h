@@ -11,6 +11,7 @@
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Kernels.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace mlir::fsdp {
 
@@ -18,8 +19,8 @@ namespace mlir::fsdp {
 struct Place {
   BufferOp buffer;
   int64_t offset = 0, bytes = 0, stride = 0;
-  /// If `pieces` > 1, the place is one of this number of pieces, which begin `piece` bytes apart.
-  /// The rank's index on `axes` selects the piece.
+  /// If `pieces` > 1, the place is one of `pieces` pieces of a range, which begin `piece` bytes
+  /// apart. The rank's index on `axes` selects the piece.
   int64_t piece = 0, pieces = 1;
   ArrayAttr axes = {};
 
@@ -36,8 +37,8 @@ struct Place {
     return offset % bufferAlignment == 0 && stride % bufferAlignment == 0 &&
            piece % bufferAlignment == 0;
   }
-  /// Returns true if both places share a byte in any iteration, on any rank. A range with a stride
-  /// (bytes per iteration) counts as unbounded.
+  /// Returns true if the two places may have a byte in common in any iteration, on any rank. A
+  /// place whose offset depends on the iteration (`stride` is not 0) counts as unbounded.
   bool overlaps(const Place &other) const {
     return buffer == other.buffer && (other.stride || offset < other.getEnd()) &&
            (stride || other.offset < getEnd());
@@ -46,12 +47,12 @@ struct Place {
   /// Divides this place into `ranks` equal pieces and returns the piece that the rank's index on
   /// `axis` selects. Returns nothing if a piece would not be contiguous.
   std::optional<Place> getPiece(StringRef axis, int64_t ranks) const;
-  /// Returns the place of which this place is a piece by getPiece() with `axis`, or nothing if it
-  /// is no such piece.
+  /// The inverse of getPiece(): if this place is a piece of a place, returns that place. Returns
+  /// nothing if it is not.
   std::optional<Place> getWhole(StringRef axis, int64_t ranks) const;
 };
 
-/// Builds an `fsdp.layout` that several functions share.
+/// Builds an `fsdp.layout` that the programs of several functions use.
 class LayoutBuilder {
 public:
   LayoutBuilder(ModuleOp module, StringRef name);
@@ -61,13 +62,18 @@ public:
   Place addBuffer(StringRef symbol, StringRef label, Category category, int64_t bytes,
                   Location loc);
   /// Returns the place of an argument of a program (a state, an input, the step block or the rank
-  /// block). Adds the place if no program with this argument has been seen. Fails with an error if
+  /// block). Adds a buffer for the argument if no earlier program has it. Fails with an error if
   /// another program has the argument with a different type.
   FailureOr<Place> getArgument(func::FuncOp function, unsigned index);
 
 private:
   Place addPersistent(StringRef symbol, const Twine &label, Category category,
                       RankedTensorType type, Location loc);
+  FailureOr<Place> findArgument(func::FuncOp function, unsigned index);
+  /// Reports that two programs have a state or input of one name with different types. `buffer` is
+  /// the buffer of the first program, `found` its type and `other` its location.
+  InFlightDiagnostic emitClash(func::FuncOp function, unsigned index, Type found, StringRef buffer,
+                               Location other);
   FailureOr<Place> getState(func::FuncOp function, unsigned index);
   FailureOr<Place> getInput(func::FuncOp function, unsigned index);
   Place getControl(FlatSymbolRefAttr name, StringRef symbol, StringRef label,
@@ -75,6 +81,8 @@ private:
 
   LayoutOp layout;
   OpBuilder builder;
+  /// Maps the buffer of an argument to the name of the first function that has the argument.
+  llvm::StringMap<std::string> firstUsers;
   unsigned numStates = 0, numInputs = 0;
 };
 

@@ -11,7 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// Names of the layouts. The reference has a separate layout, whose name ends with `mainLayout`.
+/// Names of the layouts. The reference has a separate layout. Its name ends with the name of the
+/// main layout.
 inline constexpr llvm::StringLiteral mainLayout = "arena", referenceLayout = "reference_arena";
 
 } // namespace mlir::fsdp

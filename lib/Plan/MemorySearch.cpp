@@ -4,34 +4,37 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For every choice that it tries, the search plans, schedules and packs the step. It compares the
-// sizes of arenas, not sums of buffer sizes.
+// Searches for the data that must not be kept in the arena so that the step fits into the memory
+// limit. For every choice that it tries, the search plans, schedules and packs the whole step. It
+// compares the sizes of arenas, not sums of buffer sizes.
 //
 //   bytes per second   item                               R0 = {}       too large
 //   saved by each  |   gather h.0 again   h.0 {fc} to host R4 = first 4  fits: bisected
 //                  v   h.0 {ln} again     h.0 {fc} again   R4 - {h.0 ln} fits: less time
 //
-// 1. Collect items. Each item is a change that removes data from the arena for a part of the step:
-//    - Recompute: compute a kernel call of the forward again in the backward, with the earlier
-//      calls whose results are not kept. In each segment (RecomputeGraph.cpp), repeatedly add the
-//      call that frees most additional bytes per second.
-//    - Offload: let the results of a call wait on the host for the backward. The last item does
-//      this for all other activations with a long wait.
+// 1. Collect items. An item is a change of the plan after which some data is not in the arena
+//    during a part of the step:
+//    - Recompute: repeat a kernel call of the forward in the backward, together with the earlier
+//      calls whose results it needs and which are not kept. In each segment (RecomputeGraph.cpp),
+//      repeatedly choose the call that frees most additional bytes per second of recomputation.
+//    - Offload: copy the results of a call to the host until the backward needs them. The last item
+//      does this for all other activations with a long wait.
 //    - Gather again: repeat a gather in the backward instead of keeping the gathered parameters.
-// 2. Estimate the cost of copies and gathers, most of which a schedule hides: compare the plan with
-//    all items of one `Kind` with the plan without them, and divide the difference in time by the
-//    bytes.
-// 3. Sort all items by bytes freed per second. Of items with equal rates, those of early segments
-//    come first, because their values wait longest.
-// 4. Bisect for the shortest prefix of the list that fits.
-// 5. Drop items that are not needed, the most expensive and late segments first: half of the items,
-//    then a quarter, and so on, as long as the plan fits. Keep the fastest plan tried.
+// 2. Estimate the cost per byte of copies and of gathers, most of which a schedule hides behind
+//    computation: the difference in time between a plan with all items of one `Kind` and the plan
+//    without items, divided by the bytes of these items.
+// 3. Sort all items by bytes freed per second. If rates are equal, items of early segments come
+//    first, because their values wait longest.
+// 4. Search by bisection for the shortest prefix of the list with which the plan fits.
+// 5. Try to remove items from this prefix, beginning with the most expensive items and the late
+//    segments: first half of the items, then a quarter, and so on. Remove them if the plan still
+//    fits. Keep the fastest plan that fits.
 // 6. If the plan with all items does not fit, run steps 3 to 5 for three parts of the list, and
-//    keep the fastest plan: items without recomputation, without copies, and without copies of
-//    results that are also recomputed. (A copy of such a result frees nothing and occupies the
-//    arena too early.)
-// 7. If no plan fits, repeat steps 1 to 6 with schedules that may hide fewer transfers to stay
-//    within the limit.
+//    keep the fastest plan. The parts are the items without recomputation, the items without
+//    copies, and the items without copies of results that are also recomputed. (A copy of such a
+//    result frees nothing and occupies the arena too early.)
+// 7. If no plan fits, repeat steps 1 to 6 with schedules that stay within the limit even if they
+//    hide fewer transfers.
 //
 // Step 4 makes O(log items) plans. Step 5 ends after `maxPlans` plans of steps 1 to 6.
 //
@@ -50,11 +53,11 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr unsigned maxPlans = 36;
-/// In step 6, the smallest of the plans within this factor of the fastest is preferred, because the
-/// workspace of kernels is added to the arena later.
+/// In step 6, the smallest plan is preferred to the fastest plan if its time is within this factor,
+/// because the workspace of kernels is added to the arena later.
 static constexpr double nearlyEqual = 1.02;
-/// Least cost of moving a byte that is assumed, in seconds. Otherwise, a transfer that is hidden
-/// completely would cost 0.
+/// Minimum that is assumed for the time to move a byte, in seconds. Without it, the cost of a
+/// transfer that is hidden completely would be 0.
 static constexpr double leastSecondsPerByte = 1e-18;
 
 SmallVector<Block *> fsdp::getStepBlocks(func::FuncOp function) {
@@ -63,8 +66,8 @@ SmallVector<Block *> fsdp::getStepBlocks(func::FuncOp function) {
   return blocks;
 }
 
-/// Applies gathers last, because they may erase a call (a conversion of the shard) that is in the
-/// graph.
+/// Applies the choice of gathers last, because this may erase a call of the graph (a conversion of
+/// the shard).
 int64_t fsdp::applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice) {
   Block &body = *getStepBlocks(function)[block];
   Aliasing aliasing(function);
@@ -86,12 +89,14 @@ namespace {
 
 struct Item {
   enum class Kind { recompute, offload, gather, rest } kind = Kind::recompute;
-  SmallVector<unsigned, 4> numbers; // indices of calls, or index of the gather
+  // Indices of the calls that the item recomputes or offloads, or, if it repeats a gather, the
+  // index of that gather.
+  SmallVector<unsigned, 4> numbers;
   unsigned segment = 0;
   int64_t bytes = 0;
   double bytesPerSecond = 0;
 
-  /// Returns the key that orders items with equal bytes per second.
+  /// Returns the key by which items with equal bytes per second are sorted.
   auto getPlace() const { return std::make_tuple(segment, kind, numbers.front()); }
 };
 
@@ -196,7 +201,7 @@ FailureOr<FoundChoice> Search::findFastest(FoundChoice all, unsigned mostPlans) 
   return best;
 }
 
-/// Runs step 6. If no part fits, returns the smallest choice tried.
+/// Runs step 6. If no part fits, returns the smallest choice that was tried.
 FailureOr<FoundChoice> Search::searchParts() {
   using Kind = Item::Kind;
   llvm::BitVector recomputed(graph->getCalls().size());
@@ -230,7 +235,7 @@ FailureOr<FoundChoice> Search::searchParts() {
   return best ? *best : smallest;
 }
 
-/// Packs the choice completely; during the search, packing stops once it is known whether the
+/// Packs the choice completely. During the search, packing stops as soon as it is known whether the
 /// choice fits.
 FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   if (failed(pack(choice, /*enough=*/0)))
@@ -252,8 +257,8 @@ double Search::getSeconds(const llvm::BitVector &calls) const {
   return sum;
 }
 
-/// Adds the call to `closure`, and those earlier calls of its segment whose results the call needs
-/// and which are not kept.
+/// Adds a call to `closure`, unless it is in `taken`. Also adds those earlier calls of its segment
+/// whose results it needs and which are not kept.
 void Search::addClosure(unsigned call, const llvm::BitVector &taken,
                         llvm::BitVector &closure) const {
   if (closure[call] || taken[call])
@@ -301,8 +306,8 @@ std::optional<Item> Search::findBest(unsigned segment, const llvm::BitVector &ta
   return best;
 }
 
-/// Collects copies to the host as items. Includes results of the last segments, although they may
-/// wait too briefly, which is known only when copies are planned.
+/// Collects copies to the host as items. These include results of the last segments, which may wait
+/// too briefly to be copied. This is known only when copies are planned.
 void Search::findCopies() {
   if (!options.offload)
     return;
@@ -388,7 +393,8 @@ FailureOr<FoundChoice> Search::plan(const llvm::BitVector &taken) {
   return choice;
 }
 
-/// Returns the seconds of the scheduled step, or the sum over all commands if there is no schedule.
+/// Returns the estimated seconds of a step: those of the schedule or, without a schedule, the sum
+/// over all commands.
 static double estimateSeconds(ProgramOp program, const Cluster &cluster) {
   if (auto schedule = program->getAttrOfType<DictionaryAttr>(scheduleAttr))
     return schedule.getAs<FloatAttr>("scheduled").getValueAsDouble();
@@ -399,8 +405,8 @@ static double estimateSeconds(ProgramOp program, const Cluster &cluster) {
   return seconds;
 }
 
-/// Measures the arena and time of a choice. Plans the step alone in a new module, in which kernels
-/// have no bodies.
+/// Measures the arena and time of a choice. For this, plans only the step, in a new module in which
+/// kernels have no bodies.
 LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
   auto module = step->getParentOfType<ModuleOp>();
   OwningOpRef<ModuleOp> copy = ModuleOp::create(module.getLoc());
@@ -432,7 +438,7 @@ LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
 
 /// Runs step 4. Sets `count` to the number of items in the shortest prefix that fits.
 FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
-  unsigned low = 0; // size of the largest prefix known not to fit
+  unsigned low = 0; // size of the largest prefix that is known not to fit
   count = items.size();
   FoundChoice best = std::move(all);
   while (count - low > 1) {
@@ -453,7 +459,7 @@ LogicalResult Search::dropNeedless(unsigned count, unsigned mostPlans, FoundChoi
   llvm::BitVector taken(items.size());
   taken.set(0, count);
   for (size_t chunk = std::max<size_t>(1, count / 2), at = 0; at < count && plans < mostPlans;) {
-    // The last items are the most expensive or, at equal rates, those of late segments.
+    // Remove from the end, where items are the most expensive or, at equal rates, of late segments.
     llvm::BitVector fewer = taken;
     size_t end = std::min<size_t>(at + chunk, count);
     fewer.reset(count - end, count - at);
@@ -468,7 +474,7 @@ LogicalResult Search::dropNeedless(unsigned count, unsigned mostPlans, FoundChoi
     } else if (chunk > 1) {
       chunk /= 2;
     } else {
-      ++at; // this item is needed
+      ++at; // the plan does not fit without this item
       chunk = std::max<size_t>(1, (count - at) / 8);
     }
   }

@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 /// Returns the blocks that may hold a forward and a backward: a function's body and loop bodies.
 SmallVector<Block *> getStepBlocks(func::FuncOp function);
 
-/// A choice of the results of the forward that are not kept in the arena for the backward.
+/// Determines which results of the forward are not kept in the arena for the backward.
 struct MemoryChoice {
   /// For each call of the block's RecomputeGraph: whether its results are computed again, and
   /// whether they may wait on the host.
@@ -29,8 +29,8 @@ struct MemoryChoice {
   llvm::BitVector kept;
 };
 
-/// Applies the choice to a block. Returns by how many bytes the choice reduces the results that
-/// wait in the arena for the backward.
+/// Applies the choice to a block. Returns the number of bytes by which the results that wait in the
+/// arena for the backward become smaller.
 int64_t applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice);
 
 struct FoundChoice : MemoryChoice {
@@ -39,26 +39,27 @@ struct FoundChoice : MemoryChoice {
   /// Size of the arena in bytes without the workspace of kernels, and estimated seconds of a step.
   int64_t bytes = 0;
   double seconds = 0;
-  /// Number of calls and of gathers to choose from, and number of plans that were packed.
+  /// Numbers of calls and of gathers among which the search chooses, and number of plans that it
+  /// packed.
   unsigned numCalls = 0, numGathers = 0, plans = 0;
 };
 
 struct MemorySearchOptions {
   /// Largest size of the arena in bytes, without workspace.
   int64_t limit = 0;
-  /// Whether gathered parameters may be kept, and whether results of calls of at least `minBytes`
-  /// bytes may wait on the host.
+  /// Whether gathered parameters may be kept for the backward, and whether results of at least
+  /// `minBytes` bytes may wait on the host.
   bool keepGathers = false, offload = false;
   int64_t minBytes = 0;
-  /// `addSchedule` adds the passes that run between the assignment of buffers and of offsets. If
-  /// `schedules` is set and no plan fits, the search calls `addSchedule` with `atAllCosts`. Such a
-  /// schedule stays within the limit even if it hides fewer transfers.
+  /// `addSchedule` adds the passes that run after buffers are assigned and before offsets are
+  /// chosen. If `schedules` is set and no plan fits, the search repeats with `atAllCosts` as the
+  /// argument. Such a schedule stays within the limit even if it hides fewer transfers.
   bool schedules = false;
   std::function<void(OpPassManager &, bool atAllCosts)> addSchedule;
 };
 
-/// Returns the fastest choice tried whose arena is within the limit. If no arena fits, returns the
-/// choice with the smallest arena. Fails if a plan could not be made.
+/// Returns the fastest of the choices that were tried and whose arena is within the limit. If no
+/// arena fits, returns the choice with the smallest arena. Fails if a plan could not be made.
 FailureOr<FoundChoice> searchMemory(func::FuncOp step, const Cluster &cluster,
                                     const MemorySearchOptions &options);
 

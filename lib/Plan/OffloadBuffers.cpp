@@ -12,20 +12,22 @@
 //   with @moment on the host                 launch update(@host.1, @host.0, @moment)
 //                                            copy @host.1 -> @param
 //
-// 1. Choose the buffers of the host: states of given kinds, and gradients that no collective reads.
-// 2. A launch runs on the host if it accesses a host buffer and all its buffers are of the
-//    categories parameters, gradients, optimizer, staging and control. Its operands on the device
-//    are first copied to the host, and its results are copied back. Skip this step if the target's
-//    kernels do not run on the host.
-// 3. Any other launch, and any collective, runs on the device; its operands on the host are first
-//    copied to the device. Commands that copy or fill access both arenas directly. Buffers in the
-//    rank's file are copied like those on the host.
-// 4. For activations with a long wait between two uses (all of them, or only marked ones), add a
-//    copy to the host after the use before the wait, and a copy to a new device buffer before the
-//    use after the wait.
+// 1. Choose the buffers that move to the host: states of the given kinds, and gradients that no
+//    collective reads.
+// 2. A launch runs on the host if it accesses a buffer that is not on the device, and the category
+//    of each of its buffers is parameters, gradients, optimizer, staging or control. Operands that
+//    are on the device are copied to the host before it, and results are copied back. Skip this
+//    step if the target's kernels do not run on the host.
+// 3. All other launches, and all collectives, run on the device. Their operands on the host are
+//    copied to the device before them. Commands that copy or fill access both arenas directly.
+//    Buffers in the rank's file are copied like those on the host.
+// 4. Take the activations (all, or only marked ones) that wait long between two uses. After the use
+//    before the wait, add a copy to the host. Before the use after the wait, add a copy to a new
+//    buffer of the device.
 //
-// O(commands · bindings), and for activations O(accesses of a buffer). Sets lifetimes again. Two
-// launches never share a copy. ScheduleCollectives.cpp overlaps copies with compute.
+// O(commands · bindings), and for activations O(accesses of a buffer). Sets lifetimes again. There
+// are separate copies for each launch, even if two launches need the same buffer.
+// ScheduleCollectives.cpp overlaps copies with computation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +45,8 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Least number of commands between two uses of an activation for which copies are added. A layer
-/// has about this number of commands.
+/// Copies of an activation are added only if at least this number of commands is between two uses.
+/// A layer has about this number of commands.
 static constexpr int64_t minCommandsAway = 16;
 
 namespace {
@@ -80,8 +82,8 @@ private:
                      bool host, Location loc);
   SliceAttr getWhole(BufferOp buffer);
   void copy(SliceAttr from, SliceAttr to, StringRef label, Location loc);
-  /// Returns the slice that a command on the host (or the device) uses instead of `access`, whose
-  /// buffer is in a different memory. Adds the copies before and after `op`.
+  /// `op` runs on the host (or the device), but the buffer of `access` is in a different memory.
+  /// Returns the slice that `op` uses instead. Adds the copies before and after `op`.
   SliceAttr stage(const Access &access, bool host, Operation *op);
 
   LayoutOp layout;
@@ -91,7 +93,7 @@ private:
   OpBuilder builder;
   ProgramOp program;
   DenseMap<StringAttr, BufferOp> buffers; ///< buffers of the layout, including new ones
-  SymbolTableCollection tables;           ///< symbol tables, for kernels
+  SymbolTableCollection tables;           ///< symbol tables to find kernels
   unsigned numBuffers = 0;
 };
 
@@ -228,7 +230,7 @@ void Offloader::placeCollective(CollectiveOp collective) {
 // Step 4
 //===----------------------------------------------------------------------===//
 
-/// Replaces the buffer `from` by `to` in the slices of a command.
+/// Replaces the buffer `from` by the buffer `to` in all slices of a command.
 static void redirect(Operation *op, FlatSymbolRefAttr from, FlatSymbolRefAttr to) {
   AttrTypeReplacer replacer;
   replacer.addReplacement([&](SliceAttr slice) -> std::optional<Attribute> {
@@ -240,7 +242,8 @@ static void redirect(Operation *op, FlatSymbolRefAttr from, FlatSymbolRefAttr to
   replacer.replaceElementsIn(op);
 }
 
-/// Splits a buffer in two at the widest gap between `uses`, if this gap is wide enough.
+/// Splits the lifetime of a buffer at the widest gap between `uses` if the gap is wide enough.
+/// After the gap, a new buffer is used.
 void Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   size_t at = 0;
   int64_t widest = 0;
@@ -255,7 +258,7 @@ void Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   }
   if (widest < minCommandsAway)
     return;
-  // The copy reads the whole buffer, so that one command must have written the whole buffer before.
+  // The copy reads the whole buffer, so a command before it must have written the whole buffer.
   auto whole = getWhole(buffer);
   bool isWhole = llvm::any_of(uses.take_front(at), [&](Operation *op) {
     return llvm::any_of(getAccesses(op, tables), [&](const Access &access) {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The layers of a model are alike, so that most dispatches have the body of another dispatch and
-// share its kernel.
+// The layers of a model are alike. Most dispatches therefore have the same body as another
+// dispatch, and use the same kernel.
 //
 //   %y = fsdp.dispatch (%a) inplace [-1]      %y = fsdp.kernel_call @k_1f..(%a) inplace [-1]
 //        attributes {kind = "map"} {
@@ -14,12 +14,13 @@
 //     fsdp.yield %r : tensor<8xf32>               %out: tensor<8xf32> {fsdp.out = 0})
 //   }                                         { ... return %r }
 //
-// 1. Build a function from the dispatch's block, with an additional argument, a destination, per
-//    result that is not in place. The body does not use destinations.
+// 1. Build a function from the dispatch's block. For each result that is not in place, add an
+//    argument, the destination of the result. The body does not use destinations.
 // 2. Print the function without locations, under a fixed name, and hash the text. The printer
-//    numbers values in order, so that equal bodies have equal texts. Large tables of constants are
-//    printed as hashes.
-// 3. Keep the first function with each text as k_<hash>, and erase other functions with this text.
+//    numbers values in order, so that equal bodies have equal texts. For large tables of constants,
+//    a hash is printed.
+// 3. Of all functions with the same text, keep the first one under the name k_<hash>, and erase the
+//    others.
 //
 // O(size of the dispatches). Dispatches that differ only in a constant have different kernels.
 //
@@ -77,7 +78,8 @@ static std::string hashText(StringRef text) {
 
 namespace {
 
-/// Runs step 2. Hashes a table of constants once, even if many dispatches hold it.
+/// Runs step 2. Computes the hash of a table of constants only once, even if many dispatches
+/// contain the table.
 class StructurePrinter {
 public:
   std::string print(func::FuncOp kernel) {
@@ -139,7 +141,7 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
     numKernels += kernels.size();
   }
 
-  /// Runs step 3. Insert kernels at the end of the module, in the order of first use.
+  /// Runs step 3. Inserts kernels at the end of the module, in the order of their first use.
   func::FuncOp findOrInsert(func::FuncOp kernel, llvm::StringMap<func::FuncOp> &kernels,
                             SymbolTable &symbols) {
     std::string text = printer.print(kernel);
@@ -149,7 +151,7 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
       return known;
     }
     kernel.setName("k_" + hashText(text));
-    // insert() renames the kernel in case of a collision.
+    // insert() renames the kernel if another symbol has the same name.
     symbols.insert(kernel, getOperation().getBody()->end());
     return known = kernel;
   }

@@ -10,12 +10,13 @@
 //
 // 1. Place the buffers that belong to no program one after another.
 // 2. For each program, pack its buffers by lifetime (Analysis/Packing.cpp).
-// 3. The arena ends at the greatest end of a buffer. A lower bound of its size is the size of the
-//    buffers of step 1 plus the largest number of bytes alive at a time in a program.
-// 4. Pack the buffers of the host by steps 1 to 3 in a separate arena. Place the buffers of the
-//    rank's file one after another, each at the begin of a page.
+// 3. The arena ends where the last of its buffers ends. A lower bound of its size is the sum of the
+//    sizes of the buffers of step 1, plus the largest number of bytes that are alive at the same
+//    time in a program.
+// 4. Pack the buffers of the host in a separate arena, also by steps 1 to 3. Place the buffers of
+//    the rank's file one after another, each at a page boundary.
 //
-// When kernels are compiled, their workspace is added after the last buffer (AddWorkspace.cpp).
+// After kernels are compiled, their workspace is added after the last buffer (AddWorkspace.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -130,7 +131,7 @@ class PackArenasPass : public fsdp::impl::PackArenasPassBase<PackArenasPass> {
       }
       ArenaSize arena = pack(device, enough);
       if (arena.bytes == 0) {
-        layout.emitError("has no bytes; expected at least one state or input");
+        layout.emitOpError("has no bytes; expected at least one state or input");
         return signalPassFailure();
       }
       layout.setArenaBytes(arena.bytes);

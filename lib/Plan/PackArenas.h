@@ -13,19 +13,22 @@
 
 namespace mlir::fsdp {
 
-/// Describes the front of an arena, which holds the buffers that belong to no program and always
-/// live.
+/// Describes the front of an arena. The front holds the buffers that belong to no program, which
+/// are alive all the time.
 struct ArenaFront {
-  /// `end` is the end of the last such buffer. `base` is the begin of the buffers of programs.
-  /// `bytes` is the sum of the sizes, each rounded up to the alignment.
+  /// `end` is the offset at which the last buffer of the front ends. `base` is the offset at which
+  /// the buffers of the programs begin. `bytes` is the sum of the sizes of the buffers of the
+  /// front, each rounded up to the alignment.
   int64_t end = 0, base = 0, bytes = 0;
 };
 
-/// Places the buffers of `arena` that always live, and calls `place` with the offset of each.
+/// Chooses the offsets of those buffers of `arena` that are always alive. Calls `place` with each
+/// of these buffers and its offset.
 ArenaFront packFront(ArrayRef<BufferOp> arena, llvm::function_ref<void(BufferOp, int64_t)> place);
 
-/// Returns the size in bytes of the device's arena with `program` alone, whose buffers have
-/// `lifetimes`. Stops at the first packing of at most `enough` bytes.
+/// Returns the size in bytes that the device's arena would have if `program` were its only program
+/// and if the buffers of `program` had the given `lifetimes`. Tries several packings, and stops at
+/// the first packing that needs at most `enough` bytes.
 int64_t measureArena(LayoutOp layout, StringAttr program,
                      const llvm::MapVector<StringAttr, Lifetime> &lifetimes, int64_t enough);
 

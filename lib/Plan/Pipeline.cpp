@@ -16,10 +16,12 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
   std::string hostComputes = getTargetInfo(options.codegen)->hostComputes() ? "true" : "false",
               keepGathers = options.isGiven("reshard-after-forward") ? "false" : "true";
   PassSetting host{"host-computes", hostComputes}, cluster{"cluster", chooseCluster(options)};
-  // Insert conversions before kernels are outlined, because they become dispatches.
+  // Insert the conversions of collectives before kernels are outlined, because outlining turns each
+  // conversion into a dispatch of a kernel.
   pm.addNestedPass<func::FuncOp>(createCastCollectivesPass());
   pm.addPass(createOutlineKernelsPass());
-  // Programs have one level of loops. Unroll after kernels are outlined, because calls are small.
+  // A program may have only one level of loops. Unroll the other loops after kernels are outlined,
+  // because a loop body then consists of calls and is small.
   pm.addNestedPass<func::FuncOp>(createUnrollLoopsPass());
   // Move ops towards their uses before lifetimes are computed.
   pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
@@ -28,7 +30,7 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
                          {host, cluster, {"keep-gathers", keepGathers}}));
     pm.addNestedPass<func::FuncOp>(createSinkToUsesPass());
   }
-  // Separate passes assign buffers and offsets, so that each result can be read and tested.
+  // Separate passes assign buffers and offsets, so that tests can read both results.
   pm.addPass(createAssignBuffersPass());
   if (plan.offload.any())
     pm.addPass(configure(createOffloadBuffersPass(), options,

@@ -41,7 +41,7 @@ Place FunctionPlan::claim(Value value, Operation *op, ArrayRef<Place> taken) {
   std::string name = describe(value);
   Place copy = addBuffer("copy" + (name.empty() ? "" : " of " + name), Category::staging,
                          place.bytes, op->getLoc());
-  // The copy of a gradient sum has category `gradients`.
+  // A copy of a sum of gradients counts as memory of the category `gradients`.
   if (gradients.contains(value))
     copy.buffer.setCategory(Category::gradients);
   materialise(value, copy, op->getLoc());
@@ -92,7 +92,7 @@ void FunctionPlan::moveAll(ArrayRef<std::pair<Value, Place>> moves, Location loc
   }
 }
 
-/// Returns null for an empty label.
+/// Returns the label as an attribute. Returns null if the label is empty.
 static StringAttr getLabel(Builder &builder, const Twine &label) {
   std::string text = label.str();
   return text.empty() ? StringAttr() : builder.getStringAttr(text);

@@ -12,19 +12,23 @@
 //   %g = call @l.grad(%a, %v)        %b = call @k(%x, %v)
 //                                    %g = call @l.grad(%b, %v)
 //
-// 1. The moment is the end of the forward: the op before the first gradient of a parameter. If
-//    there are no gradients, it is the op after which most bytes of kernel results wait for later
-//    ops. Kernel calls up to the moment are the forward. If logits are chunked, they include the
-//    loss of the first chunk.
-// 2. A segment consists of the calls that read parameters of one unit, and of the calls after them
-//    that read no parameters.
+// 1. The moment is the op that ends the forward: the op directly before the first op that computes
+//    a gradient of a parameter. If no op computes a gradient of a parameter, the moment is the op
+//    at which the largest number of bytes of kernel results is alive. The kernel calls up to the
+//    moment form the forward. If the logits are computed in chunks, the forward includes the loss
+//    of the first chunk.
+// 2. A segment consists of consecutive calls: calls that read parameters of one unit, and the calls
+//    after them that read no parameters.
 // 3. A call is a boundary if another segment reads its result.
-// 4. To apply a choice, copy each recomputed call. Ops after the moment, and other copies, read the
-//    results of the copies. Place the copies of a segment before their first reader. They read the
-//    parameters that are gathered for the backward.
+// 4. To apply a choice of calls, insert a copy of each call that is recomputed. The ops after the
+//    moment read the results of the copies instead of the results of the original calls. The copies
+//    of a segment also read the results of each other. Insert the copies of a segment before the
+//    first op that reads one of their results. The copies read the parameters that were gathered
+//    again for the backward.
 //
-// The copies call the same kernels on equal values, so that no bit of a result changes. O(uses).
-// SinkToUses.cpp runs afterwards and moves copies towards their uses.
+// The copies call the same kernels as the original calls, with equal operands. Therefore no bit of
+// a result changes. O(uses). The pass in SinkToUses.cpp runs after this one and moves the copies
+// towards their uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +70,8 @@ void RecomputeGraph::visitUses(Value base, Visitor visit) {
   }
 }
 
-/// Returns true if `base` is reduced over ranks (even one), or added in place to a value that is.
+/// Returns true if `base` is a gradient: a reduce-scatter reads `base` (even a reduce-scatter over
+/// a single rank), or a kernel adds to `base` in place and the sum is a gradient.
 bool RecomputeGraph::isGradient(Value base) {
   bool isReduced = false;
   SmallVector<Value> values{base};
@@ -125,7 +130,8 @@ void RecomputeGraph::findCalls() {
     }
 }
 
-/// Returns the gather whose result `value` views, or null. A gather within one rank is a view too.
+/// Returns the gather whose result `value` views, or null. A gather within a single rank also
+/// counts as a view of its source.
 static UnshardOp getUnshard(Value value, Aliasing &aliasing) {
   while (Operation *source = value.getDefiningOp()) {
     if (auto unshard = dyn_cast<UnshardOp>(source))
@@ -149,7 +155,8 @@ StringRef RecomputeGraph::getUnit(KernelCallOp call) {
   return last ? last.getUnit() : StringRef();
 }
 
-/// Returns true if both are one unit, or a unit and its part (`h.0` and `h.0.frozen`).
+/// Returns true if `a` and `b` name the same unit, or if one is the name of a unit and the other is
+/// the name of a part of this unit (as `h.0` and `h.0.frozen`).
 static bool isPartOf(StringRef a, StringRef b) {
   if (a.size() < b.size())
     std::swap(a, b);
@@ -176,7 +183,8 @@ void RecomputeGraph::findUses() {
       visitUses(result, [&](Operation *user) {
         isSaved |= positions[user] > moment;
         auto reader = numbers.find(user);
-        // A use that is not by a kernel call is by a loop or a collective.
+        // A user that is not a kernel call of the forward is a loop, a collective, or an op after
+        // the moment.
         if (reader == numbers.end()) {
           call.isBoundary |= positions[user] <= moment;
           return;
@@ -235,7 +243,7 @@ int64_t RecomputeGraph::getSavedBytes(const llvm::BitVector &recomputed) const {
 // Step 4
 //===----------------------------------------------------------------------===//
 
-/// Moves `op` and its operands before `place` unless they already precede it.
+/// Moves `op` and the ops that define its operands before `place`, unless they precede it already.
 void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
   if (op->getBlock() != &block || op->isBeforeInBlock(place) || op == place)
     return;
@@ -245,8 +253,9 @@ void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
   op->moveBefore(place);
 }
 
-/// Returns result number `result` of the backward's gather of the unit. If the backward does not
-/// gather the unit again, returns the result of the forward's gather.
+/// Finds the gather that gathers the unit of `unshard` again for the backward, and returns the
+/// result of this gather with the number `result`. If the unit is not gathered again, returns the
+/// result of `unshard`.
 Value RecomputeGraph::remapParameter(UnshardOp unshard, unsigned result) {
   for (auto other : block.getOps<UnshardOp>())
     if (other != unshard && other.getUnit() == unshard.getUnit() &&
@@ -287,7 +296,8 @@ Value RecomputeGraph::remap(Value value, const llvm::BitVector &recomputed) {
 }
 
 void RecomputeGraph::apply(const llvm::BitVector &recomputed) {
-  // Find the first reader of each segment after the moment. Views also read copies, so they count.
+  // For each segment, find the first op after the moment that reads a result of the segment's
+  // recomputed calls. A view of such a result counts as a reader, too.
   auto segmentOf = [&](Value value) -> std::optional<unsigned> {
     Operation *def = aliasing.getBase(value).getDefiningOp();
     auto number = def ? numbers.find(def) : numbers.end();

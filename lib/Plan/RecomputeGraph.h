@@ -12,14 +12,15 @@
 
 namespace mlir::fsdp {
 
-/// The kernel calls of the forward in one block. RecomputeGraph.cpp defines the forward's end.
+/// Describes the kernel calls of the forward in one block, and which of them read the results of
+/// which others. The comment at the top of RecomputeGraph.cpp defines where the forward ends.
 class RecomputeGraph {
 public:
   struct Call {
     KernelCallOp op;
     /// Index of the call's segment, in program order.
     unsigned segment = 0;
-    /// Whether other segments read results of the call, which are then always kept.
+    /// Whether other segments read results of the call. Such a call is never recomputed.
     bool isBoundary = false;
     /// Whether a result is read after the moment (the end of the forward).
     bool isSaved = false;
@@ -33,17 +34,20 @@ public:
 
   ArrayRef<Call> getCalls() const { return calls; }
   unsigned getNumSegments() const { return segments; }
-  /// Returns true if the call may be computed again. Excludes calls of the last segment, because
-  /// the backward of this segment begins directly after it.
+  /// Returns true if the call may be computed again. Calls of the last segment are no candidates,
+  /// because the backward of the last segment begins directly after that segment.
   bool isCandidate(unsigned call) const {
     return !calls[call].isBoundary && calls[call].segment + 1 < segments;
   }
-  /// Returns the bytes that wait for the backward if the `recomputed` calls are computed again.
+  /// Returns the number of bytes of the forward's results that must be kept for the backward if the
+  /// calls in `recomputed` are computed again.
   int64_t getSavedBytes(const llvm::BitVector &recomputed) const;
-  /// Returns the calls of `recomputed` that must be computed again, because their results are read.
+  /// Returns those calls of `recomputed` that must really be computed again, because the backward
+  /// or another recomputed call reads their results.
   llvm::BitVector getNeeded(const llvm::BitVector &recomputed) const;
 
-  /// Lets the backward read copies of the `recomputed` calls. The graph is invalid afterwards.
+  /// Changes the block so that the backward reads results of copies of the `recomputed` calls. The
+  /// graph is invalid after this call.
   void apply(const llvm::BitVector &recomputed);
 
 private:
@@ -54,7 +58,8 @@ private:
   StringRef getUnit(KernelCallOp call);
   bool isGradient(Value base);
   template <typename Visitor>
-  /// Calls `visit` for each use of the value and its views, with the op of this block that has it.
+  /// Calls `visit` for each use of `base` and of its views. The argument of `visit` is the op of
+  /// this block that is, or contains, the user.
   void visitUses(Value base, Visitor visit);
 
   Value remap(Value value, const llvm::BitVector &recomputed);

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Activation checkpointing: results of the forward are computed again for the backward instead of
-// being kept (RecomputeGraph.cpp). The policies are:
+// Implements activation checkpointing: results of the forward are not kept in memory until the
+// backward, but are computed again for the backward (RecomputeGraph.cpp). The policies are:
 //
 // - none: nothing is computed again.
-// - full: all results of a unit are computed again, except those that other units read.
-// - selective=KINDS: like full, but results of kernels of these kinds are kept. KIND/N keeps only
-//   the results of the first of every N calls of that kind in a unit.
+// - full: all results of a unit are computed again, except the results that other units read.
+// - selective=KINDS: as for full, but results of kernels of the listed kinds are kept. With KIND/N,
+//   only one of every N calls of this kind in a unit has its results kept: the first.
 //
 // 1. In each block of the program `step`, find the forward and the results that the backward reads.
 // 2. Let the backward recompute the calls whose results the policy does not keep.
@@ -73,8 +73,8 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
     return success();
   }
 
-  /// Returns the candidates whose results the policy does not keep. Boundary calls count towards
-  /// the N calls of KIND/N.
+  /// Returns the calls that may be computed again and whose results the policy does not keep.
+  /// Boundary calls may not be computed again, but the N calls of KIND/N include them.
   static llvm::BitVector findRecomputed(const RecomputeGraph &graph,
                                         const CheckpointingPolicy &parsed) {
     SymbolTableCollection tables;

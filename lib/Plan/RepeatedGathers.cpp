@@ -11,12 +11,15 @@
 //   %v = unshard %d @h.0 site 1
 //   %g = call @k.grad(%a, %v)                %g = call @k.grad(%a, %w)
 //
-// 1. Find two gathers of a unit that read one shard, or results of one kernel on equal values.
-// 2. Let readers of the second gather read the result of the first gather, and erase unused ops.
+// 1. Find two gathers of the same unit that have the same source, or whose sources are results of
+//    the same kernel on equal operands.
+// 2. Let the readers of the second gather read the result of the first gather. Erase the second
+//    gather, and kernel calls whose results are then unused.
 //
-// Shards change only after the backward, so that both gathers have equal results. O(gathers²).
-// Ignores gathers in a later loop. Also ignores gathers among fewer neighbours than the forward's
-// gather, because the sources of such gathers are different pieces.
+// Both gathers have equal results, because shards change only after the backward. O(gathers²).
+// A gather in a later loop is not compared with gathers outside the loop. A gather over fewer ranks
+// than the gather of the forward is not compared either, because the sources of the two gathers are
+// different pieces of the parameters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +29,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns true if `a` and `b` are one value, or results of one kernel on equal operands.
+/// Returns true if `a` and `b` are the same value, or results of two calls of the same kernel on
+/// equal operands.
 static bool isSame(Value a, Value b) {
   if (a == b)
     return true;
@@ -61,7 +65,7 @@ SmallVector<RepeatedGather> fsdp::findRepeatedGathers(Block &block) {
   return found;
 }
 
-/// Erases `op` and the kernel calls that have no uses without it.
+/// Erases `op`, and then each kernel call whose results are unused because of this.
 static void eraseDead(Operation *op) {
   SmallVector<Value> operands = llvm::to_vector(op->getOperands());
   op->erase();

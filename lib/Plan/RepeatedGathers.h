@@ -17,11 +17,12 @@ struct RepeatedGather {
   UnshardOp first, again;
 };
 
-/// Returns the repeated gathers of `block`, in the order of the forward.
+/// Returns the repeated gathers of `block`, in the order of the gathers of the forward.
 SmallVector<RepeatedGather> findRepeatedGathers(Block &block);
 
-/// For each gather in `kept` (a set of indices in the result of findRepeatedGathers), erases the
-/// repeated gather, so that the parameters stay in the arena until the backward.
+/// Keeps the gathers with the indices `kept` in the result of findRepeatedGathers(): erases the
+/// gather of the backward and lets its readers read the gather of the forward. The gathered
+/// parameters then stay in the arena until the backward.
 void keepGathers(Block &block, const llvm::BitVector &kept);
 
 } // namespace mlir::fsdp

@@ -4,24 +4,30 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Earlier stages place an op where its operands are ready. Without this pass, recomputed values and
-// gathered parameters of all layers would therefore be alive from the begin of the backward.
+// Earlier stages place an op where its operands first become available. Without this pass, the
+// recomputed values and the gathered parameters of all layers would therefore be alive from the
+// begin of the backward.
 //
 //   %w1 = unshard @h.1        %w1 = unshard @h.1
 //   %w0 = unshard @h.0   =>   use(%w1)
 //   use(%w1)                  %w0 = unshard @h.0
 //   use(%w0)                  use(%w0)
 //
-// Visit ops from the last to the first, so that the users of an op are placed before it:
-//  1. The limit is the first later op that uses a result, or overwrites an operand in place. (An op
-//     that overwrites an operand remains after the other readers of this operand.)
-//  2. The gain is the bytes of the results times the distance to the limit. It is 0 for gradients,
-//     which are ranges of a flat buffer. The price is a sum over the operands whose last reader is
-//     this op: their bytes times the growth of their lifetimes. Arguments cost nothing.
-//  3. Move the op before the limit if the gain exceeds the price. Views always move.
+// Visits the ops from the last to the first, so that the users of an op are in their final places
+// before the op is visited:
+//  1. The limit is the first later op that uses a result of the op, or that overwrites an operand
+//     of the op in place. (The op that overwrites an operand was placed after the other readers of
+//     this operand, and this must remain so.)
+//  2. The gain is the number of bytes of the op's results times the distance from the op to the
+//     limit. The gain is 0 for gradients, because a gradient is a range of a flat buffer. The price
+//     is a sum over those operands whose last reader is this op. The summand is the bytes of the
+//     operand times the distance by which its lifetime would grow. Arguments cost nothing.
+//  3. Move the op to the place directly before the limit if the gain exceeds the price. Views
+//     always move.
 //
-// Kernel calls and gathers move; other collectives keep their order. Distances are measured in the
-// original order of the block and not updated after a move, so the pass takes O(ops + uses).
+// Only kernel calls, gathers and views move. All other collectives keep their order. Distances are
+// measured in the original order of the block and are not updated after a move. The pass therefore
+// takes O(ops + uses).
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,7 +91,7 @@ private:
           collectViews(view, views);
   }
 
-  /// Runs step 1. Returns null if there is no such op in the block.
+  /// Runs step 1. Returns null if the block contains no op that is the limit.
   Operation *findLimit(Operation *op) {
     Operation *limit = nullptr;
     for (Operation *user : op->getUsers())
@@ -109,7 +115,8 @@ private:
 
   /// Returns true if `user` overwrites the memory of `value`.
   static bool overwrites(Operation *user, Value value) {
-    // A loop may accumulate a carried sum in the memory of `value`, its initial value.
+    // A loop may accumulate into the memory of `value` if `value` is the initial value of a sum
+    // that the loop carries.
     if (isa<scf::ForOp>(user))
       return true;
     auto call = dyn_cast<KernelCallOp>(user);
@@ -118,11 +125,11 @@ private:
            });
   }
 
-  /// Returns true if only a reduce-scatter reads `value`, so that it is a range of a flat buffer,
-  /// whose lifetime begins with the first gradient in the buffer.
+  /// Returns true if `value` is read only by reduce-scatters. Then `value` is a range of a flat
+  /// buffer, and the lifetime of this buffer begins with the first gradient that is in it.
   bool isGradient(Value value) {
     return llvm::all_of(value.getUsers(), [&](Operation *user) {
-      // A user may add to the value in place.
+      // A kernel call may add to `value` in place, and the sum may be a gradient.
       if (auto call = dyn_cast<KernelCallOp>(user))
         return llvm::any_of(call.getResults(), [&](OpResult result) {
           int64_t operand = call.getInplace()[result.getResultNumber()];
@@ -134,7 +141,7 @@ private:
     });
   }
 
-  /// Runs step 2. Returns whether the gain of moving `op` to position `limit` exceeds the price.
+  /// Runs step 2. Returns true if the gain of moving `op` to `limit` exceeds the price.
   bool gains(Operation *op, int64_t limit) {
     int64_t here = places.at(op), balance = 0;
     auto call = dyn_cast<KernelCallOp>(op);
@@ -147,7 +154,7 @@ private:
       bool isLocal = base.getDefiningOp() && base.getDefiningOp()->getBlock() == &block;
       if (!isLocal)
         continue;
-      // All parameters of a unit have one lifetime, that of the gathered buffer.
+      // All parameters of a unit have the same lifetime: the lifetime of the gathered buffer.
       ValueRange group =
           base.getDefiningOp<UnshardOp>() ? base.getDefiningOp()->getResults() : ValueRange(base);
       if (!counted.insert(group.front()).second)
@@ -162,7 +169,7 @@ private:
     return balance > 0;
   }
 
-  /// Returns the position of the last reader of `base` or of a view of it, other than `op`.
+  /// Returns the position of the last op, other than `op`, that reads `base` or a view of `base`.
   int64_t findLastReader(Value base, Operation *op) {
     SmallVector<Value> views;
     collectViews(base, views);

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The reference program sums over ranks, micro-batches and replicas in a nest of loops. A program
-// may have only one level of loops, so that this pass keeps the loop with the most iterations and
-// unrolls the other loops.
+// may have only one level of loops. Therefore this pass keeps the loop with the most iterations of
+// each nest and unrolls the other loops.
 //
 //   for r in 0..2 {                      for a in 0..8 { f(a) }
 //     for a in 0..8 { f(8 r + a) }  =>   for a in 0..8 { f(8 + a) }

@@ -4,21 +4,26 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks the programs independently of the passes that assigned buffers and offsets.
+// Checks the planned programs. The checks do not use the results or the code of the passes that
+// assigned buffers and offsets.
 //
 // 1. No op of an earlier stage is left, and every buffer has an offset.
-// 2. Memory: sweep over the command numbers of a program and keep the live buffers ordered by
-//    offset. A buffer that becomes live must not overlap its neighbours. O(n log n)
-// 3. Check for the commands, in order:
-//    - A command accesses only live buffers. A buffer that a loop uses is alive during the whole
-//      loop or only within one iteration.
-//    - A command reads only bytes that were written before. States and inputs count as written.
-//      Bytes of a buffer that lives within one iteration count as not written when it begins.
-//    - All buffers of a launch are in one arena, that of the device or that of the host. All
+// 2. Check the memory: visit the command numbers of a program in order, and keep the buffers that
+//    are alive sorted by their offsets. A buffer that becomes alive must not overlap its two
+//    neighbours in this order. O(n log n)
+// 3. Check the commands of a program in order:
+//    - A command accesses only buffers that are alive. A buffer that is used in a loop is alive
+//      either during the whole loop, or only within one iteration.
+//    - A command reads only bytes that an earlier command has written. States and inputs count as
+//      written from the begin. If a buffer lives within one iteration, its bytes count as not
+//      written when the iteration begins.
+//    - All buffers of a launch are in the same arena: the device's arena or the host's arena. All
 //      buffers of a collective are in the device's arena.
-//    - No command writes the source or accesses the target of a collective or a copy in flight.
+//    - While a collective or a copy is in flight, no command writes its source and no command reads
+//      or writes its target.
 //
-// One walk over a loop is enough, because the set of written bytes only grows with iterations.
+// It is enough to check one iteration of a loop, because later iterations only add to the set of
+// written bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +47,7 @@ using namespace mlir::fsdp;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Disjoint ranges of written bytes.
+/// A set of bytes that were written, as disjoint ranges.
 class Ranges {
 public:
   void add(int64_t begin, int64_t end) {
@@ -76,9 +81,10 @@ static InFlightDiagnostic emitOverlap(BufferOp buffer, BufferOp other) {
   return diag;
 }
 
-/// Runs step 2 for the buffers of one program and those that always live.
+/// Runs step 2 for the given buffers: those of one program, and those that are always alive.
 static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
-  // Lifetimes include their last command, so sort a begin before an end at the same command.
+  // A lifetime includes its last command. Therefore, at each command, the begins of lifetimes are
+  // sorted before the ends.
   struct Event {
     int64_t moment;
     bool ends;
@@ -152,14 +158,14 @@ public:
   }
 
 private:
-  /// A collective or a copy in flight.
+  /// A collective or a copy that has started and for which no command has waited yet.
   struct Started {
     Operation *op;
     SmallVector<Access> accesses;
   };
 
-  /// Returns the end of the bytes that a slice covers in all iterations. The stride of a written
-  /// slice is 0 or its size; only slices of inputs have other strides.
+  /// Returns the end of the range of bytes that a slice covers over all iterations of its loop. A
+  /// slice that is written has a stride of 0 or its size. Only slices of inputs have other strides.
   static int64_t getReach(SliceAttr slice, const NumberedCommand &command) {
     return slice.getOffset() + slice.getBytes() + slice.getStride() * (command.turns - 1);
   }

@@ -17,7 +17,7 @@ using namespace mlir::fsdp;
 /// Largest number of buffers that the report lists as alive at the peak.
 static constexpr unsigned maxBuffers = 10;
 
-/// Categories in the order of the table's rows.
+/// Categories of buffers, in the order of the rows of the table.
 static constexpr Category categories[] = {
     Category::parameters,  Category::gradients, Category::optimizer,
     Category::activations, Category::gathered,  Category::staging,
@@ -180,7 +180,8 @@ static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
 // Text
 //===----------------------------------------------------------------------===//
 
-/// Returns the bytes on the host by category, such as ": optimizer 1.2 MiB, staging 32.0 KiB".
+/// Returns a text with the bytes of each category on the host, such as ": optimizer 1.2 MiB,
+/// staging 32.0 KiB".
 static std::string describeHost(const MemoryReport &memory) {
   std::string text;
   auto describe = [&](Category category) {
@@ -202,8 +203,8 @@ static void writeRow(raw_ostream &os, StringRef name, int64_t bytes, const Twine
   os << "\n";
 }
 
-/// Writes the sizes of parameters, gradients, optimizer state and arena as fractions of their sizes
-/// on an unsharded rank.
+/// Writes two sizes as fractions of the same sizes on an unsharded rank: the size of parameters,
+/// gradients and optimizer state together, and the size of the arena.
 static void writeReduction(const MemoryReport &memory, raw_ostream &os) {
   int64_t owned =
       memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer];
@@ -217,7 +218,7 @@ static void writeReduction(const MemoryReport &memory, raw_ostream &os) {
   write("arena", memory.peak, memory.unshardedPeak);
 }
 
-/// Writes the live bytes at the peak as a sum over categories.
+/// Writes the number of live bytes at the peak as a sum over groups of categories.
 static void writeSum(const MemoryReport &memory, raw_ostream &os) {
   int64_t named = memory.getAtPeak(Category::activations) + memory.getAtPeak(Category::gathered) +
                   memory.getOwnedAtPeak();

@@ -67,7 +67,8 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
     if (op.getKind() != CollectiveKind::all_gather || !op.getUnitAttr() || op.getRows())
       return;
     auto found = reports.find(op.getUnitAttr().getAttr());
-    // Do not count gathers of updated parameters into the state, which no use of a unit needs.
+    // Do not count gathers that write updated parameters to the state, because they do not gather a
+    // unit for its use.
     if (found == reports.end() ||
         !SymbolTable::lookupNearestSymbolFrom(layout, op.getTarget().getBuffer()))
       return;
@@ -130,12 +131,12 @@ void fsdp::writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A node of the tree of units, one per component of a name.
+/// A node of the tree of units. Each component of a unit's name is a node.
 struct Node {
   llvm::MapVector<StringRef, std::unique_ptr<Node>> children;
   const UnitReport *unit = nullptr;
 
-  /// Returns true if both nodes are units without children that differ only in their names.
+  /// Returns true if the nodes are units without children that differ only in their names.
   bool isLike(const Node &other) const {
     return unit && other.unit && children.empty() && other.children.empty() &&
            unit->isLike(*other.unit);
@@ -181,7 +182,8 @@ static void writeNode(const Node &node, unsigned depth, raw_ostream &os) {
     if (times > 1)
       name += " .. " + std::prev(next)->first.str();
     const Node *inner = child->second.get();
-    // Print a heading with a single child on the line of the child.
+    // If a node is not a unit and has a single child that is not a unit either, print the two nodes
+    // on one line.
     while (times == 1 && !inner->unit && inner->children.size() == 1 &&
            !inner->children.front().second->unit) {
       name += "." + inner->children.front().first.str();
@@ -204,7 +206,7 @@ void fsdp::writeUnits(ArrayRef<UnitReport> units, raw_ostream &os) {
     Node *node = &root;
     SmallVector<StringRef> components;
     StringRef name = UnitOp(report.unit).getSymName();
-    // Limit the depth, because deeper levels would not fit on a line.
+    // Limit the depth of the tree, because deeper levels would not fit on a line.
     name.split(components, '.', /*MaxSplit=*/16);
     for (StringRef component : components) {
       std::unique_ptr<Node> &child = node->children[component];

@@ -14,11 +14,12 @@ namespace mlir::fsdp {
 
 /// Writes the JSON array `units`.
 void writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json);
-/// Writes the units as a tree of names. Adjacent units share one line if they differ only in the
-/// number in their name.
+/// Writes the units as a tree of the components of their names. Adjacent units share one line if
+/// they differ only in the number in their name.
 void writeUnits(ArrayRef<UnitReport> units, raw_ostream &os);
 
-/// Writes the JSON object `parameters`: counts of trained and frozen ones, and names of constants.
+/// Writes the JSON object `parameters`: the numbers of trained and of frozen parameters, and the
+/// names of constants.
 void writeParameters(ModuleOp module, llvm::json::OStream &json);
 /// Writes the counts and names of writeParameters() as one line of text.
 void writeParameters(ModuleOp module, raw_ostream &os);

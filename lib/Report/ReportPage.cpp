@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The page (ReportPage.html) has one placeholder for data, a JSON object:
+// The page (ReportPage.html) has one placeholder, which a JSON object with these members replaces:
 //
 //   title, mesh, cluster
 //   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes, kernels: like
@@ -16,7 +16,7 @@
 //   host_buffers like `buffers`, for the host's arena
 //   moments      begin of each command, and end of the last command
 //
-// The page shows a loop once, with its number of iterations. O(commands + buffers).
+// The page shows the commands of a loop once, with the number of iterations. O(commands + buffers).
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,12 +36,12 @@ using namespace mlir::fsdp;
 static const char page[] =
 #include "fsdp/Report/ReportPage.inc"
     ;
-/// Text of the page that the data replace.
+/// The placeholder in the text of the page.
 static constexpr StringLiteral mark = "\"@data@\"";
 
 namespace {
 
-/// Simulates the step, one iteration of each loop, with a lane per channel.
+/// Simulates the step with one iteration of each loop. There is a lane for each channel.
 class Lanes {
 public:
   Lanes(ProgramOp step, CostModel &costs) : commands(numberCommands(step)) {
@@ -74,7 +74,8 @@ public:
         });
       }
     });
-    json.attributeArray("stalls", [&] { // seconds of stalls, by command number of the wait
+    // For each stall, the number of the wait, and the seconds when the stall begins and ends.
+    json.attributeArray("stalls", [&] {
       for (size_t index = 0; index < commands.size(); ++index)
         if (moments[index + 1] - moments[index] > 1e-9 && isa<WaitOp>(commands[index].op))
           json.array([&] {
@@ -90,7 +91,7 @@ public:
   }
 
 private:
-  /// Returns the lane of a transfer, whose number is that of its channel.
+  /// Returns the lane of a transfer. It is the number of the transfer's channel.
   static int64_t getLane(Operation *op) {
     if (isa<CopyOp>(op))
       return getChannel(op);

@@ -10,17 +10,19 @@
 //
 //  1. Decide which values become narrow (PrecisionPlan.cpp).
 //  2. Change the type of parameters, and record the old type in `fsdp.master_dtype`.
-//  3. Rewrite the ops in order. A product reads narrow operands and accumulates in f32; its result
-//     is rounded. Attention reads narrow queries, keys, values and captured activations; its scores
-//     and its sums remain f32. A body extends narrow operands, computes in f32 as before, and
-//     rounds the values that it yields. Other ops read operands of their result's type.
-//  4. Products and attention that the option `keep-f32` names read f32 operands, and get the
+//  3. Rewrite the ops of the function in order. A product reads narrow operands, accumulates in
+//     f32, and rounds its result. Attention reads narrow queries, keys, values and captured
+//     activations; its scores and its sums remain f32. A body extends narrow operands, computes in
+//     f32 as before, and rounds the values that it yields. The operands of all other ops get the
+//     type of the op's result.
+//  4. Products and attention that the option `keep-f32` names read f32 operands. They get the
 //     attribute `fsdp.keep_f32`.
-//  5. For each reason, record in the module's `fsdp.kept_wide` the number of values that remain
-//     f32, and the number of their elements.
+//  5. For each reason why values remain f32, record the number of these values and the number of
+//     their elements in the module's attribute `fsdp.kept_wide`.
 //
-// Values are narrow only between ops, so that each value is rounded once. Masks remain finite: a
-// selected or added number below the range of the type becomes the lowest finite number.
+// Values are narrow only between ops, not inside bodies, so that each value is rounded once. Masks
+// remain finite: if a number that is selected or added is below the range of the type, it becomes
+// the lowest finite number of the type.
 //
 // O(ops). FormUnits.cpp keeps f32 copies of parameters. The stage Differentiate sets the type in
 // which gradients are reduced.
@@ -55,7 +57,7 @@ private:
 };
 } // namespace
 
-/// Returns the type that an option names; null if it is empty.
+/// Returns the type whose name is the value of an option. Returns null if the option is empty.
 FailureOr<FloatType> ApplyPrecisionPass::readType(StringRef option, StringRef name) {
   MLIRContext *context = &getContext();
   if (name.empty())
@@ -71,7 +73,8 @@ FailureOr<FloatType> ApplyPrecisionPass::readType(StringRef option, StringRef na
   return type;
 }
 
-/// Reports a model that cannot be computed in `type`: no parameter is f32 or has that type.
+/// Reports an error if the model cannot be computed in `type`, because no parameter is f32 or has
+/// type `type`.
 LogicalResult ApplyPrecisionPass::checkModel(func::FuncOp func, FloatType type) {
   BlockArgument other;
   for (BlockArgument arg : func.getArguments()) {
@@ -94,7 +97,8 @@ LogicalResult ApplyPrecisionPass::checkModel(func::FuncOp func, FloatType type) 
   return diag;
 }
 
-/// Reads keep-f32: patterns of parameters' names, and the word `attention`.
+/// Reads the option keep-f32, a list of patterns for the names of parameters, which may contain the
+/// word `attention`.
 FailureOr<KeptWide> ApplyPrecisionPass::readKept(func::FuncOp func) {
   KeptWide kept;
   SmallVector<StringRef> names, patterns;
@@ -122,8 +126,7 @@ FailureOr<KeptWide> ApplyPrecisionPass::readKept(func::FuncOp func) {
   return kept;
 }
 
-/// Adds to `fsdp.kept_wide` of the module, for each reason, how many values of a function remain
-/// f32.
+/// Sets `fsdp.kept_wide` of the module: for each reason, how many values of `func` remain f32.
 void ApplyPrecisionPass::recordWide(func::FuncOp func, const PrecisionPlan &plan) {
   Builder b(&getContext());
   SmallVector<NamedAttribute> counts;
@@ -157,8 +160,13 @@ void ApplyPrecisionPass::runOnOperation() {
   if (failed(param) || failed(output))
     return signalPassFailure();
   if (*output && !output->isF32() && *output != *param) {
-    mlir::emitError(getOperation().getLoc()) << "output-dtype: expected f32 or the param-dtype"
-                                             << ", found '" << outputDtype << "'";
+    InFlightDiagnostic diag = mlir::emitError(getOperation().getLoc())
+                              << "output-dtype: expected f32";
+    if (*param)
+      diag << " or the param-dtype ('" << paramDtype << "')";
+    else
+      diag << ", because no param-dtype is given";
+    diag << ", found '" << outputDtype << "'";
     return signalPassFailure();
   }
   if (*output)

@@ -41,8 +41,8 @@ LogicalResult mlir::fsdp::checkWrapOptions(const WrapOptions &options, Location 
   return success();
 }
 
-/// Returns the bytes that are gathered at the same time: those of the root and of the two largest
-/// other units (one in use, one in flight).
+/// Returns the number of bytes that are gathered at the same time: the bytes of the root and of the
+/// two largest other units, of which one is in use and one is being gathered.
 static int64_t countGathered(ArrayRef<NamedParam> params, ArrayRef<StringRef> units) {
   llvm::MapVector<StringRef, int64_t> bytes;
   int64_t root = 0;
@@ -55,7 +55,7 @@ static int64_t countGathered(ArrayRef<NamedParam> params, ArrayRef<StringRef> un
   return root;
 }
 
-/// Warns if the whole model is one unit although one unit per layer would need less memory.
+/// Warns that the whole model is one unit if one unit per layer would need less memory.
 static void warnOfOneUnit(ArrayRef<NamedParam> params, const Twine &policy, Location loc) {
   int64_t whole = countGathered(params, SmallVector<StringRef>(params.size()));
   int64_t layered = countGathered(params, findLayers(params));

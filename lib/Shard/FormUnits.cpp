@@ -11,14 +11,16 @@
 //  1. Collect the parameters of @loss and their first uses.
 //  2. Assign each parameter to a layer by the wrap policy (ChooseUnits.cpp). An embedding table of
 //     the root becomes a separate layer if its lookups exchange rows (TableRows.cpp).
-//  3. Form one draft of a unit per (layer, frozen, ignored, element type). Sort drafts: the root
-//     first, then by first use, unused drafts last. Merge small drafts into earlier ones.
+//  3. Form drafts of units. Parameters belong to the same draft if they have the same layer and
+//     element type, and are equally frozen and ignored. Sort the drafts: first the root, then the
+//     others by first use, with unused drafts last. Merge small drafts into earlier drafts.
 //  4. Name the drafts, lay them out (Layout.cpp), and declare meshes and units.
 //
 // O(parameters + uses + units log units). Only renames @loss; InsertUnshard.cpp changes its body.
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Sizes.h"
@@ -51,8 +53,9 @@ struct Parameter {
   int64_t firstUse; ///< index of the first op that uses the parameter, INT64_MAX if unused
   StringRef layer;  ///< name of the layer, empty for the root
   std::optional<StringRef> unit; ///< name given by the attribute `fsdp.unit`
-  bool ignored = false;          ///< whether ignore-params names it, so that every rank holds it
-  int64_t rowSize = 0;           ///< elements per row if lookups exchange rows; else 0
+  /// Whether ignore-params names the parameter. Every rank then holds all of it.
+  bool ignored = false;
+  int64_t rowSize = 0; ///< elements per row if lookups in the parameter exchange rows, else 0
 };
 
 /// A unit before it is declared.
@@ -75,7 +78,7 @@ struct Draft {
   }
 };
 
-/// Parameters with equal keys are one draft.
+/// Parameters with equal keys belong to the same draft.
 using DraftKey = std::tuple<StringRef, /*frozen=*/unsigned, /*ignored=*/unsigned, Type>;
 
 struct FormUnitsPass : fsdp::impl::FormUnitsPassBase<FormUnitsPass> {
@@ -103,7 +106,7 @@ private:
 
 } // namespace
 
-/// Warns if ignore-params names all parameters, and if param-storage applies to no parameter.
+/// Warns if ignore-params names all parameters, and warns if param-storage applies to no parameter.
 void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.strategy->state > 0 &&
       llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))
@@ -136,8 +139,8 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
       continue;
     if (loss) {
       InFlightDiagnostic diag =
-          mlir::emitError(func.getLoc(), "expected one public function, the loss, found '@")
-          << func.getSymName() << "' beside it";
+          mlir::emitError(func.getLoc(), "expected one public function (the loss), found '@")
+          << loss.getSymName() << "' and '@" << func.getSymName() << "'";
       diag.attachNote(loss.getLoc()) << "'@" << loss.getSymName() << "' is here";
       return diag;
     }
@@ -146,14 +149,17 @@ FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   if (!loss)
     return mlir::emitError(
         module.getLoc(),
-        "expected one public function, the loss, found none; run the Import stage first");
+        "expected one public function (the loss), found none; run the Import stage first");
   if (!loss.getBody().hasOneBlock())
-    return mlir::emitError(loss.getLoc(), "expected a body of one block");
+    return mlir::emitError(loss.getLoc(), "expected @")
+           << loss.getSymName() << " to have a body of one block, found "
+           << describeBody(loss.getBody());
   loss.setSymName("loss");
   return loss;
 }
 
-/// Returns the index of the first op of the function's block that uses `value`, also in a region.
+/// Returns the index of the first op of the function's block that uses `value`, itself or in a
+/// region of the op.
 static int64_t findFirstUse(Value value, Block &body,
                             const DenseMap<Operation *, int64_t> &numbers) {
   int64_t first = std::numeric_limits<int64_t>::max();
@@ -239,9 +245,9 @@ LogicalResult FormUnitsPass::readPatterns(func::FuncOp loss) {
   if (!llvm::all_of(parameters, [](const Parameter &p) { return p.frozen; }))
     return success();
   return mlir::emitError(loss.getLoc())
-         << "all " << parameters.size()
-         << " parameters are frozen: there is nothing to train; remove some from freeze, the "
-            "sidecar or 'fsdp.frozen'";
+         << "no parameter can be trained: all parameters (" << parameters.size()
+         << ") are frozen or integers; remove parameters from --freeze or from the sidecar's list, "
+            "or remove the attribute 'fsdp.frozen'";
 }
 
 LogicalResult FormUnitsPass::assignLayers(func::FuncOp loss, bool gathers) {
@@ -312,7 +318,7 @@ SmallVector<Draft> FormUnitsPass::formDrafts() {
 void FormUnitsPass::mergeSmall(SmallVector<Draft> &drafts) {
   SmallVector<Draft> merged;
   for (Draft &draft : drafts) {
-    // Find the last draft of this kind in `merged`.
+    // Find the last draft of the same kind in `merged`.
     auto open = llvm::find_if(llvm::reverse(merged), [&](const Draft &d) {
       return !d.isKeptAsRoot() && d.frozen == draft.frozen && d.ignored == draft.ignored &&
              d.dtype == draft.dtype;
@@ -328,8 +334,8 @@ void FormUnitsPass::mergeSmall(SmallVector<Draft> &drafts) {
   drafts = std::move(merged);
 }
 
-/// Returns the name of a unit, such as `h.0` or `root.frozen`. Appends the element type
-/// (`h.0.bf16`) if a larger unit has the same name and a different type.
+/// Returns the name of a unit, such as `h.0` or `root.frozen`. If a larger unit has the same name
+/// and a different element type, appends the element type (`h.0.bf16`).
 static std::string nameOf(const Draft &draft, ArrayRef<Draft> drafts) {
   std::string name = draft.isRoot() ? "root" : draft.layer.str();
   if (draft.frozen)
@@ -352,9 +358,9 @@ static int64_t getByteWidth(Type element) {
   return getStorageBytes(RankedTensorType::get({1}, element));
 }
 
-/// Returns the type in which a unit is stored. It is f32 for narrow trained parameters if
-/// param-storage is 'master'. Otherwise it is the type of the computation, and the stage Update
-/// adds f32 masters to narrow trained parameters.
+/// Returns the type in which a unit is stored. The stored type of narrow trained parameters is f32
+/// if param-storage is 'master'. In all other cases it is the type of the computation, and the
+/// stage Update adds f32 masters for narrow trained parameters.
 Type FormUnitsPass::getStorageType(const Draft &draft) {
   bool narrow = isa<FloatType>(draft.dtype) && draft.dtype.getIntOrFloatBitWidth() < 32;
   return narrow && !draft.frozen && choice.storage == ParamStorage::Master
@@ -397,7 +403,7 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
       again && row.parameters > 0 && choice.within ? builder.getI64IntegerAttr(choice.within)
                                                    : IntegerAttr(),
       draft.isTable);
-  symbols.insert(unit); // insert() makes the name unique
+  symbols.insert(unit); // insert() has made the name unique
   numUnits += 1;
   numParams += params.size();
   numPadding += layout.padding * getByteWidth(storage);

@@ -14,12 +14,14 @@
 //                       |- 1  ...
 //
 //  visit(module):
-//  1. If the parameters below the module have too few elements, leave them to its parent.
+//  1. If the parameters of the module and of modules inside it have too few elements together,
+//     leave them to the parent of the module.
 //  2. Visit the children.
-//  3. If the parameters that the children left have at least the minimum of elements and the module
-//     is not a list, make them a unit. Otherwise leave them to the parent.
+//  3. The children leave some parameters to this module. If these have at least the minimum number
+//     of elements together, and the module is not a list, make them a unit. Otherwise leave them to
+//     the parent.
 //
-// O(total length of the names). Components after the 64th are ignored.
+// O(total length of the names). Components of a name after the 64th are ignored.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,9 +41,9 @@ public:
   SizeGrouping(ArrayRef<NamedParam> params, int64_t minimum)
       : params(params), minimum(minimum), units(params.size()) {}
 
-  /// Visits the module with the parameters `members`. Their names share the first `begin` bytes,
-  /// which are the name of the module and a separator. Returns the number of elements that became
-  /// units.
+  /// Visits the module with the parameters `members`. The first `begin` bytes of the names of these
+  /// parameters are equal: the name of the module and a separator. Returns the number of elements
+  /// of those parameters that became part of a unit.
   int64_t visit(ArrayRef<unsigned> members, size_t begin, unsigned depth);
   SmallVector<StringRef> take() { return std::move(units); }
 

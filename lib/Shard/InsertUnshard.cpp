@@ -8,11 +8,12 @@
 //   after    @loss(shard of @u, x)  unshard @u ... w0 ... w1 ... b0
 //
 //  1. Clone @loss to @reference.
-//  2. In both functions, insert an argument for every unit in order: in @loss the shard of a rank,
-//     in @reference the whole flat buffer. Insert an unshard directly before the first op that uses
-//     a parameter of the unit, itself or in its regions. Lookups in the table of a unit with `rows`
-//     become unshard_rows. With no_sync, lookups are kept, because whole gradients are then summed
-//     before the reduction.
+//  2. In the two functions, insert an argument for every unit, in the order of the units. In @loss,
+//     the argument is the shard of a rank. In @reference, it is the whole flat buffer. Insert an
+//     unshard directly before the first op that uses a parameter of the unit, directly or in a
+//     region. Lookups in the table of a unit with `rows` become unshard_rows. With no_sync, these
+//     lookups are kept, because the micro-batches' gradients of the whole table are then summed
+//     before they are reduced.
 //  3. Erase the parameter arguments and mark the programs.
 //
 // O(parameters + uses). The stage Differentiate adds gathers for the backward, and the stage Plan
@@ -65,10 +66,16 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
     ++found;
     RankedTensorType stored = declared.lookup(name);
     auto type = dyn_cast<RankedTensorType>(arg.getType());
-    if (!stored || !type || stored.getShape() != type.getShape())
-      return mlir::emitError(arg.getLoc())
-             << "expected parameter " << name << " of type " << arg.getType()
-             << " in one unit; run fsdp-form-units on this module first";
+    if (!stored || !type || stored.getShape() != type.getShape()) {
+      InFlightDiagnostic diag = mlir::emitError(arg.getLoc());
+      diag << "expected a unit that declares parameter " << name << " with type " << arg.getType()
+           << ", found ";
+      if (stored)
+        diag << "type " << stored;
+      else
+        diag << "none";
+      return diag << "; run fsdp-form-units on this module first";
+    }
   }
   if (found == 0)
     return mlir::emitError(func.getLoc(), "expected arguments with '")
@@ -80,7 +87,7 @@ LogicalResult InsertUnshardPass::checkArguments(func::FuncOp func) {
 }
 
 /// Returns the first op of the function's block that uses one of `values`, directly or in a region.
-/// Returns null if no op does.
+/// Returns null if no op uses them.
 static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
   Operation *first = nullptr;
   for (Value value : values)
@@ -92,8 +99,8 @@ static Operation *findFirstUser(ArrayRef<Value> values, Block &body) {
   return first;
 }
 
-/// Replaces each lookup in the table of a unit with `rows` by an unshard_rows of `shard`, which
-/// fetches only the rows at the ids.
+/// Replaces each lookup in `table`, the table of a unit with `rows`, by an unshard_rows of `shard`.
+/// The unshard_rows gathers only the rows at the ids.
 static void unshardRows(UnitOp unit, Value table, Value shard) {
   for (Operation *user : llvm::make_early_inc_range(table.getUsers()))
     if (auto lookup = dyn_cast<GatherRowsOp>(user)) {
@@ -164,8 +171,12 @@ void InsertUnshardPass::runOnOperation() {
   auto loss = module.lookupSymbol<func::FuncOp>("loss");
   mesh = module.lookupSymbol<MeshOp>("mesh");
   if (!loss || !mesh || !module.lookupSymbol<MeshOp>("solo") || units.empty())
-    return fail("expected a function '@loss', the meshes '@mesh' and '@solo' "
-                "and units; run fsdp-form-units first");
+    return fail("expected a function '@loss', the meshes '@mesh' and '@solo' and units, found no " +
+                Twine(!loss           ? "function '@loss'"
+                      : !mesh         ? "mesh '@mesh'"
+                      : units.empty() ? "unit"
+                                      : "mesh '@solo'") +
+                "; run fsdp-form-units first");
   if (module.lookupSymbol("reference"))
     return fail("expected no symbol '@reference' yet");
   if (gradAccum < 1 || gradAccum > 1 << 20)

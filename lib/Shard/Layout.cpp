@@ -8,16 +8,16 @@
 //          |<--- decay ---->|<- no decay ->|
 //   rank   |      0      |      1      |    2   |     shard_size each
 //
-//  1. Put parameters with weight decay first, so that the optimizer distinguishes them from those
-//     without by one comparison of an index. Otherwise keep the order.
+//  1. Put parameters with weight decay before parameters without it, so that the optimizer can
+//     distinguish them by one comparison of an index. Do not change the order in any other way.
 //  2. Put each parameter at the next multiple of 32 elements (64 for one-byte elements), so that
 //     views are aligned.
 //  3. shard_size = ceil(end / shards), rounded up to 64 elements, or to 1024 in units of more than
 //     64 Ki elements. If a shard is divided into parts, each part is a multiple of 64 elements. If
-//     lookups exchange rows, a shard consists of whole rows.
+//     lookups in the unit exchange rows, each shard consists of whole rows.
 //
-// O(parameters). A shard boundary may be inside a parameter, so that no dimension must be divisible
-// by the number of shards.
+// O(parameters). The boundary between two shards may be inside a parameter. Therefore no dimension
+// of a parameter needs to be divisible by the number of shards.
 //
 //===----------------------------------------------------------------------===//
 

@@ -9,9 +9,10 @@
 //   h.0.attn.w  h.0.attn      h.0.mlp.w  h.0      wte.weight  ends     ln_f.w  root
 //
 //  1. Read the list. An entry is a pattern, or a name and patterns.
-//  2. Assign each parameter to the first entry that matches. The unit has the name of the entry or,
-//     without a name, the prefix that the pattern matches.
-//  3. Report an error at an entry to which no parameter is assigned.
+//  2. Assign each parameter to the first entry with a pattern that matches the parameter's name.
+//     The name of the unit is the name of the entry. If the entry has no name, it is the prefix
+//     that the pattern matches.
+//  3. Report an error if no parameter is assigned to an entry.
 //
 // O(entries · parameters).
 //
@@ -78,8 +79,8 @@ LogicalResult WrapFile::readEntry(const JsonValue &value) {
     for (const JsonMember &member : value.members)
       if (member.name != "unit" && member.name != "params")
         return emitError(at(member.line, member.column))
-               << "wrap: expected \"unit\" and \"params\", found \"" << shortText(member.name)
-               << "\"";
+               << "wrap: unknown key \"" << shortText(member.name)
+               << "\"; expected \"unit\" and \"params\"";
     const JsonMember *unit = value.find("unit"), *params = value.find("params");
     if (!unit || !params)
       return fail(value) << "expected both \"unit\" and \"params\", as in {\"unit\": \"ends\", "
@@ -116,8 +117,9 @@ LogicalResult WrapFile::read() {
   return success();
 }
 
-/// Reports entries without parameters. `owners` has the entry of each parameter, or null for a
-/// parameter with `fsdp.unit`.
+/// Reports an entry to which no parameter is assigned, and a pattern that matches no parameter.
+/// `owners` contains the entry of each parameter. It contains null for a parameter with the
+/// attribute `fsdp.unit`.
 LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const Entry *> owners) {
   auto names = llvm::map_to_vector(params, [](const NamedParam &param) { return param.name; });
   for (const Entry &entry : entries) {
@@ -134,9 +136,9 @@ LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const En
         if (pattern.match(param.name).empty())
           continue;
         InFlightDiagnostic diag = emitError(entry.loc)
-                                  << "wrap: unit without parameters: every parameter that '"
-                                  << pattern.getText() << "' matches is in another unit, such as '"
-                                  << param.name << "'";
+                                  << "wrap: no parameter is left for this unit: every parameter "
+                                  << "that '" << pattern.getText() << "' matches, such as '"
+                                  << param.name << "', is in another unit";
         if (owner)
           diag.attachNote(owner->loc) << "it is in the unit of this entry, the first that matches; "
                                          "put the narrower pattern "

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rewrites the ops of a function in order, so that the values that PrecisionPlan.cpp chose become
-// narrow. ApplyPrecision.cpp describes the rules with an example. O(ops).
+// Rewrites the ops of a function in order, so that the values that PrecisionPlan.cpp has chosen get
+// the narrow type. ApplyPrecision.cpp describes the rules with an example. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ using namespace mlir::fsdp;
 
 static Type elementType(Value v) { return getElementTypeOrSelf(v); }
 
-/// Returns `v` converted to `element`. Builds the conversion directly after `v`, once per type.
+/// Returns `v` converted to `element`. Builds one conversion per type, directly after `v`.
 Value Narrower::convert(Value v, Type element) {
   Value &known = converted[{v, element}];
   if (known)
@@ -42,14 +42,15 @@ Value Narrower::convert(Value v, Type element) {
   return known = map.getResult(0);
 }
 
-/// Converts an operand from f32 to the narrow type if `toNarrow`, else a narrowed operand to f32.
+/// If `toNarrow`, converts an operand of f32 to the narrow type. Otherwise converts an operand that
+/// was f32 before this pass, and is narrow now, back to f32.
 void Narrower::convertOperand(OpOperand &operand, bool toNarrow) {
   Value v = operand.get();
   Type element = elementType(v), wanted = toNarrow ? Type(narrow) : Type(b.getF32Type());
   if (!isa<RankedTensorType>(v.getType()) || element == wanted)
     return;
   if (!(toNarrow ? element.isF32() : narrowed.contains(v)))
-    return; // the model already has this type
+    return; // the model itself uses this type
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(operand.getOwner());
   auto shape = cast<RankedTensorType>(v.getType()).getShape();
@@ -64,7 +65,8 @@ void Narrower::setNarrow(Value v) {
   ++numValues;
 }
 
-/// Rounds an f32 result that becomes narrow after its op. Later ops read the rounded value.
+/// If the plan makes an f32 result narrow, rounds the result after its op. Later ops read the
+/// rounded value.
 void Narrower::roundResult(OpResult result) {
   if (!plan.isNarrow(result))
     return;
@@ -87,8 +89,9 @@ void Narrower::narrowArguments() {
                                  func.getResultTypes()));
 }
 
-/// Gives a product narrow operands and an f32 accumulator. Products of statistics and tables only
-/// (angles of a rotary embedding), and products that keep-f32 names, get f32 operands.
+/// Makes the operands of a product narrow, and its accumulator f32. Two kinds of products get f32
+/// operands instead: products of statistics and tables alone, such as the angles of a rotary
+/// embedding, and products that keep-f32 names.
 void Narrower::rewriteProduct(Operation *op) {
   auto structured = cast<linalg::LinalgOp>(op);
   bool narrows = plan.flows(op->getResult(0)) && !plan.isKept(op);
@@ -116,7 +119,8 @@ Value Narrower::clamp(Value v) {
   return arith::SelectOp::create(b, loc, isFinite, inside, v);
 }
 
-/// Returns whether `v` is computed from constants and integers alone (an additive mask, angles).
+/// Returns whether `v` is computed from constants and integers alone. Additive masks and the angles
+/// of a rotary embedding are examples.
 bool Narrower::isTable(Value v) {
   SmallVector<Value> worklist{v};
   DenseSet<Value> seen;
@@ -133,8 +137,9 @@ bool Narrower::isTable(Value v) {
   return true;
 }
 
-/// Extends narrow operands to f32 in a body. If `clampsTables` (a softmax reads the narrow result),
-/// tables are clamped to the narrow type's finite range, so that a mask remains finite.
+/// Inside the body of `op`, extends the elements of narrow operands to f32. If `clampsTables`,
+/// which is set if a softmax reads the narrow result, also clamps the elements of tables to the
+/// finite range of the narrow type, so that a mask remains finite.
 void Narrower::widenArguments(linalg::LinalgOp op, bool clampsTables) {
   Block &body = *op.getBlock();
   OpBuilder::InsertionGuard guard(b);
@@ -185,7 +190,7 @@ void Narrower::narrowYield(linalg::GenericOp op, unsigned index) {
   OpOperand &yielded = op.getBody()->getTerminator()->getOpOperand(index);
   auto extended = yielded.get().getDefiningOp<arith::ExtFOp>();
   if (extended && extended.getIn().getType() == narrow) {
-    // The body yields an input element, so yield it without a conversion.
+    // The body yields an element of a narrow input, so yield this element without a conversion.
     yielded.set(extended.getIn());
   } else {
     OpBuilder::InsertionGuard guard(b);
@@ -226,7 +231,8 @@ void Narrower::rewriteGeneric(linalg::GenericOp op) {
       inner.erase();
 }
 
-/// Gives the regions of attention a captured tensor of the narrow type, and extends its elements.
+/// In the regions of attention, changes the type of a captured tensor to the narrow type, and
+/// extends the elements that the regions read.
 void Narrower::narrowCapture(AttentionOp op, unsigned index) {
   OpBuilder::InsertionGuard guard(b);
   for (Region *region : {&op.getScoreMod(), &op.getMaskMod(), &op.getWeightMod()}) {
@@ -245,8 +251,8 @@ void Narrower::narrowCapture(AttentionOp op, unsigned index) {
   }
 }
 
-/// Gives attention narrow queries, keys, values and captured activations. A captured table or
-/// statistic keeps its type. Scores and sums are always f32.
+/// Makes the queries, keys, values and captured activations of attention narrow. A captured table
+/// or statistic keeps its type. Scores and sums are always f32.
 void Narrower::rewriteAttention(AttentionOp op) {
   bool narrows = plan.flows(op.getO()) && !plan.isKept(op);
   for (OpOperand *operand : {&op.getQMutable(), &op.getKMutable(), &op.getVMutable()})
@@ -275,8 +281,8 @@ void Narrower::rewriteSoftmax(linalg::SoftmaxOp op) {
     setNarrow(op->getResult(0));
 }
 
-/// Gives the result the element type of `source`. If the plan requires a different type, converts
-/// the result after the op.
+/// Changes the element type of the op's result to that of `source`. If the plan requires a
+/// different type for the result, converts the result after the op.
 void Narrower::rewriteLike(Operation *op, OpOperand &source) {
   OpResult result = op->getResult(0);
   if (elementType(source.get()) == elementType(result))
@@ -334,7 +340,8 @@ void Narrower::rewrite(Operation *op) {
   if (isa<CrossEntropyOp>(op))
     // The op reads logits of any type and computes in f32.
     return;
-  // Concatenations and insertions need operands of one type. All other ops get f32 operands.
+  // All operands of a concatenation or an insertion must have the same type. All other ops get f32
+  // operands.
   bool joins = isa<tensor::ConcatOp, tensor::InsertSliceOp>(op) && plan.isNarrow(op->getResult(0));
   for (OpOperand &operand : op->getOpOperands())
     convertOperand(operand, joins);

@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// Rewrites one function so that the values of a plan have the narrow type.
+/// Rewrites a function so that the values that a plan makes narrow have the narrow type.
 class Narrower {
 public:
   Narrower(func::FuncOp func, const PrecisionPlan &plan, FloatType narrow)

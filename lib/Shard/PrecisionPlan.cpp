@@ -12,15 +12,17 @@
 //   %z = %n · %wte               output            f32
 //   %l = cross_entropy %z        loss              f32
 //
-//  1. Forward: find the values that "flow". Parameters and batch inputs do. The result of a
-//     product, attention, lookup, softmax, map or view does if an operand does. Results of
-//     reductions, and scalars, do not.
-//  2. Backward: trace the loss through values that do not flow. The first flowing value on each
-//     path is an output. The results of the maps before the output, up to a product, are outputs
-//     too if they have no other reader.
+//  1. Forward: find the flowing values, which are f32 tensors that carry parameters, batch inputs
+//     or activations. Parameters and batch inputs flow. The result of a product, attention, lookup,
+//     softmax, map or view flows if an operand flows. Results of reductions and scalars do not
+//     flow.
+//  2. Backward: trace the loss back through values that do not flow. The first flowing value on
+//     each of these paths is an output of the model. The results of the maps that compute the
+//     output from the result of a product are also outputs if they have no other reader.
 //  3. A flowing value is narrow unless it is an output, a batch argument, or a parameter that
-//     --keep-f32 names. The result of a product whose only reader is a sum remains f32 too, and so
-//     does that of a map with a number that the narrow type cannot represent. O(ops)
+//     --keep-f32 names. The result of a product whose only reader is a sum also remains f32.
+//     So does the result of a map with a constant that is outside the range of the narrow type.
+//     O(ops)
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +43,7 @@ bool fsdp::isViewOfOperand(Operation *op) {
              StopGradientOp>(op);
 }
 
-/// Returns the block argument that `v` converts; null if there is none.
+/// Returns the block argument that `v` is or converts; returns null if there is none.
 static BlockArgument getConvertedArgument(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isa<arith::ExtFOp, arith::TruncFOp>(def))
@@ -51,8 +53,8 @@ static BlockArgument getConvertedArgument(Value v) {
   return dyn_cast<BlockArgument>(v);
 }
 
-/// Returns whether `op` is out + a·b over windows, as in a convolution. (Matrix products are
-/// linalg.contract in this pass; other sums of products have few results.)
+/// Returns whether `op` computes out + a·b over windows, as a convolution does. (When this pass
+/// runs, matrix products are linalg.contract, and all other sums of products have few results.)
 static bool isWindowProduct(linalg::GenericOp op) {
   if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1 || op.getNumReductionLoops() == 0)
     return false;
@@ -89,21 +91,21 @@ llvm::APFloat fsdp::clampToRange(const llvm::APFloat &value, FloatType type) {
   return beyond ? largest : value;
 }
 
-/// Returns whether all uses of the constant `v` in `body` select, add or compare, and none
-/// multiplies. Such a constant stands for "very small" or "very large", and may be clamped.
+/// Returns whether all ops of `body` that use the constant `v` select, add or compare it, and none
+/// multiplies it. Such a constant means "very small" or "very large", and may be clamped.
 static bool isOnlyPlaced(Value v, Block *body) {
   return llvm::all_of(v.getUsers(), [&](Operation *user) {
     if (user->getBlock() != body || isa<linalg::YieldOp, arith::CmpFOp>(user))
-      return true; // other bodies may use the constant
+      return true; // ops outside the body may use the constant in any way
     return isa<arith::SelectOp, arith::AddFOp, arith::MaximumFOp, arith::MinimumFOp,
                arith::MaxNumFOp, arith::MinNumFOp>(user) &&
            isOnlyPlaced(user->getResult(0), body);
   });
 }
 
-/// Returns whether the formula of `yielded` has a constant that must not be clamped to the range of
-/// the narrow type. Clamping is allowed if it changes the constant by less than 1 % (the lowest f32
-/// in bf16), or if the constant is a mask.
+/// Returns whether the formula of `yielded` contains a constant that would change if it were
+/// clamped to the range of the narrow type, and must not change. A constant may be clamped if it
+/// changes by less than 1 %, as the lowest f32 does in bf16, or if it is a mask.
 bool PrecisionPlan::holdsForeignNumber(linalg::GenericOp op, Value yielded) const {
   DenseSet<Operation *> seen;
   SmallVector<Value> worklist{yielded};
@@ -221,7 +223,8 @@ void PrecisionPlan::visitLoss(Value v) {
         visitLoss(operand);
 }
 
-/// Keeps an output in f32, and the values before it, up to a product, that have no other reader.
+/// Keeps an output in f32. Also keeps the values from which it is computed in f32, back to the
+/// result of a product, if they have no other reader.
 void PrecisionPlan::keepWide(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || !flows(v) || !wide.insert(v).second)
@@ -253,8 +256,8 @@ void PrecisionPlan::decide(Operation *op) {
   }
 }
 
-/// Returns the reason why `v` remains f32. `measured` holds the f32 values before `v` that are
-/// computed from narrow values.
+/// Returns the reason why `v` remains f32. `measured` contains the statistics among the values
+/// before `v`: f32 values that do not flow and are computed from flowing values.
 StringRef PrecisionPlan::getReason(Value v, DenseSet<Value> &measured) const {
   if (kept.contains(v))
     return "by --keep-f32";

@@ -21,17 +21,18 @@ bool isFloat32Tensor(Value v);
 /// convolution. Such an op can read 16-bit operands and accumulate in f32.
 bool isProduct(Operation *op);
 
-/// Returns whether the elements of the result are elements of operand 0: reshapes, slices, casts
-/// and fsdp.stop_gradient.
+/// Returns whether the elements of the result of `op` are elements of operand 0, as those of
+/// reshapes, slices, casts and fsdp.stop_gradient are.
 bool isViewOfOperand(Operation *op);
 
-/// Returns the nearest number in the finite range of `type`. NaN and infinity do not change.
+/// Returns the number in the finite range of `type` that is nearest to `value`. NaN and infinity do
+/// not change.
 llvm::APFloat clampToRange(const llvm::APFloat &value, FloatType type);
 
 /// Returns whether `op` only moves elements of one tensor: a transposition or a broadcast.
 bool isMove(linalg::GenericOp op);
 
-/// Values that --keep-f32 names: parameters, and all attention.
+/// What --keep-f32 names: some parameters and, if `attention`, all attention ops.
 struct KeptWide {
   DenseSet<Value> parameters;
   bool attention = false;
@@ -46,10 +47,10 @@ struct KeptWide {
 ///   kept                     f32: parameters, and operands of products and attention, that
 ///                            --keep-f32 names
 ///
-/// A float batch argument keeps its type; values computed from it are activations.
+/// A float batch argument keeps its type. Values that are computed from it are activations.
 class PrecisionPlan {
 public:
-  /// Reads the function while all its values are f32.
+  /// Makes the plan. Must be called before any value of the function becomes narrow.
   PrecisionPlan(func::FuncOp func, FloatType narrow, bool wideOutputs, const KeptWide &keep = {});
 
   bool isNarrow(Value v) const { return narrowValues.contains(v); }
@@ -62,7 +63,8 @@ public:
   struct WideValues {
     int64_t count = 0, elements = 0;
   };
-  /// Counts the tensors of `func` that remain f32, by reason, in the order of first tensors.
+  /// Counts the tensors of `func` that remain f32 for each reason. The reasons are in the order in
+  /// which they first apply to a tensor.
   llvm::MapVector<StringRef, WideValues> countWide(func::FuncOp func) const;
 
 private:
@@ -76,7 +78,7 @@ private:
   FloatType narrow;
   KeptWide keep;
   DenseSet<Value> flowing, wide, visited, narrowValues;
-  DenseSet<Value> kept, foreign, summed; ///< values that remain f32, by reason
+  DenseSet<Value> kept, foreign, summed; ///< values that remain f32, one set for each reason
   unsigned numOutputs = 0;
 };
 

@@ -4,19 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A step begins with a lookup in the embedding table, often the largest parameter. If the whole
-// table were gathered, the step would begin with a gather that no compute hides. The lookup needs
-// only one row per token. With V rows, n ranks and T ids per rank:
+// A step begins with a lookup in the embedding table, which is often the largest parameter. If the
+// whole table were gathered, the step would begin with a gather that cannot overlap with any
+// computation. The lookup needs only one row per token. With V rows, n ranks and T ids per rank:
 //
 //           forward                      backward
 //   whole   all-gather V rows            reduce-scatter V rows
 //   rows    reduce-scatter n · T rows    all-gather n · T rows
 //
-//  1. Count T, the ids of all lookups in the table.
+//  1. Compute T, the number of ids of all lookups in the table.
 //  2. Exchange rows if n · T is at most V / 2 and the table is not small. An exchange cannot
-//     overlap with compute and adds the latency of two collectives, whereas the gather for another
-//     reader of the table (a tied output layer) can overlap.
-//  3. Do not exchange rows if a shard of whole rows would need much padding.
+//     overlap with computation, and adds the latency of two collectives. If a tied output layer
+//     also reads the table, its gather of the whole table can overlap with computation.
+//  3. Do not exchange rows if shards that consist of whole rows would need much padding.
 //
 // O(readers of the table).
 //

@@ -9,7 +9,8 @@
 //   %y = contract %t, %b            : f32 x f32     error: %t has the precision of bf16
 //
 // Walks back from each f32 operand of a product or of attention, through views and transpositions.
-// Reports a map on the way that only extends a narrower tensor. O(ops · depth of views).
+// Reports each map that this walk meets and that only extends the elements of a narrower tensor.
+// O(ops · depth of views).
 //
 //===----------------------------------------------------------------------===//
 

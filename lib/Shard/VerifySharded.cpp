@@ -5,10 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Meshes: @mesh has the axes replicate and shard; @solo has one rank.
-//  2. Units: the number of shards is the size of the axis shard; sizes and offsets are aligned. In
-//     a unit, parameters with weight decay come first, and all or none are frozen.
-//  3. Programs: the arguments of step and reference are the units' buffers, in order, then the
-//     batch. Only lookups of rows and at most one unshard of site 0 read a buffer.
+//  2. Units: the number of shards is the size of the axis shard. Sizes and offsets are aligned. In
+//     each unit, parameters with weight decay come first, and all or none are frozen.
+//  3. Programs: the arguments of step and reference are first the buffers of the units, in order,
+//     then the batch. Each buffer is read by at most one unshard of site 0, and otherwise only by
+//     lookups of rows.
 //
 // Reports all errors of a module, but checks nothing else if the meshes are wrong.
 //

@@ -4,20 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finds layers in the names of parameters, since an exported model has no modules:
+// An exported model contains no modules. This file finds its layers in the names of parameters:
 //
 //   transformer.h.3.attn.c_attn.weight      layer `transformer.h.3`
 //   encoder/h_3/attn/kernel                 layer `encoder/h_3`
 //   wte.weight, param.12, cst_48            no layer
 //
-//  1. A layer is the prefix of a name up to the first component that is a number and not the last
-//     component (as in `param.12`).
-//  2. If step 1 assigns all parameters to one layer (a model wrapped in a list), repeat it with the
-//     next number in each name.
-//  3. If no name has such a component, use components that end in a number (`h_3`, `fc2`). At least
-//     two such components must have one stem and have matrices (`ln_1` and `ln_2` do not).
+//  1. A layer is the prefix of a name up to and including the first component that is a number. The
+//     last component of a name does not count (as in `param.12`).
+//  2. If step 1 assigns all parameters to the same layer, as in a model that is wrapped in a list,
+//     repeat step 1 with the next number in each name.
+//  3. If step 1 finds no layer, use components that end in a number (`h_3`, `fc2`) instead. A layer
+//     of step 3 counts only if at least two layers have the same stem, and all layers of this stem
+//     have matrices (`ln_1` and `ln_2` have none).
 //
-// O(total length of the names). The experts of a layer belong to that layer.
+// O(total length of the names). The experts of a layer are not layers of their own, but belong to
+// the layer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,8 +40,9 @@ static bool endsInNumber(StringRef component) {
   return !component.empty() && llvm::isDigit(component.back());
 }
 
-/// Returns the prefix of `name` up to the first component at or after `from` that `accept` accepts
-/// and that is not the last component. Returns an empty string if no component is.
+/// Returns the prefix of `name` that ends with the first component, from byte `from` on, that
+/// `accept` accepts and that is not the last component of the name. Returns an empty string if
+/// there is no such component.
 static StringRef prefixUpTo(StringRef name, size_t from, function_ref<bool(StringRef)> accept) {
   for (size_t begin = from; begin < name.size();) {
     size_t end = componentEnd(name, begin);
@@ -60,7 +63,7 @@ static SmallVector<StringRef> findNumbered(ArrayRef<NamedParam> params) {
         params, [&](const NamedParam &param) { return prefixUpTo(param.name, from, isNumber); });
     bool anything = llvm::any_of(next, [](StringRef l) { return !l.empty(); });
     if (!anything)
-      return layers; // layers found with the previous number
+      return layers; // the layers that were found with the previous number
     layers = next;
     if (!llvm::all_equal(layers))
       return layers;
@@ -72,7 +75,7 @@ static SmallVector<StringRef> findNumbered(ArrayRef<NamedParam> params) {
 static SmallVector<StringRef> findSuffixed(ArrayRef<NamedParam> params) {
   auto layers = llvm::map_to_vector(
       params, [&](const NamedParam &param) { return prefixUpTo(param.name, 0, endsInNumber); });
-  // Collect the layers of each stem, and separately its layers with a matrix.
+  // Collect the layers of each stem and, separately, those layers of each stem that have a matrix.
   llvm::StringMap<llvm::StringSet<>> members, withMatrix;
   auto stemOf = [](StringRef layer) { return layer.rtrim("0123456789"); };
   for (auto [param, layer] : llvm::zip_equal(params, layers)) {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If an LLVM stream is destroyed with an unchecked error, it ends the process with a message about
+// If an LLVM stream has an unchecked error, its destructor ends the process with a message about
 // LLVM. The handler in this file reports the failed write instead, with exit code 1. (A closed pipe
 // ends the process earlier, by SIGPIPE and without a message.)
 //
@@ -74,7 +74,7 @@ bool fsdp::printedHelp(int argc, char **argv, const char *name, llvm::StringRef 
   return false;
 }
 
-/// Returns the errno of opening `path` for writing, or 0. Removes the file if opening created it.
+/// Tries to open `path` for writing, and removes the file if this creates it. Returns errno or 0.
 static int tryToOpen(const std::string &path) {
   int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   bool made = descriptor >= 0;
@@ -102,7 +102,7 @@ std::optional<std::string> fsdp::whyNotWritable(llvm::StringRef path, llvm::Stri
   if (exists && sys::fs::is_regular_file(status) && !input.empty() && input != "-" &&
       !sys::fs::equivalent(path, input, same) && same)
     return because("it is the input");
-  // Open no other files, because opening a pipe would wait for a reader of the pipe.
+  // Open regular files only, because opening a pipe would wait for a reader of the pipe.
   int error = exists && !sys::fs::is_regular_file(status)
                   ? (::access(path.str().c_str(), W_OK) == 0 ? 0 : errno)
                   : tryToOpen(path.str());

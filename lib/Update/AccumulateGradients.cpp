@@ -15,22 +15,25 @@
 //                       reduce(loss, g over shard), reduce(.. over replicate)
 //            reference  for r, for s, for a: ...
 //
-// 1. Sharded programs: average loss and gradients over the axis shard. The reduce_scatter averages
-//    the gradient of a unit with sharded optimizer state. If the state is whole, it only lays the
-//    gradient out, and an all_reduce averages. With no_sync, step 2 precedes step 1.
-// 2. Put the body in a nest of loops, one for each level (replicate, accumulate, shard) with more
-//    than one iteration. The loops carry the sums of loss and gradients, which begin at +0. After a
-//    loop of n iterations, its sums are multiplied by 1/n.
+// 1. Sharded programs: average loss and gradients over the axis shard. If the optimizer state of a
+//    unit is sharded, the reduce_scatter of the unit averages its gradient. If the state is whole,
+//    the reduce_scatter only lays the gradient out, and an all_reduce averages it. With no_sync,
+//    step 2 precedes step 1.
+// 2. Put the body in a nest of loops. There is one loop for each level (replicate, accumulate,
+//    shard) that has more than one iteration. The loops carry the sums of loss and gradients, which
+//    begin at +0. After a loop of n iterations, its sums are multiplied by 1/n.
 //    - Gathers of hoisted units remain before the nest.
-//    - Gradients of looked-up rows are summed separately over the axis shard, because separate ops
-//      exchange them. After that loop, they are added to the gradient of the table.
-//    - Instead of the mean of the checks of lookups, a loop computes their unsigned maximum.
+//    - Gradients of looked-up rows have separate sums over the axis shard, because separate ops
+//      exchange them. After the loop over shards, these sums are added to the gradient of the
+//      table.
+//    - For the checks of lookups, a loop computes the unsigned maximum, not the mean.
 //    - The weight of a loss follows from the counts of all targets, which are computed before the
 //      loops (LossWeights.cpp).
-// 3. Sharded programs: average loss and gradients over the axis replicate. A gradient is in pieces
-//    if the optimizer state is in pieces, else whole.
+// 3. Sharded programs: average loss and gradients over the axis replicate. The averaged gradient is
+//    in pieces if the optimizer state is in pieces, and whole otherwise.
 //
-// At each level, step and reference add equal numbers in one order and round equally. O(ops).
+// At each level, step and reference add the same numbers in the same order, and round them in the
+// same way. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,17 +54,18 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// A loop of the nest. A micro-batch has the number Σ index · `stride` over all levels.
+/// A level of the mean, which becomes a loop of the nest. The number of a micro-batch is the sum of
+/// index · `stride` over all levels.
 struct Level {
   int64_t size, stride;
   bool crossesRanks;     ///< whether the step sums over ranks at this level
-  bool addsRows = false; ///< whether gradients of rows are added after this level
+  bool addsRows = false; ///< whether gradients of rows are added to those of tables after this loop
 };
 
 } // namespace
 
-/// Returns the element type in which the reduction over ranks that computes `value` adds, or the
-/// element type of `value` if no reduction computes it.
+/// If a reduction over ranks computes `value`, returns the element type in which the reduction
+/// adds. Otherwise returns the element type of `value`.
 static Type getReduceType(Value value) {
   if (auto rows = value.getDefiningOp<ReduceRowsOp>())
     return getElementTypeOrSelf(rows.getRows());
@@ -93,8 +97,8 @@ private:
   ArrayRef<Level> levels;
   ArrayRef<unsigned> rowOwners; ///< indices of the results to which gradients of rows are added
   func::ReturnOp ret;
-  SmallVector<Type> types;    ///< types of loss and gradients
-  ArrayRef<Type> reduceTypes; ///< element types in which ranks add them
+  SmallVector<Type> types;    ///< types of the loss and the gradients of one micro-batch
+  ArrayRef<Type> reduceTypes; ///< for each of `types`, the element type in which ranks add
   Value numbers; ///< number of the first sample of each micro-batch, or null without random numbers
   SmallVector<Operation *> body;
 };
@@ -115,7 +119,7 @@ private:
 } // namespace
 
 /// Adds the gradients of rows, which are the last `values`, to the results numbered `owners`;
-/// removes them from `values`.
+/// then removes them from `values`.
 static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
                     ArrayRef<unsigned> rowOwners) {
   auto rows = llvm::to_vector(ArrayRef<Value>(values).take_back(rowOwners.size()));
@@ -134,7 +138,7 @@ static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
   }
 }
 
-/// Returns true if a result is the check of a lookup, which is an integer.
+/// Returns true if a result of this type is the check of a lookup. Only checks are integers.
 static bool isLookup(Type type) { return isa<IntegerType>(getElementTypeOrSelf(type)); }
 
 /// Builds the unsigned max(largest, value), whose result overwrites `largest`.
@@ -145,7 +149,8 @@ static Value createLargest(OpBuilder &builder, Location loc, Value largest, Valu
   return createElementwise(builder, loc, value, largest, body).front();
 }
 
-/// Returns the type in which elements of `type` are added after rounding to `rounded`.
+/// Returns the tensor type of a sum of tensors of type `type`, whose elements are rounded to
+/// `rounded` before they are added.
 static RankedTensorType getSumType(Type type, Type rounded) {
   auto tensor = cast<RankedTensorType>(type);
   Type wide = getComputeType(tensor.getElementType());
@@ -176,7 +181,7 @@ static Value createCast(OpBuilder &builder, Location loc, Value value, Type elem
       .front();
 }
 
-/// Builds sum · 1/n, rounded to `rounded`, as `type`.
+/// Builds sum · 1/n, rounds it to `rounded`, and converts the result to `type`.
 static Value createMean(OpBuilder &builder, Location loc, Value sum, int64_t n, Type rounded,
                         Type type) {
   return createElementwise(builder, loc, sum, createEmpty(builder, loc, type),
@@ -209,7 +214,7 @@ void NestBuilder::numberSamples(OpBuilder &builder, int64_t count, int64_t sampl
   }
 }
 
-/// Gives batch arguments a leading dimension that counts micro-batches.
+/// Adds a leading dimension to the batch arguments, whose size is the number of micro-batches.
 void NestBuilder::addBatchDimension() {
   int64_t count = 1;
   for (const Level &level : levels)
@@ -226,7 +231,8 @@ void NestBuilder::addBatchDimension() {
                                  func.getResultTypes()));
 }
 
-/// Moves the body to the innermost loop and lets it read micro-batch `number`.
+/// Moves the body to the innermost loop, and replaces its batch arguments by their slices for
+/// micro-batch `number`.
 SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder, Value number) {
   for (BlockArgument arg : func.getArguments()) {
     if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr))
@@ -263,12 +269,12 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   auto [size, stride, crossesRanks, addsRows] = levels[level];
-  // If an inner loop adds the gradients of rows, this level has no separate results for them.
+  // If an inner loop has added the gradients of rows, this level has no separate sums for them.
   bool within =
       llvm::any_of(levels.drop_front(level + 1), [](const Level &inner) { return inner.addsRows; });
   ArrayRef<Type> types = ArrayRef(this->types).drop_back(within ? rowOwners.size() : 0);
   SmallVector<Value> zeros, means;
-  // A level that crosses ranks rounds to the type in which the step's collectives add.
+  // At a level that crosses ranks, values are rounded to the type in which collectives add.
   bool crosses = crossesRanks; // a lambda cannot capture a structured binding
   auto roundingOf = [&, crosses](unsigned i) {
     return crosses ? reduceTypes[i] : getElementTypeOrSelf(types[i]);
@@ -303,7 +309,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
   return means;
 }
 
-/// Returns true if the op has one result for all micro-batches and remains before the loops.
+/// Returns true if the op remains before the loops, because all micro-batches use one result.
 static bool isHoisted(Operation &op) {
   auto unshard = dyn_cast<UnshardOp>(op);
   return unshard &&
@@ -328,8 +334,9 @@ SmallVector<Value> NestBuilder::build() {
   return buildLevel(builder, 0, Value());
 }
 
-/// Sets the types of the gradients that the backward returns. A gradient is one piece of the flat
-/// buffer if each micro-batch reduces it over the axis shard, otherwise the whole flat buffer.
+/// Sets the types of the gradients that the backward returns. The type of a gradient is that of one
+/// piece of the flat buffer if each micro-batch reduces it over the axis shard, and that of the
+/// whole flat buffer otherwise.
 void AccumulateGradientsPass::layOut(const Program &program) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(
       program.numLookups + program.rowOwners.size());

@@ -9,17 +9,17 @@
 //   sum of a shard           |     t      |     t      |     t      |
 //   sum of the unit                 ((t + t) + t)
 //
-// 1. For each gradient, sum the squares of each block, then the sums of the blocks of each shard. A
-//    rank has one shard of a sharded gradient, and all shards of a whole gradient.
-// 2. Sum over the pieces of each shard, then over shards, in rank order. The step has one
-//    all_reduce per axis for all units. The reference has chains of additions, or loops for many
-//    terms.
+// 1. For each gradient, sum the squares of each block, then sum the results over the blocks of each
+//    shard. A rank has one shard of a sharded gradient, and all shards of a whole gradient.
+// 2. For each unit, sum over the pieces of each shard, then over the shards, in the order of ranks.
+//    The step uses one all_reduce per axis for all units together. The reference uses chains of
+//    additions, or loops if there are many terms.
 // 3. Sum over units, in order. One elementwise op on the step block computes the norm, the clip
 //    factor, the flag for finite results, and the next loss scale.
 // 4. If the loss is scaled, the backward first reads the scale from the step block.
-// 5. If lookups are checked, one reduction adds the number of ranks with a lookup out of range and
-//    the sums of squares. If this number is not 0, nothing is updated. A rank with such a lookup
-//    writes the index into its step block.
+// 5. If lookups are checked, the all_reduce of the sums of squares also counts the ranks on which a
+//    lookup is out of range. If there are any, nothing is updated. A rank on which a lookup is out
+//    of range writes the index into its step block.
 //
 // The program eval only stores its loss and its checks. ApplyOptimizer.cpp clips. O(units) ops.
 //
@@ -41,8 +41,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The loss scale and the number of steps since the last change of the scale, as scalars; null if
-/// the loss is not scaled.
+/// The loss scale, and the number of steps since the scale last changed. They are scalars, or null
+/// if the loss is not scaled.
 struct Scaling {
   Value scale, growth;
 };
@@ -72,13 +72,14 @@ private:
   LogicalResult readDivisor();
 
   double fixedScale = 0; ///< 0 means dynamic
-  double gradFactor = 1; ///< factor from the computed mean to the requested divisor
+  /// Factor that converts the mean gradient to the gradient with the requested divisor.
+  double gradFactor = 1;
 };
 
 } // namespace
 
-/// Builds the sum of squares of a gradient: first over the pieces of a shard, then over shards. A
-/// rank has one piece of a sharded gradient.
+/// Builds the sum of the squares of a gradient: sums first over the pieces of each shard, then over
+/// shards. A rank has one piece of a sharded gradient.
 Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type) {
   Location loc = grad.getLoc();
   int64_t size = unit.getPieceSize(unit.getOptimizerAxes(), programs.mesh);
@@ -89,8 +90,8 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
   return createSum(builder, loc, pieces, {count / perShard, perShard}, builder.getIndexAttr(0));
 }
 
-/// Builds one reduction over the ranks of the axis, which adds the number of ranks with a failed
-/// lookup, and the sums of squares of units whose gradient is in pieces over the axis.
+/// Builds one reduction over the ranks of the axis. It adds `failedLookups`, the number of ranks
+/// with a failed lookup, and the sums of squares of units whose gradient is split over the axis.
 void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                                    MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
@@ -129,8 +130,8 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
   return sums;
 }
 
-/// Returns the tokens of one run of the program: the elements of the batch argument `tokens`, or
-/// else the rows of the first batch argument.
+/// Returns the number of tokens of one run of the program: the number of elements of the batch
+/// argument `tokens` or, without this argument, the number of rows of the first batch argument.
 static int64_t countTokens(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
   unsigned rowDims = microBatches && microBatches.getInt() > 1 ? 2 : 1;
@@ -148,7 +149,7 @@ static int64_t countTokens(func::FuncOp func) {
   return rows;
 }
 
-/// Replaces the argument that seeds the backward by the scale of the block, or by the fixed scale.
+/// Replaces the argument that seeds the backward by the scale in the step block or a fixed scale.
 Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   func::FuncOp func = program.func;
   auto isScale = [&](BlockArgument arg) {
@@ -185,8 +186,8 @@ Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   return {made[0], made[1]};
 }
 
-/// Sets the next scale: halves it after a step that was not finite, and doubles it after enough
-/// finite steps. The scale and its inverse remain normal numbers.
+/// Sets the loss scale of the next step. Halves a dynamic scale after a step that was not finite,
+/// and doubles it after enough finite steps. The scale and its inverse remain normal numbers.
 void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite,
                                    Value scale, Value growth) {
   if (fixedScale == 0) {
@@ -229,8 +230,8 @@ static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value fa
                                  createConstant(b, type, 0.0));
 }
 
-/// Returns the factor of gradients: the clip factor times the inverse of the loss scale (`unscale`,
-/// or null) times the factor of the requested divisor.
+/// Returns the factor by which gradients are multiplied. It is the product of the clip factor, the
+/// inverse of the loss scale (`unscale`, if not null), and `gradFactor`.
 Value AddStepBlockPass::getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value unscale) {
   auto constant = [&](double value) { return createConstant(b, norm.getType(), value); };
   Value clip = constant(1.0);
@@ -246,7 +247,7 @@ Value AddStepBlockPass::getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value
   return clip;
 }
 
-/// Builds the step block after a step, which overwrites the old step block.
+/// Builds the new content of the step block after a step. It overwrites the old step block.
 Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                                     ArrayRef<Value> squares, int64_t tokens, const Scaling &scaling,
                                     const LookupResult &lookups) {
@@ -307,7 +308,7 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
       .front();
 }
 
-/// Builds the step block after an evaluation.
+/// Builds the new content of the step block after an evaluation.
 Value AddStepBlockPass::storeLoss(OpBuilder &builder, const Program &program, Value block,
                                   Value loss, LookupResult lookups) {
   SmallVector<Value> ins{loss};
@@ -423,7 +424,7 @@ void AddStepBlockPass::warnOfScale(const Program &program) {
     warn("loss-scale-growth-interval");
 }
 
-/// Parses the options that are text, and checks all other options.
+/// Parses those options that are texts, and checks all other options.
 LogicalResult AddStepBlockPass::readOptions() {
   Location loc = getOperation().getLoc();
   fixedScale = 0;
@@ -441,8 +442,9 @@ LogicalResult AddStepBlockPass::readOptions() {
   return success();
 }
 
-/// Sets `gradFactor`. Gradients are already means. For another divisor, gradients are multiplied by
-/// a constant when their norm is computed and when they are applied.
+/// Sets `gradFactor`. When this pass runs, gradients are means over all micro-batches and ranks.
+/// If another divisor is requested, the norm of the gradients and the gradients themselves are
+/// multiplied by a constant where they are used.
 LogicalResult AddStepBlockPass::readDivisor() {
   const BatchLevels &levels = programs.levels;
   double terms = double(levels.replicate) * levels.shard * levels.accumulate, divisor = terms;

@@ -8,17 +8,19 @@
 //   global index      0         .          border              on p, m, v in place
 //                     <- weight decay ->|<- none ->
 //
-// 1. Add the state of each trainable unit as arguments after its parameters.
+// 1. Add the optimizer state of each trainable unit as arguments after the unit's parameters.
 // 2. Build the factors of the update rule (Optimizers.cpp) in f64, once for each compute type.
-// 3. In each unit, apply the rule to each element. Whether weight decay applies follows from the
-//    global index, shard index · shard_size + i for element i of a shard.
+// 3. For each unit, build an op that applies the rule to each element. Whether weight decay applies
+//    to an element depends on the global index of the element, which is shard index · shard_size +
+//    i for element i of a shard.
 // 4. If the step is not finite, every new value equals the old value.
 // 5. State in bf16 is computed in f32, then rounded stochastically: to one of the two nearest bf16
-//    numbers, with probabilities such that the mean equals the f32 number. Rounding to nearest
-//    would lose every change that is small compared with the state. The random bits come from
-//    Philox: the key is the seed, and the counter is (index, index / 2^32, step, 2^31 + number of
-//    the unit). The first state uses the low half of the first word, and the second state the high
-//    half. The number of the unit is an operand, so that equal units share a kernel.
+//    numbers, chosen with such probabilities that the expected value is the f32 number. If it were
+//    rounded to the nearest number, every change that is small compared with the state would be
+//    lost. The random bits come from Philox: the key is the seed, and the counter is (index, index
+//    / 2^32, step, 2^31 + number of the unit). The first state uses the low half of the first
+//    random word, and the second state uses the high half. The number of the unit is an operand of
+//    the op, so that equal units share a kernel.
 //
 // O(units) ops.
 //
@@ -42,7 +44,8 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// A range of a flat buffer, up to element `end`, with or without weight decay.
+/// A range of a flat buffer whose elements are all with or all without weight decay. Ends before
+/// `end`.
 struct DecaySpan {
   int64_t end;
   bool decay;
@@ -53,7 +56,7 @@ class UpdateBuilder {
 public:
   UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer, bool stochastic);
 
-  /// Returns the new parameter and state of a unit. `old` holds the arguments with the old values.
+  /// Builds the new parameter and state of a unit. `old` holds the arguments with the old values.
   SmallVector<Value> update(UnitOp unit, Value grad, ValueRange old);
 
 private:
@@ -70,8 +73,8 @@ private:
   OpBuilder builder;
   Location loc;
   Value block;
-  Value clip, finite;             ///< slots of the step block
-  Value seed, stepNumber;         ///< slots of the rank block
+  Value clip, finite;             ///< values of slots of the step block
+  Value seed, stepNumber;         ///< values of slots of the rank block
   Value sites;                    ///< sites of random numbers, one per unit
   Value shardIndex, replicaIndex; ///< indices of this rank on the axes; null without a mesh
   DenseMap<Type, SmallVector<Value>> factors; ///< factors of the update rule, by compute type
@@ -143,8 +146,9 @@ ArrayRef<Value> UpdateBuilder::getFactors(Type type) {
   return found;
 }
 
-/// Returns the ranges of the unit's flat buffer with and without decay, at least one. Adjacent
-/// parameters with equal decay share a range. Padding belongs to the range before it.
+/// Divides the flat buffer of the unit into ranges with and without weight decay. Returns at least
+/// one range. Adjacent parameters with equal decay share a range. Padding belongs to the range
+/// before it.
 static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
   SmallVector<DecaySpan> spans;
   for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
@@ -155,14 +159,15 @@ static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
       spans.push_back({end, param.getDecay()});
     spans.back().end = end;
   }
-  // The parameters have no elements, so that the buffer consists of padding.
+  // No parameter has elements, so the buffer consists of padding only.
   if (spans.empty())
     spans.push_back({0, false});
   return spans;
 }
 
-/// Builds the index of the element in the unit's flat buffer. `indices` are the rank's indices on
-/// the axes over which the state is in pieces; empty for whole state.
+/// Builds the index in the unit's flat buffer of the element that an elementwise op computes.
+/// `indices` are the rank's indices on the axes over which the state is split. There are none for
+/// whole state.
 Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, ValueRange indices) {
   Value index = linalg::IndexOp::create(b, 0);
   int64_t size = unit.getFlatSize();
@@ -175,8 +180,8 @@ Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, Valu
   return index;
 }
 
-/// Builds the site of the random numbers of a unit's state. Such sites differ from those of
-/// fsdp.random, which are below 2^31.
+/// Builds the number that identifies the random numbers of a unit's state, their site. These sites
+/// differ from the sites of fsdp.random, which are below 2^31.
 Value UpdateBuilder::getSite(UnitOp unit) {
   // Pad each site to a cache line, so that views are aligned.
   constexpr int64_t firstSite = int64_t(1) << 31, perLine = 8;
@@ -196,7 +201,8 @@ Value UpdateBuilder::getSite(UnitOp unit) {
                            perLine * (llvm::find(units, unit) - units.begin()));
 }
 
-/// Builds 16 random bits for each state of the element `index`. `key`: seed, step and site.
+/// Builds 16 random bits for each of the two states of element `index`. `key` consists of seed,
+/// step and site.
 static SmallVector<Value> buildNoise(ImplicitLocOpBuilder &b, Value index, ValueRange key) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
@@ -241,9 +247,9 @@ SmallVector<Value> UpdateBuilder::update(UnitOp unit, Value grad, ValueRange old
   return updated;
 }
 
-/// Builds the update of the pieces of a unit. `old` holds the parameters, their masters if
-/// `hasMaster`, and the state. With masters, the rule updates the masters, and parameters are
-/// rounded from masters.
+/// Builds the update of the pieces of a unit that this rank owns. `old` holds the parameters, their
+/// masters if `hasMaster`, and the state. With masters, the rule updates the masters, and the new
+/// parameters are the rounded masters.
 SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad, ValueRange old,
                                                bool hasMaster) {
   FloatType type = getComputeType(unit.getDtype());
@@ -302,7 +308,8 @@ SmallVector<Value> UpdateBuilder::updatePieces(UnitOp unit, Value grad, ValueRan
   return createElementwise(builder, grad.getLoc(), ins, old, body);
 }
 
-/// Adds the state of each trainable unit after its parameters; marks the arguments of both.
+/// Adds the state of each trainable unit as arguments after the unit's parameters. Sets the
+/// attributes that name unit and state on all these arguments.
 LogicalResult ApplyOptimizerPass::addState(Program &program) {
   func::FuncOp func = program.func;
   Builder b(&getContext());
@@ -335,8 +342,8 @@ LogicalResult ApplyOptimizerPass::addState(Program &program) {
   return success();
 }
 
-/// Returns the names of the state of a unit. A unit with parameters narrower than the compute type
-/// of the rule has masters of that type.
+/// Returns the names of the state of a unit. If a unit's parameters are narrower than the compute
+/// type of the rule, its state includes masters of the compute type.
 SmallVector<StringRef> ApplyOptimizerPass::getStateNames(UnitOp unit) {
   SmallVector<StringRef> names = optimizer->getStateNames();
   if (masters && getComputeType(unit.getDtype()) != unit.getDtype())
@@ -344,7 +351,8 @@ SmallVector<StringRef> ApplyOptimizerPass::getStateNames(UnitOp unit) {
   return names;
 }
 
-/// Returns the type of a state: the compute type of the rule for masters, or a narrower one.
+/// Returns the element type of a state. It is bf16 for narrow state other than masters, and the
+/// compute type of the rule otherwise.
 Type ApplyOptimizerPass::getStateType(UnitOp unit, StringRef name) {
   if (narrow && name != "master")
     return BFloat16Type::get(&getContext());

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Replaces the arguments that key random numbers with values of the rank block from the run.
+// Some arguments are keys of random numbers. This pass replaces them by values from the rank block.
 //
 //   func @step(.., %rank,                     func @step(.., %rank, ..)
 //              %seed {fsdp.key = "seed"},       %seed = %rank[4], %step = %rank[5]
 //              %step {.. "step"},         =>    %first = %rank[0] · samples of a rank and step
 //              %first {.. "sample"})
 //
-// 1. seed, step: views of the rank block.
-// 2. sample: the number of the rank's first sample in the global batch, which is 0 in the
+// 1. Replace seed and step by views of the rank block.
+// 2. Replace sample by the number of the rank's first sample in the global batch, which is 0 in the
 //    reference. (AccumulateGradients.cpp counts micro-batches.)
 // 3. Erase the arguments. O(arguments).
 //
@@ -35,7 +35,7 @@ using namespace mlir::fsdp;
 /// Returns the number of samples of a run of the program, over all its micro-batches.
 static int64_t countAllSamples(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
-  // If there are micro-batches, the leading dimension is their number.
+  // If there are micro-batches, the size of the leading dimension of the batch is their number.
   int64_t samples = countSamples(func);
   if (!microBatches || microBatches.getInt() <= 1)
     return samples;

@@ -13,11 +13,12 @@
 namespace mlir {
 namespace fsdp {
 
-/// Builds the results for one element from the elements of the inputs, then of the outputs.
+/// Builds the results for one element. The arguments are the elements of the inputs, followed by
+/// those of the outputs.
 using ElementFn = function_ref<SmallVector<Value>(ImplicitLocOpBuilder &, ValueRange)>;
 
-/// Builds a linalg.generic over `outs`, which have equal shapes. Inputs have this shape, or rank 0
-/// for a scalar that all elements read.
+/// Builds a linalg.generic over `outs`, which have equal shapes. An input has the same shape as
+/// `outs`, or has rank 0 if it is a scalar that all elements read.
 SmallVector<Value> createElementwise(OpBuilder &builder, Location loc, ValueRange ins,
                                      ValueRange outs, ElementFn body);
 
@@ -35,7 +36,7 @@ Value createEmpty(OpBuilder &builder, Location loc, Type type);
 /// Builds a tensor of +0.
 Value createZeros(OpBuilder &builder, Location loc, Type type);
 
-/// Converts a floating-point value to `type`: extended, rounded or unchanged.
+/// Converts a floating-point value to `type`: extends it, rounds it, or returns it unchanged.
 Value castFloat(ImplicitLocOpBuilder &builder, Value value, Type type);
 Value createConstant(ImplicitLocOpBuilder &builder, Type type, double value);
 

@@ -16,14 +16,14 @@
 //                   table        0, plus rows of all, in order   [R + 1, D]
 //                   shard        · 1/n, without the last row
 //
-// 1. Build `first`, the number of the rank's first row, as its element of the list 0, R, 2R, ...
-// 2. Build 0 in place of a row of another rank, and add the gradient of such a row to an additional
-//    row R, which is dropped.
+// 1. Build `first`, the number of the rank's first row, as element r of the list 0, R, 2R, ...
+// 2. For a row that another rank owns, read 0. Add its gradient to an additional row R, which is
+//    dropped.
 // 3. If one program holds the whole table (the reference), build gather_rows and scatter_add_rows.
 //
 // In the sum over ranks, at most one of the n numbers is not 0, so that the sum is exact in any
-// type. The sum turns -0 into 0, as the reference does. Every rank exchanges a row for every id,
-// because one rank may own the rows of all ids. O(lookups) ops.
+// type. The sum turns -0 into 0. The reference does the same. Every rank exchanges a row for every
+// id, because one rank may own the rows of all ids. O(lookups) ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +72,7 @@ private:
   UnitOp unit;
   MeshOp mesh;
   int64_t ranks, columns;
-  int64_t rows, allRows; ///< rows of a rank and of all ranks, including padding
+  int64_t rows, allRows; ///< number of rows of one rank and of all ranks, with padding
 };
 
 struct ExchangeRowsPass : fsdp::impl::ExchangeRowsPassBase<ExchangeRowsPass> {
@@ -82,8 +82,8 @@ struct ExchangeRowsPass : fsdp::impl::ExchangeRowsPassBase<ExchangeRowsPass> {
 
 } // namespace
 
-/// Marks an op that moves rows, so that reports distinguish it from collectives of whole units and
-/// from activations.
+/// Marks an op that exchanges rows. Reports can then distinguish it from collectives of whole
+/// units, and its result from activations.
 template <typename Op>
 Value RowExchange::mark(Op op) {
   op->setAttr(FSDPDialect::rowsAttr, FlatSymbolRefAttr::get(unit.getSymNameAttr()));
@@ -109,8 +109,8 @@ Value RowExchange::createFirst() {
   return createElementView(b, loc, OwnPieceOp::create(b, loc, own, firsts, meshName(), axes()), 0);
 }
 
-/// Builds for each id of all ranks the index of its row in this rank's shard, or `rows` if another
-/// rank owns the row.
+/// For each id of all ranks, builds the index of the id's row in the shard of this rank. The index
+/// is `rows` if another rank owns the row.
 Value RowExchange::createLocalIds(Value ids) {
   auto type =
       RankedTensorType::get(cast<RankedTensorType>(ids.getType()).getShape(), b.getI64Type());
@@ -120,14 +120,15 @@ Value RowExchange::createLocalIds(Value ids) {
                    : Value(arith::ExtSIOp::create(b, b.getI64Type(), args[0]));
     Value local = arith::SubIOp::create(b, id, args[1]),
           count = arith::ConstantIntOp::create(b, rows, 64);
-    // The comparison is unsigned, so that negative numbers are large.
+    // The comparison is unsigned, so that a negative number is not less than `count`.
     Value own = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, local, count);
     return {arith::SelectOp::create(b, own, local, count)};
   };
   return createElementwise(b, loc, {ids, createFirst()}, createEmpty(b, loc, type), body).front();
 }
 
-/// Builds the rank's own rows at `ids`, as `element`, and zeros for rows of other ranks.
+/// Builds a tensor with one row per id, of element type `element`. The row of an id is the row of
+/// the table if this rank owns it, and zero otherwise.
 Value RowExchange::pick(Value shard, Value ids, Type element) {
   Value table = reshape(shard, {rows, columns}), local = createLocalIds(ids);
   auto type = RankedTensorType::get({cast<RankedTensorType>(ids.getType()).getDimSize(0), columns},

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Forms fused multiply-adds once, so that all later stages keep the same rounding. (The flag
-// `contract` would leave the choice to a code generator.)
+// Replaces products that are added by fused multiply-adds. All later stages keep these ops, and so
+// the same rounding. (The flag `contract` would leave the choice to a code generator.)
 //
 //   %p = arith.mulf %x, %y         addf %p, %z   ->   %r = math.fma %x, %y, %z
 //                                  subf %z, %p   ->   %r = math.fma -%x, %y, %z
@@ -13,9 +13,9 @@
 //
 // 1. In each body of a linalg.generic, visit the sums from first to last.
 // 2. Fuse a product into the sum if the sum is the only reader of the product and in the same
-//    block. If both terms are such products, fuse the left product; the right product is rounded
-//    before it is added: the result of a b + c d is fma(a, b, c d).
-// 3. If the product is subtracted, negate its constant factor, or else its left factor.
+//    block. If the two terms are such products, fuse only the left product: a b + c d becomes
+//    fma(a, b, c d). The right product is rounded before it is added.
+// 3. If the product is subtracted, negate its right factor if constant, else its left factor.
 //
 // Only f32 and f64 are rewritten. Ops on 16-bit floats round every result, so that a product is
 // rounded before it is added. The stage Codegen forms the fma in the body of linalg.contract.
@@ -38,7 +38,8 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the product that defines `term` if it may be fused into `sum`, else null.
+/// If a product defines `term` and may be fused into `sum`, returns this product. Returns null
+/// otherwise.
 static arith::MulFOp getProduct(Operation *sum, Value term) {
   auto product = term.getDefiningOp<arith::MulFOp>();
   return product && product->hasOneUse() && product->getBlock() == sum->getBlock()

@@ -8,13 +8,15 @@
 //   after    f(x)                           total = all_reduce(Σ_k count(x[k]))
 //                                           for k: count(x[k]) · n / total * loss
 //
-// 1. Count the targets that are not ignored; the weight follows from this count and the total.
-// 2. After the loop over micro-batches is built, count the targets of all micro-batches at the
-//    begin of the program, and add the counts of the other ranks.
+// 1. Count the targets of a micro-batch that are not ignored, and compute the weight from this
+//    count and the total count.
+// 2. After the loops over micro-batches are built, compute the total count at the begin of the
+//    program: count the targets of all micro-batches, and add the counts of the other ranks.
 //
-// The mean of the weights is 1, so that the means of losses and gradients over all levels equal
-// those of one merged batch. If all targets are ignored, weights are 0. Counts are f64, so that
-// their sums are exact and all programs compute equal sums. O(ops that compute the targets).
+// The mean of the weights is 1. The means of losses and gradients over all levels therefore equal
+// the loss and the gradients of one batch that contains all micro-batches. If all targets are
+// ignored, weights are 0. Counts are f64, so that their sums are exact and all programs compute
+// equal sums. O(ops that compute the targets).
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,12 +121,13 @@ FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t ter
   return LossWeight{arg, count, std::move(ops)};
 }
 
-/// Builds the count of micro-batch `number`, or of the only micro-batch if `number` is null.
+/// Builds the count of targets of micro-batch `number`. It is null if there is only one.
 static Value cloneCount(OpBuilder &builder, const LossWeight &weight, Value number) {
   IRMapping map;
   for (Operation *op : weight.ops) {
     for (OpOperand &operand : op->getOpOperands()) {
-      // Replace the slice of a batch argument, which has the loop's index, by a slice at `number`.
+      // The slice of a batch argument begins at the index of the loop. Replace it by a slice that
+      // begins at `number`.
       auto slice = operand.get().getDefiningOp<tensor::ExtractSliceOp>();
       if (!number || !slice || !isa<BlockArgument>(slice.getSource()) ||
           map.contains(slice.getResult()))

@@ -12,9 +12,10 @@
 namespace mlir {
 namespace fsdp {
 
-/// The weight of a program's loss, while it is rewritten from an argument to a computed value.
+/// Describes the weight of a program's loss while this argument of the program is replaced by a
+/// computed value.
 struct LossWeight {
-  BlockArgument total;          ///< placeholder for the sum of all counts; null if unweighted
+  BlockArgument total;          ///< placeholder for the sum of all counts; null without a weight
   Value count;                  ///< number of counted targets in the current micro-batch
   SmallVector<Operation *> ops; ///< the ops that compute `count` from the batch, in order
 
@@ -22,12 +23,12 @@ struct LossWeight {
 };
 
 /// Counts the targets of a micro-batch and computes the weight of its loss, which is one of `terms`
-/// losses. Must run while the program is the body of one micro-batch.
+/// losses. Must be called before the loops over micro-batches are built.
 FailureOr<LossWeight> createLossWeight(const Program &program, int64_t terms);
 
-/// Counts the targets of all micro-batches of all ranks at the begin of the program, and erases the
-/// argument. If `microBatches` is not 1, it must be the size of the batch arguments' first
-/// dimension.
+/// Builds the count of the targets of all micro-batches of all ranks at the begin of the program.
+/// Replaces the argument `total` by it, and erases the argument. If `microBatches` is not 1, it
+/// must be the size of the batch arguments' first dimension.
 LogicalResult createTotalCount(const Program &program, LossWeight weight, int64_t microBatches,
                                MeshOp mesh);
 

@@ -14,10 +14,11 @@
 namespace mlir {
 namespace fsdp {
 
-/// Builds the selection of `with` for an element with weight decay, else of `without`.
+/// Builds a selection whose result is `with` for an element with weight decay, and `without` for
+/// any other element.
 using DecayFn = function_ref<Value(Value with, Value without)>;
 
-/// An update rule, written once for one element.
+/// An update rule, given by the ops that update one element.
 class Optimizer {
 public:
   virtual ~Optimizer() = default;
@@ -25,16 +26,17 @@ public:
   /// Returns the names (`fsdp.state`) of the flat buffers of optimizer state.
   virtual SmallVector<StringRef> getStateNames() const = 0;
 
-  /// Returns true if `buildElement` treats elements with weight decay differently.
+  /// Returns true if `buildElement` treats elements with and without weight decay differently.
   virtual bool hasDecay() const = 0;
 
-  /// Count and build the f64 factors that `buildElement` needs, which depend only on the learning
-  /// rate and the number of the step (from 1).
+  /// These two functions return the number of factors that `buildElement` needs, and build the
+  /// factors. The factors are f64 and depend only on the learning rate and the number of the step
+  /// (from 1).
   virtual unsigned getNumFactors() const = 0;
   virtual SmallVector<Value> buildFactors(ImplicitLocOpBuilder &b, Value lr, Value step) const = 0;
 
-  /// Returns the new parameter and state. `old` holds the old parameter and state. All values have
-  /// the type of `grad`.
+  /// Builds the new parameter and state of an element. `old` holds the old parameter and state. All
+  /// values have the type of `grad`.
   virtual SmallVector<Value> buildElement(ImplicitLocOpBuilder &b, Value grad, ValueRange old,
                                           ValueRange factors, DecayFn decay) const = 0;
 };

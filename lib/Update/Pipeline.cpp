@@ -17,7 +17,7 @@ void fsdp::buildUpdatePipeline(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(configure(createAddStepBlockPass(), options));
   pm.addPass(createBindKeysPass());
   pm.addPass(configure(createApplyOptimizerPass(), options));
-  // Merge constants and scalars of many units.
+  // Merge the equal constants and scalars that were built for many units.
   pm.addPass(createCSEPass());
   // Form fma before any pass duplicates a body.
   pm.addPass(createFormFmaPass());

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Programs.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/StepBlock.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -39,7 +40,10 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols, MeshOp me
       continue;
     auto unit = symbols.lookup<UnitOp>(name.getValue());
     if (!unit)
-      return mlir::emitError(arg.getLoc()) << "expected " << name << " to be an 'fsdp.unit'";
+      return mlir::emitError(arg.getLoc())
+             << "expected " << name << ", the '" << FSDPDialect::unitAttr << "' of argument "
+             << arg.getArgNumber() << ", to name an 'fsdp.unit' op, found "
+             << describeSymbol(name, symbols.lookup(name.getValue()));
     int64_t size =
         program.isSharded() ? unit.getPieceSize(unit.getParameterAxes(), mesh) : unit.getFlatSize();
     auto type = RankedTensorType::get({size}, unit.getDtype());
@@ -81,8 +85,8 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef
   return success();
 }
 
-/// Finds the results that hold gradients of looked-up rows. For each of these results, finds the
-/// gradient to which it will be added; both must have the same type.
+/// Finds the results of a program that are gradients of looked-up rows. For each of them, finds the
+/// gradient to which it will be added, and verifies that the two types are equal.
 static LogicalResult readRows(Program &program) {
   func::FuncOp func = program.func;
   SmallVector<UnitArgument> units = program.getTrainable();
@@ -103,7 +107,8 @@ static LogicalResult readRows(Program &program) {
   return success();
 }
 
-/// Counts the checks of lookups: scalars of i64 after the loss and the gradients.
+/// Counts the results that are checks of lookups. They are i64 scalars after the loss and the
+/// gradients.
 static LogicalResult readLookups(Program &program) {
   func::FuncOp func = program.func;
   unsigned first = 1 + (program.kind == ProgramKind::Eval ? 0 : program.getTrainable().size());
@@ -126,7 +131,9 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name, Symbol
     return mlir::emitError(func.getLoc(), "expected program 'step', 'eval' or 'reference', found ")
            << name;
   if (!func.getBody().hasOneBlock())
-    return mlir::emitError(func.getLoc(), "expected a body of one block");
+    return mlir::emitError(func.getLoc(), "expected @")
+           << func.getSymName() << " to have a body of one block, found "
+           << describeBody(func.getBody());
   Program program{func, *kind, {}, {}};
   if (failed(readUnits(program, symbols, mesh)) || failed(readLookups(program)) ||
       (*kind != ProgramKind::Eval && failed(readRows(program))) ||
@@ -135,7 +142,8 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name, Symbol
   return program;
 }
 
-/// Reads the number of terms at each level of the mean, and checks each program's attribute.
+/// Reads the number of terms at each level of the mean, and checks the attribute of each program
+/// that contains it.
 static LogicalResult readLevels(Programs &programs) {
   auto countOf = [](func::FuncOp func) -> int64_t {
     auto attr = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
@@ -191,17 +199,26 @@ Value fsdp::createAllReduce(OpBuilder &builder, Location loc, Value value, MeshO
 /// Returns the mesh of the step; fails with an error unless there is exactly one step.
 static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
   MeshOp found;
+  func::FuncOp first;
   for (auto func : module.getOps<func::FuncOp>()) {
     auto name = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
     if (!name || parseKind(name) != ProgramKind::Step)
       continue;
-    if (found)
-      return mlir::emitError(func.getLoc(), "expected one program 'step', found another");
+    if (first) {
+      InFlightDiagnostic diag =
+          mlir::emitError(func.getLoc(), "expected one program 'step', found a second one, @")
+          << func.getSymName();
+      diag.attachNote(first.getLoc()) << "the first one is @" << first.getSymName();
+      return diag;
+    }
+    first = func;
     auto mesh = func->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
     found = mesh ? symbols.lookup<MeshOp>(mesh.getValue()) : MeshOp();
     if (!found)
       return mlir::emitError(func.getLoc(), "expected attribute '")
-             << FSDPDialect::meshAttr << "' to name an op 'fsdp.mesh'";
+             << FSDPDialect::meshAttr << "' to name an op 'fsdp.mesh', found "
+             << (mesh ? describeSymbol(mesh, symbols.lookup(mesh.getValue()))
+                      : std::string("no attribute"));
   }
   if (!found)
     return mlir::emitError(module.getLoc(), "expected a function of program 'step'; run Shard "

@@ -15,10 +15,10 @@ namespace fsdp {
 
 enum class ProgramKind { Step, Eval, Reference };
 
-/// A unit as an argument of a program.
+/// A unit, and the argument of a program that holds its parameters.
 struct UnitArgument {
   UnitOp unit;
-  unsigned index; ///< index of the argument that holds its parameters
+  unsigned index; ///< index of the argument
   bool trainable; ///< whether the unit has trainable parameters
 };
 
@@ -27,8 +27,8 @@ struct Program {
   func::FuncOp func;
   ProgramKind kind;
   SmallVector<UnitArgument> units;
-  /// The last results of the program hold gradients of looked-up rows. For each of these,
-  /// `rowOwners` holds the index of the result to which it is added after the mean over shards.
+  /// The last results of the program are gradients of looked-up rows. For each of them, `rowOwners`
+  /// contains the index of the result to which it is added after the mean over shards.
   SmallVector<unsigned> rowOwners;
   /// Number of results with `fsdp.lookup`, which follow the gradients (in eval, the loss) and
   /// precede the gradients of rows.
@@ -49,8 +49,8 @@ struct Program {
 /// Number of terms of the mean over a global batch at each level: replicas, micro-batches, shards.
 struct BatchLevels {
   int64_t replicate = 1, accumulate = 1, shard = 1;
-  /// Whether gradients of micro-batches are summed before they cross ranks (no_sync). If so,
-  /// micro-batches are the innermost level; else the ranks of the axis shard are.
+  /// Whether gradients of micro-batches are summed before they cross ranks (no_sync). If so, the
+  /// innermost level is that of micro-batches. Otherwise it is that of the ranks of the axis shard.
   bool sumFirst = false;
 };
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// On every mesh, sums have the same order: over the blocks of a shard, over the shards of a unit,
-// then over the units (AddStepBlock.cpp has a picture).
+// On every mesh, numbers are added in the same order: first over the blocks of a shard, then over
+// the shards of a unit, then over the units (AddStepBlock.cpp has a picture).
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ static int64_t getBlockSize(int64_t shardSize) {
   return std::min<int64_t>(1024, shardSize & -shardSize);
 }
 
-/// Sums each row of a matrix, or its squares if `square`.
+/// Builds the sum of each row of a matrix or, if `square`, the sum of the squares of its elements.
 static Value createRowSums(OpBuilder &builder, Location loc, Value matrix, Type type, bool square) {
   auto rows = cast<RankedTensorType>(matrix.getType()).getDimSize(0);
   Value zeros = createZeros(builder, loc, RankedTensorType::get({rows}, type));
@@ -51,7 +51,7 @@ static Value createRowSums(OpBuilder &builder, Location loc, Value matrix, Type 
       .getResult(0);
 }
 
-/// Views a 1-D tensor as rows of `columns` elements.
+/// Views a 1-D tensor as a matrix with `columns` columns.
 static Value createRows(OpBuilder &builder, Location loc, Value flat, int64_t columns) {
   auto type = cast<RankedTensorType>(flat.getType());
   SmallVector<int64_t> shape{type.getDimSize(0) / columns, columns};
@@ -68,7 +68,7 @@ Value fsdp::createSquares(OpBuilder &builder, Location loc, Value grad, int64_t 
                        /*square=*/false);
 }
 
-/// Builds ((x0 + x1) + x2) + ... of scalars.
+/// Builds the sum ((x0 + x1) + x2) + ... of scalars.
 static Value createChain(OpBuilder &builder, Location loc, ArrayRef<Value> parts) {
   if (parts.size() == 1)
     return parts.front();

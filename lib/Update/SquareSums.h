@@ -18,12 +18,13 @@ Type getSquaresType(const Program &program);
 /// Returns the sum of squares of each shard of a gradient, as a vector of `type`.
 Value createSquares(OpBuilder &builder, Location loc, Value grad, int64_t shardSize, Type type);
 
-/// Returns scalars as the elements of one tensor.
+/// Returns a 1-D tensor whose elements are the scalars.
 Value createVector(OpBuilder &builder, Location loc, ArrayRef<Value> scalars);
 
-/// Returns the sum, in order, of `counts.front()` terms, where each term is an element or,
-/// recursively, a sum with `counts.drop_front()`. The first element is `at`. Builds a chain of
-/// additions, or a loop for more than 64 terms.
+/// Returns the sum of `counts.front()` terms, added in order. If `counts` has one element, the
+/// terms are elements of `vector`. Otherwise each term is a sum that `counts.drop_front()`
+/// describes in the same way. The first element of the sum is element `at`. Builds a chain of
+/// additions, or a loop if there are more than 64 terms.
 Value createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<int64_t> counts,
                 OpFoldResult at);
 

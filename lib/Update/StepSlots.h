@@ -13,13 +13,15 @@
 
 namespace mlir::fsdp {
 
-/// Combined result of the checks of a program's lookups, as scalars; null without such checks.
+/// Combined result of the checks of all lookups of a program. The values are scalars, null without
+/// checks.
 struct LookupResult {
-  Value failed;              ///< 1 if a lookup is out of range, else 0; later the sum over ranks
+  Value failed; ///< 1 if a lookup is out of range, else 0; later the sum of these over ranks
   SmallVector<Value> report; ///< number of the lookup, and three parts of the index, as f32
 };
 
-/// Builds the new value of element `slot` of the step block, by one selection for each set().
+/// Builds the new value of an element of the step block. Each call of set() builds a selection that
+/// replaces the value if the element's index `slot` is the given slot.
 struct SlotSelector {
   ImplicitLocOpBuilder &b;
   Value slot, value;
@@ -27,12 +29,12 @@ struct SlotSelector {
   void set(StepSlot which, Value newValue);
 };
 
-/// Builds the combined result for the first lookup of a program that is out of range. The index is
-/// divided into parts that f32 holds exactly.
+/// Builds the combined result, which describes the first lookup of the program that is out of
+/// range. The index is divided into parts that f32 holds exactly.
 LookupResult combineLookups(OpBuilder &builder, const Program &program);
 
-/// Writes the results of the checks into their slots. `args` holds the report, then the number of
-/// ranks with a failed lookup.
+/// Writes the results of the checks into their slots. `args` contains the elements of `report`,
+/// then the number of ranks with a failed lookup.
 void setLookups(ImplicitLocOpBuilder &b, SlotSelector &slots, ValueRange args);
 
 } // namespace mlir::fsdp

@@ -11,9 +11,9 @@
 //   optimizer   arithmetic, masters                      f32
 //   optimizer   state except masters and parameters      the state dtype
 //
-// Parameters narrower than f32 without masters get a warning. Types of the model are the user's
-// choice and are not checked, except that a narrow loss gets a warning and that the sums that
-// compute gradients of parameters are checked. O(ops).
+// Reports a warning if parameters are narrower than f32 and have no masters. The types inside the
+// model are the user's choice and are not checked, with two exceptions: a narrow loss gets a
+// warning, and the sums that compute gradients of parameters are checked. O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,8 +66,8 @@ struct VerifyDtypesPass : fsdp::impl::VerifyDtypesPassBase<VerifyDtypesPass> {
 
 static Type elementType(Value v) { return getElementTypeOrSelf(v.getType()); }
 
-/// Reports an error (a warning if `warns`) if the float type `found` cannot represent every number
-/// of the type `least`.
+/// If the float type `found` cannot represent every number of the type `least`, reports an error
+/// or, if `warns`, a warning.
 void DtypeChecker::require(Operation *op, Type found, FloatType least, const Twine &what,
                            bool warns) {
   auto type = dyn_cast<FloatType>(found);
@@ -134,7 +134,8 @@ void DtypeChecker::checkBody(linalg::LinalgOp op, StepPart part) {
       continue;
     auto type = inner.getResult(0).getType();
     if (isa<arith::TruncFOp>(inner)) {
-      // New parameters are rounded from their masters; gradients are rounded for collectives.
+      // Roundings are allowed for new parameters, which are rounded masters, and for gradients
+      // before collectives.
       if (part == StepPart::gradient)
         require(op, type, asked, "gradient rounded");
       else if (part != StepPart::optimizer)
@@ -157,7 +158,7 @@ void DtypeChecker::checkCollective(Operation *op, StepPart part) {
     require(op, found, f32, (stringifyStepPart(part) + " reduction over ranks").str());
 }
 
-/// Checks the op that sums up a cotangent of a parameter before it is rounded.
+/// Checks `grad`, a cotangent of a parameter, and the op that sums it up before it is rounded.
 void DtypeChecker::checkCotangent(Value grad, ReduceScatterOp reduce) {
   require(reduce, elementType(grad), asked, "gradient reduction over ranks");
   Operation *def = grad.getDefiningOp();
@@ -177,7 +178,8 @@ void DtypeChecker::checkOp(Operation *op) {
       checkCotangent(grad, reduce);
     return;
   }
-  // Looked-up rows of a table cross ranks in the model's type; a gather exchanges their gradients.
+  // The exchange of looked-up rows uses the model's type. The gradients of these rows are exchanged
+  // by a gather.
   bool gathersRows = isa<AllGatherOp>(op) && part == StepPart::gradient;
   if (isa<AllReduceOp>(op) || (isa<FlatReduceScatterOp>(op) && part != StepPart::model) ||
       gathersRows)
@@ -190,7 +192,7 @@ void DtypeChecker::checkOp(Operation *op) {
   bool roundsForReduction =
       op->getNumResults() != 0 && llvm::all_of(op->getUsers(), llvm::IsaPred<ReduceScatterOp>);
   if (part == StepPart::model || (part == StepPart::gradient && roundsForReduction))
-    return; // a reduction's operand is checked with the reduction
+    return; // the operand of a reduction is checked together with the reduction
   if (auto entropy = dyn_cast<CrossEntropyOp>(op))
     return require(op, elementType(entropy.getLoss()), f32, "loss", /*warns=*/true);
   if (auto structured = dyn_cast<linalg::LinalgOp>(op))

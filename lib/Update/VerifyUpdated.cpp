@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. Arguments, in order: for each unit the parameter and its state; the step block; the rank
-//    block; the batch. All programs have arguments with equal roles (attributes that name the unit,
-//    state or block).
+//    block; the batch. The arguments of all programs have the same roles. A role is an attribute
+//    that names the unit and state, or the block.
 // 2. Results: each result updates an argument of its type, and no two results update the same
-//    argument. Step and reference update all state of trained units; all programs update the step
+//    argument. Step and reference update all state of trained units. All programs update the step
 //    block.
 //
 // The pass reports all errors.

@@ -103,7 +103,8 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs a command. Returns 0 on success, 2 for bad usage or a model that cannot be exported.
+    """Runs a command. Returns the exit code: 0 on success, and 2 for bad usage or for a model that
+    cannot be exported.
 
     For the command ``ckpt``, returns the exit code of fsdp-ckpt.
     """

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Converts arrays of PyTorch, JAX and NumPy to NumPy arrays, if possible without a copy.
 
-NumPy has no bf16, so a bf16 array becomes a ``Bf16`` array, whose elements are the bits as uint16.
+NumPy has no type bf16. A bf16 array is therefore represented by a ``Bf16`` array, whose elements
+are the 16 bits of each number as uint16.
 """
 
 from __future__ import annotations
@@ -37,13 +38,13 @@ def is_torch(value: Any) -> bool:
 
 
 def to_numpy(value: Any) -> np.ndarray:
-    """Returns an array's values as a C-contiguous NumPy array of the same element type.
+    """Returns a C-contiguous NumPy array with the values and the element type of ``value``.
 
     The result shares the array's memory if the array is contiguous and in host memory. Raises
-    TypeError for values that are not arrays.
+    TypeError if ``value`` is not an array.
     """
     if isinstance(value, np.ndarray):
-        # Arrays of JAX have the type bfloat16 of the package ml_dtypes.
+        # Arrays of JAX use the type bfloat16 of the package ml_dtypes.
         if value.dtype.name == "bfloat16":
             return as_bf16(np.ascontiguousarray(value))
         return value if value.flags.c_contiguous else np.ascontiguousarray(value)

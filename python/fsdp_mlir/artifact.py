@@ -14,7 +14,8 @@ from . import native
 
 @dataclasses.dataclass(frozen=True)
 class StepInput:
-    """A batch input of a program. ``shape`` is its shape for one micro-batch of one rank."""
+    """A batch input of a program. ``shape`` is the shape of the input for one micro-batch of one
+    rank."""
 
     index: int
     name: str
@@ -39,7 +40,7 @@ class StepParameter:
 
 
 class Artifact:
-    """An open artifact. Opening it checks the whole file."""
+    """An open artifact. Opening an artifact checks the whole file."""
 
     def __init__(self, path: str | pathlib.Path):
         self.path = pathlib.Path(path)
@@ -73,7 +74,7 @@ class Artifact:
 
     @property
     def lr(self) -> float:
-        """Learning rate of a step for which the caller sets no ``lr``."""
+        """Learning rate of a step if the caller has not set ``lr``."""
         return self._info.lr
 
     @property

@@ -15,7 +15,7 @@ from .native import refuse
 
 
 class BoundInput:
-    """An input of a program, for batches that contain the examples of several ranks."""
+    """An input of a program. It accepts batches that contain the examples of several ranks."""
 
     def __init__(self, about: StepInput, ranks: Sequence[int]):
         self.about = about

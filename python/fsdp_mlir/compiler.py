@@ -22,7 +22,7 @@ from .model import Model
 
 @dataclasses.dataclass(frozen=True)
 class AdamW:
-    """AdamW. The decoupled weight decay applies to tensors of rank 2 or more.
+    """AdamW. The decoupled weight decay applies to parameters of rank 2 or more.
 
     ``lr`` is the learning rate of a step that sets none. ``state_dtype`` is the type of the
     moments, f32 or bf16. ``clip_grad_norm`` limits the global gradient norm; 0 means no limit.
@@ -45,7 +45,7 @@ class AdamW:
 class SGD:
     """Stochastic gradient descent. As in torch.optim.SGD, weight decay is added to the gradient.
 
-    Decay applies to tensors of rank 2 or more.
+    The decay applies to parameters of rank 2 or more.
     """
 
     lr: float = 1e-2
@@ -97,7 +97,8 @@ def command_line(options: Mapping[str, Any]) -> list[str]:
 
 
 def run_compiler(arguments: Sequence[str], source: str, quiet: bool = False) -> str:
-    """Runs fsdp-compile and returns its output. Raises CompileError, and issues CompileWarning."""
+    """Runs fsdp-compile and returns its output. Raises CompileError if fsdp-compile fails, and
+    issues a CompileWarning for each of its warnings."""
     done = subprocess.run([tools.find_tool("fsdp-compile"), *arguments], capture_output=True,
                           text=True, stdin=subprocess.DEVNULL)
     diagnostics = parse_diagnostics(done.stderr)
@@ -137,7 +138,8 @@ class Step(Artifact):
         shutil.copyfile(self.path, path)
 
     def explain(self, form: str = "text", what_if: str | None = None) -> str:
-        """Returns the output of --explain (memory, units, communication) as text, json or dtypes.
+        """Returns the output of --explain, which describes memory, units and communication.
+        ``form`` is text, json or dtypes.
 
         ``what_if`` compares the plan with plans for other options, such as "mesh=shard=8". Raises
         CompileError if options contradict each other. Raises ValueError if the step was loaded.
@@ -175,13 +177,13 @@ def compile(model: Model | str | os.PathLike, mesh: str | Mapping[str, int] | No
     """Compiles the sharded training step of ``model`` and returns it.
 
     ``mesh``: ranks per axis, such as "shard=2" or {"replicate": 2, "shard": 4}. ``param_dtype``:
-    f32, bf16 or f16. ``output``: path of the .fsdp file, by default a temporary file. ``options``:
-    any option of fsdp-compile, with underscores: ``grad_accum=4``,
-    ``activation_checkpointing="full"``, ``config="fsdp.json"``. docs/reference/options.md lists all
-    options.
+    f32, bf16 or f16. ``output``: path of the .fsdp file. By default, the file is temporary.
+    ``options``: any other options of fsdp-compile, whose names are written with underscores, for
+    example ``grad_accum=4``, ``activation_checkpointing="full"``, ``config="fsdp.json"``.
+    docs/reference/options.md lists all options.
 
-    Raises CompileError with the compiler's diagnostics. They have locations in the module's own
-    source if the exporter recorded locations. Issues CompileWarning for warnings.
+    Raises CompileError with the compiler's diagnostics. If the exporter recorded locations, the
+    diagnostics refer to the module's own source. Issues CompileWarning for warnings.
     """
     folder = None
     if isinstance(model, Model):

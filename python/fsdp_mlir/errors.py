@@ -57,7 +57,8 @@ class CompileWarning(UserWarning):
 
 
 class RuntimeFailure(FsdpError):
-    """A run failed. ``status`` is the fsdprt_status, with which fsdp-run would exit."""
+    """A run failed. ``status`` is the value of fsdprt_status that describes the failure. fsdp-run
+    would exit with this value."""
 
     def __init__(self, message: str, status: int):
         self.status = status
@@ -90,7 +91,7 @@ _DIAGNOSTIC = re.compile(
 
 
 def parse_diagnostics(text: str) -> list[Diagnostic]:
-    """Returns the diagnostics in the stderr of a tool. Quoted lines of source code are skipped."""
+    """Returns the diagnostics in the stderr of a tool. Lines that quote source code are skipped."""
     found: list[Diagnostic] = []
     for line in text.splitlines():
         match = _DIAGNOSTIC.match(line)

@@ -5,7 +5,8 @@
 1. JAX traces the loss to a jaxpr. Differentiation rules that are not JAX's own (``custom_vjp``,
    ``custom_jvp``) are refused, because the compiler differentiates the forward and ignores them.
 2. ``stop_gradient`` is lowered to a call of a bodiless function, which the stage Import replaces.
-3. Arguments get ``fsdp.param`` or ``fsdp.batch``. A parameter's name is its path in the tree.
+3. The arguments of the function get the attribute ``fsdp.param`` or ``fsdp.batch``. A parameter's
+   name is its path in the tree.
 
 The exported text is StableHLO, which the compiler's pass fsdp-lower-stablehlo lowers.
 """
@@ -26,8 +27,8 @@ _MARKER = "fsdp.stop_gradient"
 
 
 def _path_name(path) -> str:
-    """Returns the name of a tree's leaf: keys, indices and attributes of its path, joined by
-    dots."""
+    """Returns the name of a leaf of the tree. The name consists of the keys, indices and attributes
+    of the leaf's path, joined by dots."""
     parts = (getattr(key, "key", getattr(key, "idx", getattr(key, "name", key))) for key in path)
     return ".".join(str(part) for part in parts) or "parameter"
 
@@ -38,7 +39,7 @@ def _type_name(leaf) -> str:
 
 
 def _place(equation) -> tuple[str | None, int | None]:
-    """Returns the file and line of the user's code from which JAX traced an equation."""
+    """Returns the file and the line of the user's code at which JAX traced an equation."""
     try:
         from jax._src import source_info_util
 
@@ -58,7 +59,8 @@ def _inner_jaxprs(equation):
 
 
 def _is_own(equation) -> bool:
-    """Returns true for custom rules of JAX itself, which equal the derivative of the forward."""
+    """Returns true for a custom rule of JAX itself. Such a rule equals the derivative of the
+    forward computation."""
     function = equation.params.get("jvp_jaxpr_fun") or equation.params.get("jvp_jaxpr_thunk")
     file, _ = _place(equation)
     name = str(equation.params.get("name", ""))
@@ -95,7 +97,8 @@ def _check(jaxpr, custom_gradients: str) -> None:
 
 @contextlib.contextmanager
 def _stops_as_calls(count: list[int]):
-    """Makes JAX lower stop_gradient to calls of bodiless functions, which ``count`` numbers."""
+    """Makes JAX lower each stop_gradient to a call of a function without a body. ``count`` contains
+    the number of these functions, from which their names are made."""
     from jax._src import ad_util, config
     from jax._src.interpreters import mlir
 
@@ -166,12 +169,12 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
                custom_gradients: str = "refuse", name: str | None = None) -> Model:
     """Exports the function ``loss(params, *batch)``, which returns a float scalar, as a Model.
 
-    ``params``: a tree of arrays. A leaf's path, such as "h.0.w", is its name. ``example_batch``:
-    the arrays of one rank's batch, or a dict of arrays by name, which is passed to ``loss`` as one
-    argument. ``batch_names``: names of the inputs; by default the dict's names, or "tokens" and
-    "targets" for two arrays of integers. ``frozen`` selects the parameters that are not trained.
-    ``custom_gradients``: "refuse" (default) the user's differentiation rules, or "differentiate"
-    the forward instead.
+    ``params``: a tree of arrays. The name of a parameter is the path of its leaf, such as "h.0.w".
+    ``example_batch``: the arrays of one rank's batch. A dict of arrays by name is also possible; it
+    is passed to ``loss`` as one argument. ``batch_names``: names of the inputs; by default the
+    dict's names, or "tokens" and "targets" for two arrays of integers. ``frozen`` selects the
+    parameters that are not trained. ``custom_gradients``: "refuse" (default) refuses the user's own
+    differentiation rules; "differentiate" ignores them and differentiates the forward computation.
 
     Raises ExportError, with a location in the user's source if JAX gives one.
     """
@@ -196,7 +199,7 @@ def export_jax(loss: Callable, params: Any, *example_batch: Any,
     _check_result(jaxpr)
     _check(jaxpr.jaxpr, custom_gradients)
     count = [0]
-    # JAX may have cached lowerings of the loss that have no markers.
+    # The caches are cleared, because JAX may have cached lowerings of the loss without markers.
     jax.clear_caches()
     with _stops_as_calls(count):
         lowered = jax.jit(loss, keep_unused=True).lower(params, *example_batch)

@@ -23,7 +23,7 @@ class Launch:
     @staticmethod
     def join(artifact: Artifact, device: str, backend: str | None,
              timeout_seconds: float) -> Launch | None:
-        """Connects to the other ranks. Returns None if no launcher started this process.
+        """Connects to the other ranks. Returns None if this process was not started by a launcher.
 
         Raises BadInputError if the number of processes differs from the artifact's number of ranks,
         and RuntimeFailure if the other ranks do not connect in time.
@@ -42,7 +42,7 @@ class Launch:
         self._library.launch_place(self._handle, ctypes.byref(options))
 
     def leave(self, status: int, message: str) -> None:
-        """Tells the other ranks how this rank ended."""
+        """Reports to the other ranks how this rank ended."""
         handle, self._handle = self._handle, None
         if handle is not None:
             self._library.launch_leave(handle, status, message.encode(), None)

@@ -8,17 +8,17 @@ import dataclasses
 
 from .native import refuse
 
-_WITH_LOSS_SCALE = 50  # a dynamic loss scale may need so many steps to shrink
+_WITH_LOSS_SCALE = 50  # a dynamic loss scale may need up to 50 steps to become small enough
 
 
 @dataclasses.dataclass(frozen=True)
 class Metrics:
     """Metrics of one step of all ranks.
 
-    ``loss`` is the mean loss, ``grad_norm`` the global gradient norm before clipping, ``lr`` the
-    learning rate, and ``tokens`` the number of tokens. ``finite`` is False if the loss or
-    ``grad_norm`` is not finite; such a step changes no state. ``loss_scale`` is the loss scale of
-    the next step, or 0 if the model has none.
+    ``loss`` is the mean loss, ``grad_norm`` is the global gradient norm before clipping, ``lr`` is
+    the learning rate, and ``tokens`` is the number of tokens. ``finite`` is False if the loss or
+    ``grad_norm`` is not finite. Such a step does not change any state. ``loss_scale`` is the loss
+    scale of the next step, or 0 if the model has none.
     """
 
     step: int
@@ -50,7 +50,8 @@ class NonFiniteLimit:
                    f"{given!r}")
 
     def is_reached(self, finite: bool, adapts: bool) -> bool:
-        """Counts a step. Returns true if NonFiniteError is due. ``adapts``: dynamic loss scale."""
+        """Counts a step. Returns true if NonFiniteError must be raised after this step. ``adapts``
+        states whether the model has a dynamic loss scale."""
         self._in_a_row = 0 if finite else self._in_a_row + 1
         most = self._most if self._most is not None else (_WITH_LOSS_SCALE if adapts else 1)
         return self._in_a_row >= most

@@ -37,7 +37,7 @@ class BatchInput:
 
 
 def check_names(parameters: Iterable[str], inputs: list[str], advice: str) -> None:
-    """Raises ExportError, with ``advice`` in its message, if two of the names are equal."""
+    """Raises ExportError if two of the names are equal. The message contains ``advice``."""
     seen = set(parameters)
     for name in inputs:
         if name in seen:
@@ -50,12 +50,12 @@ def check_names(parameters: Iterable[str], inputs: list[str], advice: str) -> No
 class Model:
     """The loss of a model as MLIR text, whose arguments have the attributes of the exporters.
 
-    ``text`` contains everything except the values of parameters. ``weights`` is a function that
-    returns the current values by name. It is called when a run starts. If it is None, the runtime
-    draws random values.
+    ``text`` contains everything except the values of the parameters. ``weights`` is a function that
+    returns the current values by name. The function is called when a run starts. If ``weights`` is
+    None, the runtime draws random values.
 
     ``aliases`` maps each further name of a shared parameter (tied weights) to the name in
-    ``parameters``. ``buffers`` are the names in the module's state that are not parameters.
+    ``parameters``. ``buffers`` are those names in the module's state that are not parameters.
     """
 
     text: str
@@ -68,10 +68,11 @@ class Model:
     source: str = "model"
 
     def to_state(self, values: Mapping[str, np.ndarray]) -> dict[str, Any]:
-        """Converts trained values to the form of the framework's own state.
+        """Converts trained values to the form in which the framework stores its state.
 
-        If ``state`` (a module's ``state_dict``) is set, returns its entries as tensors of their
-        types, with new values for the parameters. Otherwise returns ``values``.
+        If ``state`` (the ``state_dict`` function of a module) is set, returns all entries of this
+        state as tensors of unchanged types, in which the parameters have the new values. Otherwise
+        returns ``values``.
         """
         if self.state is None:
             return dict(values)
@@ -87,8 +88,8 @@ class Model:
     def save(self, path: str | pathlib.Path) -> list[pathlib.Path]:
         """Writes ``path`` (.mlir) and, if there are weights, a .safetensors file beside it.
 
-        The command-line tools read both: ``fsdp-compile PATH`` and ``fsdp-run --init=WEIGHTS``.
-        Returns the paths of the written files.
+        The command-line tools read these files: ``fsdp-compile PATH`` and ``fsdp-run
+        --init=WEIGHTS``. Returns the paths of the files that were written.
         """
         path = pathlib.Path(path)
         path.write_text(self.text)
@@ -102,7 +103,7 @@ class Model:
 
     @staticmethod
     def load(path: str | pathlib.Path) -> Model:
-        """Reads a model: the MLIR text that ``save``, fsdp-modelgen or another exporter wrote.
+        """Reads a model from MLIR text that ``save``, fsdp-modelgen or another exporter wrote.
 
         If there is a .safetensors file with the same name beside it, that file has the weights.
         """
@@ -127,7 +128,7 @@ _NAME = re.compile(r'fsdp\.(param|batch) = ("(?:[^"\\]|\\.)*")')
 
 
 def read_arguments(text: str) -> tuple[list[Parameter], list[BatchInput]]:
-    """Returns the parameters and the inputs of the public function in MLIR text."""
+    """Returns the parameters and the batch inputs of the public function in MLIR text."""
     parameters, inputs = [], []
     for function in re.finditer(r"func\.func (?!private)(?:public )?@", text):
         end = text.find("->", function.end())

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The runtime's C interface (``fsdprt/fsdprt.h``) by ctypes.
 
-The structures repeat those of the header. ``tests/test_native.py`` compares the names and types of
-their members. A call that fails raises the exception for the returned status.
+The structures have the same members as those of the C header. ``tests/test_native.py`` compares the
+names and types of their members. A call that fails raises the exception for the returned status.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OK, FAILED, BAD_INPUT, LOST, HUNG, ABANDONED = range(6)
 _EXCEPTIONS = {BAD_INPUT: errors.BadInputError, LOST: errors.RankLostError,
                HUNG: errors.RankHungError}
 
-# Names and NumPy types of each fsdprt_dtype. NumPy has no bf16, so bf16 is stored as uint16.
+# The name and the NumPy type of each fsdprt_dtype. NumPy has no bf16, so bf16 is stored as uint16.
 DTYPES = ["f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "i1"]
 _NUMPY = [np.float64, np.float32, np.float16, np.uint16, np.int64, np.int32, np.int16, np.int8,
           np.bool_]
@@ -36,7 +36,7 @@ ROLES = ["parameter", "first_moment", "second_moment", "momentum", "master"]
 # fsdprt_input_role
 INPUT_ROLES = ["tokens", "targets", "other"]
 
-# Indices into the step block of a session
+# Indices of the values in the step block of a session.
 BLOCK_SIZE = 16
 (BLOCK_LR, BLOCK_STEP, BLOCK_LOSS_SCALE, BLOCK_GROWTH, BLOCK_CLIP, BLOCK_TOKENS, BLOCK_FINITE,
  BLOCK_LOSS, BLOCK_GRAD_NORM, BLOCK_SKIPPED, BLOCK_LOOKUPS, BLOCK_LOOKUP_NUMBER,
@@ -49,7 +49,7 @@ def refuse(message: str):
 
 
 def numpy_dtype(dtype: int) -> np.dtype:
-    """Returns the NumPy type of an fsdprt_dtype. A bf16 is stored as its 16 bits."""
+    """Returns the NumPy type of an fsdprt_dtype. A bf16 is represented by its 16 bits."""
     return np.dtype(_NUMPY[dtype])
 
 
@@ -140,7 +140,8 @@ STRUCTS = {"fsdprt_error": Error, "fsdprt_artifact_info": ArtifactInfo,
            "fsdprt_resumed": Resumed}
 
 _ERROR = POINTER(Error)
-# Functions that return a status, with the types of their arguments except the last, the error.
+# Functions that return a status, with the types of all arguments except the last. The last argument
+# receives the error.
 _CALLS = {
     "fsdprt_artifact_open": [c_char_p, POINTER(c_void_p)],
     "fsdprt_session_create": [c_void_p, POINTER(SessionOptions), POINTER(c_void_p)],
@@ -191,10 +192,10 @@ def _raise(error: Error) -> None:
 
 
 class Library:
-    """The loaded runtime library. Function ``fsdprt_x`` is the attribute ``x`` of the object.
+    """The loaded runtime library. The function ``fsdprt_x`` is the attribute ``x`` of this object.
 
     All calls of a Library share one buffer for errors, so only one thread may call it at a time.
-    The C interface also requires this for the calls of one session.
+    The C interface has the same requirement for calls with the same session.
     """
 
     def __init__(self, path: str):
@@ -226,5 +227,5 @@ class Library:
 
 @functools.cache
 def library() -> Library:
-    """Returns the runtime library, which is loaded at the first call. Raises ToolNotFoundError."""
+    """Returns the runtime library. The first call loads it. Raises ToolNotFoundError."""
     return Library(tools.find_library())

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
 import os
 import pathlib
 import warnings
@@ -21,39 +20,38 @@ from .errors import NonFiniteError, RuntimeFailure
 from .launch import Launch
 from .metrics import Metrics, NonFiniteLimit
 from .native import refuse
-from .weights import checked_values, dtype_number, initial_values, named_arrays
+from .weights import checked_values, digest, dtype_number, initial_values, named_arrays
 
 _BLOCK = ctypes.c_float * native.BLOCK_SIZE
 
 
 class Run:
-    """A training run of an artifact's ranks, as a context manager.
+    """A training run of the ranks of an artifact. It is a context manager.
 
-    ``ranks``: the size of the mesh (default). Without a launcher, the ranks are threads of this
-    process. If torchrun, mpirun or srun started the process, it has one rank, and all processes
-    must call the methods of this class in one order.
+    ``ranks``: the number of ranks, which must be the size of the mesh (the default). If no launcher
+    started the process, the ranks are threads of this process. If torchrun, mpirun or srun started
+    it, this process has one rank, and all processes must call the same methods in the same order.
 
     ``weights``: the initial values: a torch module, a mapping of names to arrays, or the path of a
     .safetensors file or index. "model" means the values of the exported model, and is the default
-    if the model has values. None means the values in the artifact, or random values from ``seed``.
+    if the model has values. None selects the values that the artifact contains, or, if it contains
+    none, random values from ``seed``.
 
-    ``resume``: a save, or a folder of saves, whose states the run loads; ``weights`` is then
-    ignored. A different mesh, sharding strategy or storage of states causes a warning.
+    ``resume``: a save or a folder of saves, whose states the run loads. ``weights`` must then be None
+    or "model". A different mesh, strategy or storage of states causes a warning.
 
-    ``on_nonfinite``: what ``step`` does if the loss or gradient norm is not finite, in which case
-    the parameters do not change. "raise" raises NonFiniteError, "skip" returns the metrics, and a
-    number N raises at the N-th such step in a row. Default: "raise", or 50 with a dynamic loss
-    scale.
+    ``on_nonfinite``: what ``step`` does if loss or gradient norm is not finite. Such a step changes
+    no parameter. "raise" raises NonFiniteError, and "skip" returns the metrics. A number N raises
+    NonFiniteError after N such steps in a row. The default is "raise", or 50 with a loss scale.
 
     ``check_against_unsharded``: an unsharded rank trains beside the ranks. A step raises
-    RuntimeFailure unless its loss and norm equal theirs bit for bit. ``compare()`` compares all
-    values.
+    RuntimeFailure unless its loss and gradient norm equal those of the unsharded rank bit for bit.
+    ``compare()`` compares all values.
 
-    The other arguments are the options of fsdp-run: ``device`` (cpu or cuda), ``backend``,
-    ``threads_per_rank``, ``seed``, ``timeout_seconds`` (of the watchdog), ``offload_directory``,
-    ``cuda_graph``, ``gemm``.
+    The other arguments are options of fsdp-run: ``device`` (cpu or cuda), ``backend``, ``gemm``,
+    ``threads_per_rank``, ``seed``, ``timeout_seconds``, ``offload_directory``, ``cuda_graph``.
 
-    Raises BadInputError if an argument does not fit the artifact, before memory is allocated.
+    Raises BadInputError before memory is allocated if an argument does not fit the artifact.
     """
 
     def __init__(self, artifact: Artifact, ranks: int | None = None, weights: Any = None, *,
@@ -69,8 +67,7 @@ class Run:
         self._savers: dict[str, ctypes.c_void_p] = {}
         self._saving: ctypes.c_void_p | None = None  # the saver that is writing a save, or None
         self._checks = check_against_unsharded
-        self._lr, self._failed = None, False
-        self._resumed = None
+        self._lr, self._failed, self._resumed = None, False, None
         if ranks is not None and ranks != artifact.ranks:
             refuse(f"ranks: expected {artifact.ranks}, the mesh that {artifact.path} was compiled "
                     f"for, found {ranks}; compile with mesh=\"shard={ranks}\"")
@@ -121,12 +118,7 @@ class Run:
             return None
         lines = [f"seed={self._seed}", f"check={int(self._checks)}",
                  f"resume={'' if resume is None else os.path.basename(os.fspath(resume))}"]
-        if self._values is not None:
-            digest = hashlib.sha256()
-            for name in sorted(self._values):
-                digest.update(name.encode())
-                digest.update(np.ascontiguousarray(self._values[name]).view(np.uint8))
-            lines.append("weights=" + digest.hexdigest())
+        lines += [] if self._values is None else [f"weights={digest(self._values)}"]
         return "\n".join(lines).encode()
 
     def _start(self, resume):
@@ -183,12 +175,12 @@ class Run:
         are first. A contiguous array that has the input's type is not copied.
 
         ``lr``: learning rate from this step on. By default a step has the rate of the previous
-        step. The first step then has the rate of the resumed save, or without a save the artifact's
-        rate.
+        step. If the first step has no ``lr``, it uses the rate of the resumed save, or the rate of
+        the artifact if no save was resumed.
 
         Raises BadInputError for a batch of another shape or type, or for ids out of range, without
-        changing any state. Raises NonFiniteError as ``on_nonfinite`` requires. Raises
-        RuntimeFailure instead of running the step if an earlier ``save(wait=False)`` has failed.
+        changing any state. Raises NonFiniteError as ``on_nonfinite`` requires. If an earlier
+        ``save(wait=False)`` has failed, raises RuntimeFailure instead of running the step.
         """
         session = self._open()
         self._poll_save()
@@ -206,7 +198,8 @@ class Run:
         return self._metrics(before)
 
     def evaluate(self, batch: Any) -> float:
-        """Returns the mean loss over ``batch`` in all ranks, without training and without dropout.
+        """Returns the mean loss over ``batch`` in all ranks. The evaluation neither trains nor
+        applies dropout.
 
         Raises BadInputError if the artifact has no program 'eval'.
         """
@@ -284,7 +277,7 @@ class Run:
             bound.write(self._library, self._session, array)
 
     def _collect(self, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Gathers the batches of all processes, ordered by rank, in the process of rank 0."""
+        """Gathers the batches of all processes in the process of rank 0, ordered by rank."""
         whole = []
         for array in arrays:
             into = np.empty((self.processes, *array.shape), array.dtype)
@@ -310,7 +303,7 @@ class Run:
             raise error
 
     def compare(self) -> None:
-        """Compares every value of every rank with the unsharded rank's value, bit for bit.
+        """Compares every value of every rank with the value of the unsharded rank, bit for bit.
 
         Raises RuntimeFailure at the first difference, and BadInputError if the run has no
         ``check_against_unsharded``.
@@ -329,7 +322,9 @@ class Run:
     # --- Weights and states
 
     def _read(self, parameter: StepParameter, role: int) -> np.ndarray | None:
-        """Returns a state of a parameter, or None. Role 0 means the master if there is one."""
+        """Returns one of the states of a parameter, or None if the parameter does not have this
+        state. Role 0 selects the f32 master if the parameter has one, and otherwise the parameter
+        itself."""
         dtype = ctypes.c_int32()
         for one in [native.ROLES.index("master"), role] if role == 0 else [role]:
             if self._library.session_get_state(self._open(), parameter.index, one,
@@ -343,8 +338,9 @@ class Run:
     def parameters(self) -> Iterator[tuple[str, np.ndarray]]:
         """Yields the name and the current value of each parameter, gathered from its shards.
 
-        The value of a parameter with a master is the master's value. With several processes, all of
-        them must exhaust the iterator, and only the process of rank 0 gets the values.
+        If a parameter has an f32 master, its value is the value of the master. If the run has
+        several processes, each process must read the iterator to its end, but only the process of
+        rank 0 gets the values.
         """
         for parameter in self.artifact.parameters:
             yield parameter.name, self._read(parameter, 0)
@@ -376,9 +372,9 @@ class Run:
     def load_state_dict(self, values: Mapping[str, Any] | Any, strict: bool = True) -> None:
         """Sets parameters in all ranks from arrays by name or from a torch module.
 
-        Several names of one parameter (tied weights) must have equal values. Buffers of a module
-        are ignored. Without ``strict``, parameters whose values are in the artifact may be missing.
-        Raises BadInputError before any parameter is set.
+        If a parameter has several names (tied weights), their values must be equal. The buffers of
+        a module are ignored. If ``strict`` is false, ``values`` may omit parameters whose values
+        the artifact contains. Raises BadInputError before any parameter is set.
         """
         model = getattr(self.artifact, "model", None)
         arrays = checked_values(self.artifact, named_arrays(values), model, strict)
@@ -396,17 +392,19 @@ class Run:
             safetensors.write(path, values, {"format": "pt"})
 
     def save(self, folder: str | os.PathLike, keep: int = 0, *, wait: bool = True) -> pathlib.Path:
-        """Saves the complete state. A run that is resumed from it computes the same bits.
+        """Saves the complete state of the run. A run that is resumed from the save computes the
+        same results bit for bit.
 
         Writes folder/step-NNNNNNNN, which is complete or does not exist. Keeps the newest ``keep``
         saves, or all saves if ``keep`` is 0. Returns the path of the save. Raises BadInputError if
-        the folder has saves of another run.
+        the folder contains saves of another run.
 
-        With ``wait=False``, returns when the states are copied. A thread then writes the copy while
-        steps run. This needs an artifact that was compiled with async_save=True. If the thread
-        fails, the next ``step``, ``save`` or ``wait_for_saves`` raises RuntimeFailure, and earlier
-        saves remain. ``save`` and ``close`` first wait for a save that is being written. All
-        processes of a run must call ``save``, ``step`` and ``wait_for_saves`` in one order.
+        With ``wait=False``, the method returns as soon as the states are copied. A thread then
+        writes the copy while steps run. This needs an artifact that was compiled with
+        async_save=True. If the thread fails, the next call of ``step``, ``save`` or
+        ``wait_for_saves`` raises RuntimeFailure. Earlier saves remain. While a save is being
+        written, ``save`` and ``close`` first wait for the end of this save. All processes of a run
+        must call ``save``, ``step`` and ``wait_for_saves`` in the same order.
         """
         if not wait and not self.artifact._info.snapshot_bytes:
             refuse(f"wait=False: {self.artifact.path} has no memory for a copy of the state; "
@@ -430,7 +428,7 @@ class Run:
         return pathlib.Path(folder) / f"step-{self.steps:08d}"
 
     def wait_for_saves(self) -> None:
-        """Waits for the end of the last ``save(wait=False)``.
+        """Waits until the last ``save(wait=False)`` has ended.
 
         Raises RuntimeFailure if that save has failed.
         """
@@ -450,7 +448,7 @@ class Run:
     # --- The end
 
     def close(self) -> None:
-        """Waits for a save that is being written, ends the run and frees the run's memory.
+        """Waits for a save that is being written, ends the run, and frees the memory of the run.
 
         The context manager calls this method.
         """

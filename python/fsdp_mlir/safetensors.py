@@ -32,7 +32,7 @@ class FileError(FsdpError, ValueError):
 
 def write(path: str | os.PathLike, tensors: Mapping[str, np.ndarray],
           metadata: Mapping[str, str] | None = None) -> None:
-    """Writes tensors in the given order. The file has a temporary name until it is complete."""
+    """Writes tensors in the given order. While the file is incomplete, it has a temporary name."""
     from .arrays import dtype_name
 
     header: dict = {"__metadata__": dict(metadata)} if metadata else {}
@@ -82,7 +82,7 @@ def _header(path: pathlib.Path, file) -> tuple[dict, int]:
 def read(path: str | os.PathLike) -> dict[str, np.ndarray]:
     """Returns all tensors by name, as read-only memory maps of the file.
 
-    ``path`` may also be the ``.index.json`` of a sharded checkpoint. Raises FileError.
+    ``path`` may also name the ``.index.json`` of a sharded checkpoint. Raises FileError.
     """
     path = pathlib.Path(path)
     if path.name.endswith(".index.json"):

@@ -6,7 +6,8 @@ The functions search in this order:
 
 1. ``FSDP_MLIR_HOME``: an installation, or a build folder (its ``bin/`` and ``lib/``);
 2. the package itself (``fsdp_mlir/native``), in a wheel that has the tools;
-3. ``PATH`` for tools. For the library, ``lib`` beside a ``bin`` of ``PATH`` that has the tools.
+3. ``PATH`` for tools. The library is searched in the folder ``lib`` beside a ``bin`` of ``PATH``
+   that contains the tools.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _ADVICE = ("set FSDP_MLIR_HOME to an installation or a build folder of fsdp-mlir
 
 
 def homes() -> list[pathlib.Path]:
-    """Returns the folders that may contain ``bin`` and ``lib``, in the order of the search."""
+    """Returns the folders in which ``bin`` and ``lib`` are searched, in the order of the search."""
     found = []
     if home := os.environ.get("FSDP_MLIR_HOME"):
         found.append(pathlib.Path(home))

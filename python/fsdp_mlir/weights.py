@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from typing import Any, Mapping
 
@@ -28,10 +29,20 @@ def named_arrays(values: Any) -> dict[str, np.ndarray]:
     return {name: to_numpy(value) for name, value in values.items()}
 
 
-def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | None:
-    """Returns the arrays that ``weights`` selects. None means the artifact's or random values.
+def digest(values: Mapping[str, np.ndarray]) -> str:
+    """Returns the SHA-256 of all names and values, in hexadecimal digits."""
+    result = hashlib.sha256()
+    for name in sorted(values):
+        result.update(name.encode())
+        result.update(np.ascontiguousarray(values[name]).view(np.uint8))
+    return result.hexdigest()
 
-    ``weights`` is the argument of Run. Raises BadInputError.
+
+def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | None:
+    """Returns the arrays that ``weights`` selects, or None. None means that the values of the
+    artifact are used, or random values if the artifact contains none.
+
+    ``weights`` is the argument ``weights`` of Run. Raises BadInputError.
     """
     model: Model | None = getattr(artifact, "model", None)
     if weights is None or isinstance(weights, str) and weights == "model":
@@ -45,8 +56,9 @@ def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | 
 
 def checked_values(artifact: Artifact, arrays: dict[str, np.ndarray], model: Model | None,
                     strict: bool) -> dict[str, np.ndarray]:
-    """Returns the array of each parameter. Raises BadInputError if an array has no parameter or
-    does not fit it, or if a parameter that needs an array has none."""
+    """Checks arrays, and returns the array of each parameter by the parameter's name. Raises
+    BadInputError if no parameter has the name of an array, if an array does not fit its parameter,
+    or if an array is missing for a parameter that needs one."""
     aliases = model.aliases if model is not None else {}
     buffers = model.buffers if model is not None else frozenset()
     known = {parameter.name: parameter for parameter in artifact.parameters}

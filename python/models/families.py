@@ -1,9 +1,9 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Small models of many families. Each has two layers of width 64 and batches of 2 x 32 tokens.
+"""Small models of many families. Each model has two layers of width 64 and batches of 2 x 32 tokens.
 
-A family is a function that returns (module, example batch of one rank, loss). The batches of training have the shapes of the example. Their integers are
-at most the largest integer of the example, and their floats are normally distributed.
+A family is a function that returns (module, example batch of one rank, loss). The batches that are used for training have the shapes of this example.
+The integers in these batches are at most the largest integer of the example. The floats are normally distributed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch import nn
 
 VOCABULARY, SEQUENCE, BATCH, WIDTH, HEADS, LAYERS = 256, 32, 2, 64, 4, 2
 FAMILIES: dict[str, tuple[str, object]] = {}
-# Further arguments of export_torch by family. Bloom's GeLUFunction is a torch.autograd.Function whose backward is the derivative of its forward.
+# Additional arguments of export_torch, by family. Bloom's GeLUFunction is a torch.autograd.Function whose backward is the derivative of its forward.
 OPTIONS: dict[str, dict] = {"Bloom": {"custom_gradients": "differentiate"}}
 
 
@@ -29,7 +29,7 @@ def family(kind: str, name: str | None = None):
 
 
 def tokens(limit: int = VOCABULARY, *shape: int) -> torch.Tensor:
-    """Returns an example of ids, whose largest element is limit - 1."""
+    """Returns an example of ids. Its largest element is limit - 1."""
     example = torch.zeros(shape or (BATCH, SEQUENCE), dtype=torch.int64)
     example.view(-1)[0] = limit - 1
     return example
@@ -41,7 +41,7 @@ def language_loss(model, tokens, targets):
 
 
 def masked_loss(model, tokens, targets):
-    """Returns the loss of an encoder over a quarter of the targets; the others become -100."""
+    """Returns the loss of an encoder. Only the targets below a quarter of the vocabulary count; the other targets are replaced by -100."""
     return language_loss(model, tokens, torch.where(targets < VOCABULARY // 4, targets, -100))
 
 
@@ -55,7 +55,7 @@ def class_loss(model, images, labels):
 
 
 def _transformers(name: str, config: dict, head: str, attention: str = "sdpa"):
-    """Returns a model of transformers with the attention implementation that is its default."""
+    """Returns a model of transformers that uses the implementation ``attention``, or "eager" if the model does not support it."""
     import transformers
 
     made = getattr(transformers, name + "Config")(**config)
@@ -68,7 +68,7 @@ def _transformers(name: str, config: dict, head: str, attention: str = "sdpa"):
     torch.manual_seed(0)
     try:
         return getattr(transformers, name + head)(made).train()
-    except ValueError:  # the model supports only the implementation "eager"
+    except ValueError:  # The model supports only the implementation "eager".
         made._attn_implementation = "eager"
         return getattr(transformers, name + head)(made).train()
 
@@ -136,7 +136,7 @@ _decoder("Mixtral", kind="mixture of experts", num_local_experts=4,
          experts_implementation="batched_mm")
 _decoder("Qwen2Moe", kind="mixture of experts", num_experts=4, num_experts_per_tok=2,
          moe_intermediate_size=32, shared_expert_intermediate_size=64)
-# DeepseekV2 computes rotary embeddings with complex numbers.
+# DeepseekV2 uses complex numbers to compute rotary embeddings.
 _decoder("DeepseekV2", kind="mixture of experts", num_key_value_heads=HEADS, q_lora_rank=16,
          kv_lora_rank=16, qk_nope_head_dim=8, qk_rope_head_dim=8, v_head_dim=16, n_routed_experts=4,
          num_experts_per_tok=2, moe_intermediate_size=32, first_k_dense_replace=1, n_group=1,
@@ -184,7 +184,7 @@ _sequence("Marian", **_D, decoder_vocab_size=VOCABULARY)
 
 
 def _vision(name: str, inference: bool = False, **config):
-    """Returns a family. If ``inference`` is set, batch norms use running statistics."""
+    """Returns a family. If ``inference`` is set, batch norms use their running statistics."""
 
     def make():
         module = _transformers(name, dict(image_size=32, num_channels=3, num_labels=10, **config),
@@ -255,7 +255,7 @@ def whisper():
 
 @family("decoder", "Llama with labels")
 def llama_labels():
-    """Returns a model that computes its own loss from ``labels``, and its inputs by name."""
+    """Returns a model that computes its own loss from ``labels``, and the inputs of the model by name."""
     module = FAMILIES["Llama"][1]()[0]
     return module, {"input_ids": tokens(), "labels": tokens()}, None
 

@@ -4,15 +4,15 @@
 
     python python/models/fsdp2.py [--steps=50] [--bf16]
 
-Both use the same weights and tokens, AdamW with weight decay 0.1 for tensors of rank 2 or more,
-clipping at norm 1 and a warm-up of 10 steps. For each model, prints the largest relative difference
-of a loss and of a gradient norm. The exit code is 1 if a loss differs by more than 1e-5 or a norm
-by more than 1e-4.
+Both use the same weights and the same tokens. Both train with AdamW, whose weight decay of 0.1
+applies to tensors of rank 2 or more, clip gradients at a norm of 1, and increase the learning rate
+over 10 steps. For each model, prints the largest relative difference of a loss and of a gradient
+norm. The exit code is 1 if two losses differ by more than 1e-5, or two norms by more than 1e-4.
 
-With --bf16, both use param_dtype bf16. PyTorch then trains twice: with attention as products and
-softmax, and with a fused attention kernel. The difference of two runs is the largest difference of
-a loss. The exit code is 1 if this project's run differs more from the nearer PyTorch run than the
-two PyTorch runs differ.
+With --bf16, both use param_dtype bf16. PyTorch then trains twice: once with attention computed by
+products and softmax, and once with a fused attention kernel. The difference between two runs is the
+largest difference between their losses. The exit code is 1 if the run of this project differs from
+the nearer PyTorch run by more than the two PyTorch runs differ from each other.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MODELS = ("GPT2", "Llama")
 
 
 def rate(step: int) -> float:
-    """Returns the learning rate of step `step`. The first step is 1."""
+    """Returns the learning rate of the step number `step`. The first step has the number 1."""
     return RATE * min(1.0, step / WARMUP)
 
 
@@ -53,10 +53,11 @@ def build(name: str):
 
 
 def peer(name: str, kind: str, rank: int, steps: int, port: int, out: str) -> NoReturn:
-    """Trains in one of the processes with fully_shard. The process of rank 0 writes losses and
-    norms.
+    """Trains with fully_shard, in one of the processes. The process of rank 0 writes the losses and
+    gradient norms.
 
-    ``kind`` is f32, or math or flash for bf16 with that attention kernel of PyTorch.
+    ``kind`` is f32, math or flash. With math and flash, PyTorch trains in bf16 and uses the
+    attention kernel of this name.
     """
     import torch
     import torch.distributed as dist
@@ -99,7 +100,7 @@ def peer(name: str, kind: str, rank: int, steps: int, port: int, out: str) -> No
     dist.barrier()
     dist.destroy_process_group()
     sys.stdout.flush()
-    # A normal exit may abort because of gloo's threads.
+    # A normal exit could abort because of the threads of gloo.
     os._exit(0)
 
 
@@ -134,7 +135,7 @@ def own(name: str, steps: int, kind: str) -> tuple[list[float], list[float]]:
 
 
 def worst(a: list[float], b: list[float]) -> float:
-    """Returns the largest relative difference of two elements with one index."""
+    """Returns the largest relative difference between elements at the same index."""
     return max(abs(x - y) / abs(y) for x, y in zip(a, b, strict=True))
 
 

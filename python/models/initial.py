@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Computes weights and batches by rules that need only NumPy and do not depend on its version.
 
-The name of a tensor seeds its random numbers. With standard normal numbers n, its values are 0.05
-n, or 1 + 0.05 n for the scale of a norm layer. ``numpy.random.RandomState`` draws the same numbers
-in each version of NumPy.
+The random numbers of a tensor are drawn with a seed that is computed from the tensor's name. If n
+are standard normal numbers, the values are 0.05 n. For the scale of a norm layer, they are 1 + 0.05
+n. ``numpy.random.RandomState`` is used because it draws the same numbers in every version of NumPy.
 """
 
 from __future__ import annotations
@@ -46,9 +46,10 @@ def limits_of(examples: list[np.ndarray]) -> list[int]:
 
 
 def draw_batches(inputs: list, limits: list[int], ranks: int, steps: int) -> list[list[np.ndarray]]:
-    """Returns a batch of all ranks for each step.
+    """Returns, for each step, a batch that contains the examples of all ranks.
 
-    ``inputs`` have the shapes and types of the batch of one rank. Ids are drawn below ``limits``.
+    ``inputs`` contains arrays with the shapes and types of the batch of one rank. Each id is drawn
+    below the limit of its input in ``limits``.
     """
     random = np.random.RandomState(1)
     return [[draw((ranks * a.shape[0], *a.shape[1:]), a.dtype, limit, random)

@@ -151,7 +151,7 @@ def _name(path) -> str:
 
 
 def set_weights(params):
-    """Returns the tree of parameters with the values of initial.py."""
+    """Returns the tree of parameters, in which each parameter has the values of initial.py."""
     from initial import value
 
     return jax.tree_util.tree_map_with_path(
@@ -159,7 +159,8 @@ def set_weights(params):
 
 
 def train(params, loss, batches, ranks, rate, decay):
-    """Trains with optax. Returns the losses, {name: weight} and {name: largest gradient}."""
+    """Trains with optax. Returns the losses, the final weights {name: weight}, and the largest
+    absolute gradient of each parameter {name: largest gradient}."""
     import optax
 
     optimizer = optax.adamw(rate, 0.9, 0.999, 1e-8, weight_decay=decay,

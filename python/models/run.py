@@ -5,10 +5,10 @@
     python python/models/run.py --out=docs/models.md --curves=python/models/curves.json \\
         --ir=python/models/ir
 
-Each family runs in a process of its own with a time limit. The model is exported and compiled for two ranks,
-and trains 20 AdamW steps (rate 1e-3, decay 0.01 of tensors of rank 2 or more) on a different batch for each
-rank and step. PyTorch or JAX trains the same initial weights on the mean loss of both ranks. --curves writes these losses. --ir writes the exported
-programs of some families, which tests/test_models.py trains without PyTorch.
+Each family runs in a process of its own, which has a time limit. This process exports the model, compiles it for two ranks, and trains 20 steps
+with AdamW (learning rate 1e-3, decay 0.01 of tensors of rank 2 or more). Each rank gets a different batch in each step. PyTorch or JAX trains from
+the same initial weights on the mean loss of both ranks. --curves writes these losses. --ir writes the exported programs of some families, which
+tests/test_models.py trains without PyTorch.
 
 Exit codes: 0 all families passed, 1 a family failed, 2 bad usage.
 """
@@ -42,7 +42,7 @@ STORED = ("GPT2", "Llama", "Gemma2", "Bert", "T5", "ViT", "Mixtral", "LSTM", "ja
 
 
 def torch_curve(module, loss, batches):
-    """Trains with PyTorch. Returns losses, final weights and largest gradients."""
+    """Trains with PyTorch. Returns the losses, the final weights, and the largest absolute gradient of each parameter."""
     import torch
 
     named = [(n, p) for n, p in module.named_parameters() if p.requires_grad]
@@ -65,7 +65,7 @@ def torch_curve(module, loss, batches):
 
 
 def count_attention(model) -> tuple[int, int]:
-    """Returns the numbers of attention ops and of other softmax ops after the stage Import."""
+    """Compiles to the stage Import. Returns the number of attention ops and the number of softmax ops that are not part of attention."""
     from fsdp_mlir import tools
 
     done = subprocess.run([tools.find_tool("fsdp-compile"), "-", "--compile-to=import", "-o", "-"],
@@ -74,7 +74,7 @@ def count_attention(model) -> tuple[int, int]:
 
 
 def train(model, batches) -> tuple[list[float], dict[str, np.ndarray]]:
-    """Trains with RANKS ranks and with one, checks that both agree, and returns losses and weights."""
+    """Trains with RANKS ranks and with one unsharded rank, and checks that both compute the same values. Returns the losses and the weights."""
     import fsdp_mlir as fm
 
     step = fm.compile(model, mesh=f"shard={RANKS}", optimizer=fm.AdamW(lr=RATE, weight_decay=DECAY))
@@ -85,7 +85,7 @@ def train(model, batches) -> tuple[list[float], dict[str, np.ndarray]]:
 
 
 def compare(model, curve, weights, largest, batches) -> dict:
-    """Compiles and trains ``model``. Returns its row of the table."""
+    """Compiles and trains ``model``. Returns the row of the table for this model."""
     import fsdp_mlir as fm
 
     raised, left = count_attention(model)
@@ -130,7 +130,7 @@ def run_torch(name: str) -> dict:
     batches = draw_batches(arrays, limits, RANKS, STEPS)
     model = frozen_weights(model)
     route = "torch.export, " + getattr(getattr(module, "config", None), "_attn_implementation", "-")
-    if names:  # the module returns its loss
+    if names:  # The module computes its loss itself.
         loss = lambda m, *batch: m(**dict(zip(names, batch))).loss
     curve, weights, largest = torch_curve(module, loss, batches)
     return {"kind": kind, "route": route.removesuffix(", -"), "curve": curve, "limits": limits,

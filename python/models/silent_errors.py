@@ -4,8 +4,9 @@
 
     python python/models/silent_errors.py [--only=GPT2,Bert] [--plants=detach,padding]
 
-Each function in the table PLANTS changes a module or its batch. For the changed module, the export must be refused, or warn, or training must result in
-the losses and weights of PyTorch's own training. Prints a table. The exit code is 1 if none of the three is the case.
+Each function in the table PLANTS changes a module or its batch. The script then exports the changed module. The export must be refused or issue a
+warning, or the training must result in the same losses and weights as PyTorch's own training. Prints a table. The exit code is 1 if none of these
+three conditions is true for some change.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ sys.path.insert(0, str(HERE))
 MODELS = ("GPT2", "Llama", "OPT", "Gemma2", "Mixtral", "Bert", "T5", "Bart", "LSTM", "nn.Transformer")
 STEPS, RANKS, RATE = 3, 2, 1e-2
 NEAR = 2e-5  # allowed relative difference of losses
-# Allowed differences of weights: a fraction of the largest change of the tensor in training, plus per step a fraction of its largest element for rounding.
+# Allowed differences of weights. The first number is a fraction of the largest change of the tensor in training. For rounding, the second number is
+# added for each step; it is a fraction of the largest element of the tensor.
 NEAR_WEIGHTS, ROUNDING = 2e-3, 4e-7
-# A tensor that changes by less than this fraction of the largest change of all tensors, such as a bias of keys, changes only by rounding errors.
+# If a tensor, such as a bias of keys, changes by less than this fraction of the largest change of all tensors, its change consists only of rounding
+# errors.
 NOISE = 1e-5
 PLANTS: dict = {}
 
@@ -40,7 +43,7 @@ def plant(function):
 
 
 def largest(module, kind):
-    """Returns the middle submodule of a class, in the order of modules(). Raises Unsuitable if there is none.
+    """Returns, of all submodules of a class in the order of modules(), the one in the middle. Raises Unsuitable if there is no such submodule.
 
     Submodules of subclasses are ignored, because nn.MultiheadAttention reads the weight of such a submodule without calling it.
     """
@@ -75,7 +78,7 @@ def padding(module, batch):
 
 @plant
 def tied(module, batch):
-    """Ties the weights of two layers."""
+    """Ties the weights of two layers of the same shape."""
     from torch import nn
 
     shapes: dict = {}
@@ -140,7 +143,7 @@ def ignored(module, batch):
 
 @plant
 def one_tensor(module, batch):
-    """Passes one tensor as two inputs of the example. In training, the inputs differ."""
+    """Passes the same tensor as two inputs of the example. In training, the two inputs differ."""
     return "one tensor"
 
 
@@ -174,7 +177,7 @@ def dropout(module, batch):
 
 @plant
 def out_of_range(module, batch):
-    """Puts an id into the batch that is not in the embedding's table."""
+    """Puts an id into the batch that is outside the table of the embedding."""
     ids = np.asarray(batch[0])
     if ids.dtype.kind not in "iu":
         raise Unsuitable("ids")
@@ -183,7 +186,7 @@ def out_of_range(module, batch):
 
 
 def reference(module, loss, batches):
-    """Trains with PyTorch's SGD. Returns losses, weights and each tensor's largest change."""
+    """Trains with the optimizer SGD of PyTorch. Returns losses, weights and each tensor's largest change."""
     import torch
 
     before = {n: p.detach().clone() for n, p in module.named_parameters()}
@@ -258,7 +261,7 @@ def outcome(name: str, planted: str) -> str:
 
 
 def dropout_outcome(module, loss, run, batch) -> str:
-    """Checks that evaluation has no dropout, and that two steps with a learning rate of 0 on one batch have different losses."""
+    """Checks that evaluation applies no dropout, and that two steps with a learning rate of 0 on the same batch have different losses."""
     import torch
 
     plain = run.evaluate(batch)

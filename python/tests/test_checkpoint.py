@@ -207,8 +207,8 @@ def test_a_file_that_is_too_short_or_too_long(single, capsys):
 
 
 def test_damage_is_never_a_traceback(tmp_path, single, capsys):
-    """Flips, cuts and swaps bytes of files. Reading must raise an error that names the path, or
-    return the same content."""
+    """Flips, cuts and swaps bytes of the files of a checkpoint. Reading the changed files must
+    raise an error that names the path, or return the same content."""
     r = random.Random(5)
     checkpoint.convert(single, tmp_path / "sharded", max_shard_bytes=200)
     checkpoint.convert(single, tmp_path / "dcp", to="dcp", max_shard_bytes=200)

@@ -1,4 +1,5 @@
-"""fsdp-ckpt reads checkpoints of torch.distributed.checkpoint, which reads those of fsdp-ckpt."""
+"""Checks that fsdp-ckpt reads checkpoints of torch.distributed.checkpoint, and that
+torch.distributed.checkpoint reads those of fsdp-ckpt."""
 
 import os
 import subprocess

@@ -24,7 +24,7 @@ def ids(limit, *shape, seed=0):
 
 
 def distinct(limit, *shape):
-    """Returns ids in [0, limit), all different along the last dim."""
+    """Returns ids in [0, limit) that are all different along the last dim."""
     rows = torch.stack([torch.randperm(limit, generator=torch.Generator().manual_seed(r))
                         for r in range(int(torch.tensor(shape[:-1]).prod()))])
     return rows[:, :shape[-1]].reshape(shape)
@@ -36,7 +36,7 @@ BIAS = torch.where(MASK, 0.0, -1e9).double()
 HEADS = (floats(2, 4, 5, 3), floats(2, 4, 7, 3, seed=1), floats(2, 4, 7, 6, seed=2))
 GROUPS = (floats(2, 4, 5, 3), floats(2, 2, 7, 3, seed=1), floats(2, 2, 7, 6, seed=2))
 IMAGE, KERNEL = floats(2, 4, 9, 7), floats(6, 2, 3, 2, seed=1)
-# Positional and keyword arguments for each overload. The cases cover each order of dims, first and last positions, equal elements and odd extents.
+# Positional and keyword arguments for each overload. The cases cover every order of dims, first and last positions, equal elements, and odd extents.
 CASES = {
     "squeeze.dims": [((floats(1, 3, 1, 2), [0, 2]), {}), ((floats(1, 3, 1, 2), [-2, 1]), {}),
                      ((floats(1, 1), [0, 1]), {})],
@@ -115,15 +115,15 @@ CASES["_adaptive_avg_pool3d.default"] = [((floats(2, 3, 4, 6, 5), [3, 2, 7]), {}
 CASES["adaptive_max_pool2d.default"] = [
     ((floats(2, 3, 8, 8), [3, 5]), {}), ((floats(3, 4, 7).clamp(max=0.0), [11, 2]), {}),
     ((torch.where(floats(2, 5, 6) > 1, 1.0, -INF), [2, 4]), {})]
-# The windows are disjoint or overlap, some exceed the padded edge, and a case has no batch dim.
+# The cases contain disjoint windows, overlapping windows, and windows that exceed the padded edge. One case has no batch dim.
 CASES["col2im.default"] = [
     ((floats(2, 8, 16), [5, 5], [2, 2], [1, 1], [0, 0], [1, 1]), {}),
     ((floats(2, 8, 16), [6, 6], [2, 2], [1, 1], [1, 1], [2, 2]), {}),
     ((floats(2, 12, 15), [7, 6], [2, 3], [2, 1], [0, 1], [1, 2]), {}),
     ((floats(2, 4, 4), [7, 8], [2, 2], [1, 1], [0, 1], [4, 5]), {}),
     ((floats(6, 9), [4, 3], [1, 6], [1, 2], [3, 5], [4, 1]), {})]
-# Every overload of interpolation to larger and smaller extents: by sizes, with aligned corners, by scales. If the result has width 1, torch's antialiasing
-# kernel repeats its first row, so these cases have height 1.
+# The cases test every overload of interpolation to larger and to smaller extents. They give the extents as sizes, with aligned corners, and as
+# scales. If the result has a width of 1, torch's antialiasing kernel repeats the first row of the result. These cases therefore have a height of 1.
 for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
             "_upsample_bicubic2d_aa"):
     CASES[_op + ".vec"] = [((floats(1, 2, 3, 4), [6, 5], False, None), {}),
@@ -133,8 +133,8 @@ for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_a
     CASES[_op + ".default"] = [((floats(1, 2, 3, 9), [6, 5], False), {}),
                                ((floats(1, 2, 5, 6), [9, 2], True), {}),
                                ((floats(1, 2, 5, 6), [7, 4], False, 1.5, 0.7), {})]
-# Random numbers cannot be compared, so the tests of the exporter cover dropout. The values of empty tensors are undefined. The op of transformers, which
-# computes _grouped_mm, is tested in models.
+# The decompositions in this set have no case. Random numbers cannot be compared; the tests of the exporter test dropout. The values of empty tensors
+# are undefined. The op of transformers, which computes the same as _grouped_mm, is tested in models.
 WITHOUT_CASE = {"empty.memory_format", "empty_permuted.default",
                 "transformers::grouped_mm_fallback.default"}
 # Indices of the differentiable arguments, for ops that also have other float arguments.
@@ -179,7 +179,7 @@ def test_values_and_gradients(name, case):
         assert a.shape == b.shape and a.dtype == b.dtype
         is_float = a.is_floating_point()
         if name == "topk.default" and not is_float:
-            # Of several equal elements, torch may return another index, so only values are compared.
+            # If several elements are equal, torch may return the index of another of them, so only the values are compared.
             continue
         is_coarse = "upsample" in name or a.dtype == torch.float32
         torch.testing.assert_close(a, b, rtol=1e-5 if is_coarse else 1e-10,
@@ -194,7 +194,7 @@ def test_places_of_topk_are_different():
 
 
 def test_signatures_are_those_of_torch():
-    """A decomposition has its op's argument names, because callers may pass arguments by name."""
+    """The arguments of a decomposition must have the same names as those of its op, because callers may pass arguments by name."""
     for name, function in functions().items():
         if "::" in name and not find(name):
             continue

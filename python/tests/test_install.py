@@ -90,7 +90,8 @@ def test_the_tools_are_built_into_the_package(environment):
 
 
 def test_without_a_compiler_the_package_is_python(environment):
-    """If the tools cannot be built, the installed package finds tools elsewhere."""
+    """Checks that the package is installed even if the tools cannot be built. The package then finds tools
+    elsewhere."""
     done = environment.install(CC="/nonexistent/cc", CXX="/nonexistent/c++")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert not (environment.package() / "native").exists()

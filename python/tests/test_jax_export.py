@@ -195,5 +195,6 @@ def test_batches_of_another_shape_are_refused():
         tokens, targets = batch()
         with pytest.raises(ValueError, match="tokens"):
             run.step((tokens[:, :-1], targets))
-        with pytest.raises(fm.BadInputError, match="16"):  # ids must be below 16
+        # The message names the limit 16, because ids must be below 16.
+        with pytest.raises(fm.BadInputError, match="16"):
             run.step((tokens + LIMIT, targets))

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Exported models of several families follow the losses of PyTorch and JAX.
 
-``python/models/run.py`` wrote the programs (models/ir) and the losses (models/curves.json), so that
-neither framework is needed here. Weights and batches follow the rules of models/initial.py.
+The programs (models/ir) and the losses (models/curves.json) were written by ``python/models/run.py``, so these
+tests need neither framework. The weights and the batches are drawn as models/initial.py describes.
 """
 
 import gzip
@@ -20,7 +20,8 @@ import fsdp_mlir as fm
 MODELS = pathlib.Path(__file__).resolve().parents[1] / "models"
 STORED = json.loads((MODELS / "curves.json").read_text())
 NAMES = sorted(STORED["limits"])
-# Allowed relative differences of losses. AdamW amplifies rounding errors in tensors whose gradient is nearly 0.
+# Allowed relative differences between losses, for families with a larger tolerance than the others. AdamW
+# amplifies rounding errors in tensors whose gradient is nearly 0.
 TOLERANCE = {"T5": 5e-5}
 DTYPES = {"i64": np.int64, "i32": np.int32, "f32": np.float32}
 
@@ -67,7 +68,7 @@ def test_losses_follow_the_framework(name, tmp_path):
 
 
 def test_a_wrong_weight_is_noticed(tmp_path, monkeypatch):
-    """If one element of one weight is wrong, the losses differ by more than the tolerance."""
+    """Checks that the losses differ by more than the tolerance if one element of one weight is wrong."""
     value = initial.value
 
     def changed(name, shape):
@@ -83,7 +84,7 @@ def test_a_wrong_weight_is_noticed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["Llama", "ViT"])
 def test_exports_of_today_follow_the_stored_losses(name, monkeypatch):
-    """Models exported with the installed PyTorch have the stored losses as well."""
+    """Checks that models which are exported with the installed PyTorch have the stored losses too."""
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
     pytest.importorskip("iree.compiler")

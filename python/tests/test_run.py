@@ -175,7 +175,7 @@ def test_save_without_waiting(model, batches, tmp_path):
         for batch in data:
             run.step(batch)
             run.save(tmp_path / "b")
-    # close() has waited for the last save.
+    # All saves must exist, because close() has waited for the last of them.
     names = [f"step-0000000{number}" for number in range(1, 6)]
     assert sorted(p.name for p in (tmp_path / "a").iterdir()) == ["latest", *names]
     for file in (tmp_path / "b").rglob("*"):
@@ -300,7 +300,7 @@ def test_sgd_without_moments(model, batches):
 
 
 def test_a_process_per_rank(step, tmp_path):
-    """Two processes with RANK and WORLD_SIZE compute the weights of two threads."""
+    """Checks that two processes with RANK and WORLD_SIZE compute the same weights as two threads."""
     script = tmp_path / "train.py"
     script.write_text(f"""
 import sys, numpy as np, fsdp_mlir as fm

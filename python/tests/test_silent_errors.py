@@ -39,7 +39,8 @@ def test_nothing_is_silent(silent_errors, planted):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_lost_change_is_noticed(silent_errors, monkeypatch):
-    """The comparison fails if the module before the change is compiled instead."""
+    """Checks that the comparison fails if, instead of the changed module, the module before the
+    change is compiled."""
     import copy
 
     import torch

@@ -1,6 +1,7 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Compiles StableHLO text of jax.export. One step of SGD must be equal to JAX's gradient.
+"""Compiles StableHLO text of jax.export. After one step of SGD, the change of the parameters must be equal to
+the gradient that JAX computes.
 
 Skipped if JAX is not installed. test/Import/stablehlo.test tests programs without JAX.
 """
@@ -32,7 +33,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*does not record stop_gradient"
 
 
 def agrees(tmp_path, middle, form, tolerance=2e-5):
-    """Compares a step of SGD with learning rate 1 with the gradient of JAX, for a loss that calls ``middle``."""
+    """Compares a step of SGD with the gradient that JAX computes. The learning rate is 1, and the loss calls
+    ``middle``."""
     p = parameters()
 
     def loss(p, tokens, targets):

@@ -1,4 +1,4 @@
-"""The exporter for PyTorch: gradients, names and refusals. Skipped if torch is not installed."""
+"""Tests the exporter for PyTorch: gradients, names and refusals. Skipped if torch is not installed."""
 
 import subprocess
 import warnings
@@ -157,7 +157,7 @@ def test_unused_inputs_are_reported():
 
 
 class Straight(torch.autograd.Function):
-    """Rounds in the forward, and returns the gradient unchanged in the backward."""
+    """Rounds in the forward, and passes the gradient on unchanged in the backward."""
 
     @staticmethod
     def forward(ctx, x):
@@ -179,7 +179,7 @@ def test_gradients_of_their_own_are_refused():
 
 
 def test_gradients_of_their_own_are_refused_if_apply_was_kept():
-    """A module that has stored ``MyFunction.apply`` before the export is refused too."""
+    """Checks that a module is also refused if it stored ``MyFunction.apply`` before the export."""
     class Model(Small):
         def __init__(self):
             super().__init__()
@@ -331,7 +331,7 @@ def test_dropout_between_layers_with_projections():
 
 
 def test_gradients_of_recurrent_layers_with_dropout():
-    """With a probability of 1e-12 nothing is dropped, so gradients equal those without dropout."""
+    """With a dropout probability of 1e-12 no value is dropped, so the gradients must equal those without dropout."""
     gradients_agree(Recurrent(nn.LSTM, 2, False, 1e-12).train())
 
 
@@ -359,7 +359,8 @@ def test_documents_without_bounds_are_folded():
 
 
 def test_documents_of_the_batch_are_raised():
-    """With a causal mask within documents, each query has at least its own key for all document ids."""
+    """With a mask that is causal and restricted to documents, each query has at least one key, whatever the document
+    ids are: the key at its own position."""
     class Model(Small):
         def forward(self, tokens):
             x = self.embed(tokens)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ops of PyTorch that need decompositions of the exporter train as in PyTorch.
 
-Each op is between a layer and the loss of a small module. The module trains one step of SGD on two ranks with this project, and one in torch. Skipped if
-torch is not installed.
+Each op is placed between a layer and the loss of a small module. The module trains one step of SGD on two ranks with this project, and one in torch.
+Skipped if torch is not installed.
 """
 
 import numpy as np
@@ -155,7 +155,7 @@ def argsort_of_constants(x):
 
 @op
 def routing(x):
-    """Sorts rows by the index of their chosen expert, scales them, and restores their order."""
+    """Sorts the rows by the index of the expert that they choose, scales them, and restores their order."""
     order = x[..., :4].argmax(-1).flatten().argsort(stable=True)
     rows = x.flatten(0, 1)[order] * torch.linspace(1, 2, order.numel())[:, None]
     inverse = torch.empty_like(order)
@@ -196,7 +196,7 @@ def complex_rotation(x):
 
 @op
 def complex_arithmetic(x):
-    """Computes sums, quotients, conjugates, exponentials, parts and absolute values of complex numbers."""
+    """Computes sums, quotients, conjugates, exponentials, absolute values, and real and imaginary parts of complex numbers."""
     a = pairs(x)
     b = (a.conj() + 1j * a) / (2 - 1j) - x[..., :8] / (a + 3)
     c = torch.cat([b, x[..., :8]], -1).transpose(1, 2).flatten(1)[:, 3:50].sum(-1)
@@ -213,14 +213,14 @@ def complex_products(x):
 
 @op
 def detached_complex(x):
-    """The gradient stops at one factor of a complex product, but not at the other."""
+    """Computes a complex product. The gradient stops at one of its factors, but not at the other."""
     a = pairs(x)
     scale = torch.view_as_real(a).flatten(-2).detach()
     return torch.view_as_real(a * a.detach()).flatten(-2) * scale
 
 
 class Rotary(nn.Module):
-    """Rotates pairs by a complex buffer, as the original code of Llama does."""
+    """Rotates pairs of values by multiplying them by a complex buffer, as the original code of Llama does."""
 
     def __init__(self):
         super().__init__()
@@ -242,7 +242,7 @@ def test_other_ops_of_complex_numbers_are_refused_with_their_line():
 
 
 class Experts(nn.Module):
-    """Multiplies each row by the weight of its expert, which is one of four. Two of the experts have no rows."""
+    """Multiplies each row by the weight of its expert, which is one of four. Two of the experts are chosen by no row."""
 
     def __init__(self, product):
         super().__init__()

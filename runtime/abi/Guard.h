@@ -27,8 +27,8 @@ struct fsdprt_session {
 
 namespace fsdprt {
 
-/// Writes `status` and `message` to `error`. Shortens the message to the space that
-/// error->struct_size leaves. `error` may be null. Returns `status`.
+/// Writes `status` and `message` to `error`. Shortens the message so that it fits into a struct of
+/// error->struct_size bytes. `error` may be null. Returns `status`.
 inline fsdprt_status report(fsdprt_error *error, fsdprt_status status,
                             const char *message) noexcept {
   if (!error || error->struct_size < offsetof(fsdprt_error, message) + 1)

@@ -150,8 +150,9 @@ void Artifact::checkHeader(const void *beginning) {
              name, (unsigned long long)end, size);
 }
 
-/// Checks that a section of the file begins at `end`, the end of the previous section, rounded up
-/// to `alignment`. Then sets `end` to the end of the checked section.
+/// Checks that a section lies in the file, and that it begins at the first multiple of `alignment`
+/// that is not below `end`, the end of the previous section. Then sets `end` to the end of the
+/// checked section.
 void Artifact::checkSection(const char *what, uint64_t offset, uint64_t bytes, uint64_t alignment,
                             uint64_t &end) {
   uint64_t expected = (end + alignment - 1) / alignment * alignment;

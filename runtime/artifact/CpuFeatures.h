@@ -29,10 +29,11 @@ Feature cpuFeature(const char *name);
 /// Functions that return the results of the instructions CPUID and XGETBV.
 struct Processor {
   std::function<bool(uint32_t leaf, uint32_t subleaf, uint32_t (&registers)[4])>
-      cpuid;                             ///< executes CPUID; returns false if no such leaf exists
+      cpuid;                             ///< executes CPUID; returns false without this leaf
   std::function<uint32_t()> savedStates; ///< reads the low half of XCR0; requires OSXSAVE
 };
-/// Returns `present` or `absent` according to `processor`, or `unknown`.
+/// Returns `present` or `absent` according to the results of the functions of `processor`, or
+/// `unknown` if the runtime cannot detect the feature `name`.
 Feature cpuFeature(const char *name, const Processor &processor);
 #endif
 

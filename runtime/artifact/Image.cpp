@@ -10,10 +10,10 @@
 //     exceed the size of the image.
 //  3. Find the tables of symbols and relocations through PT_DYNAMIC. Refuse initialisers, text
 //     relocations, and required libraries other than libc and libm.
-//  4. Read the symbols. Their number follows from DT_HASH or DT_GNU_HASH. Refuse undefined symbols
-//     that MathFunctions.cpp does not list. Store the addresses of objects, and of functions in
-//     executable segments, by name. Names may share bytes, but the sum of the lengths of all names
-//     must not exceed the size of the image.
+//  4. Read the symbols. The number of symbols follows from DT_HASH or DT_GNU_HASH. Refuse undefined
+//     symbols that MathFunctions.cpp does not list. Record the name and the address of each data
+//     object, and of each function in an executable segment. Names may share bytes, but the sum of
+//     the lengths of all names must not exceed the size of the image.
 //  5. Apply relocations of type RELATIVE, and relocations that refer to symbols. Refuse relocations
 //     of bytes in segments that are not writable.
 //  6. Protect each segment according to its flags, and make the RELRO range read-only.

@@ -38,7 +38,7 @@ uint64_t Mesh::indexOn(const std::string &name, uint64_t rank) const {
   return 0;
 }
 
-static constexpr uint64_t firstNeighbours = 4; // A smaller `split` is a value of fb::Split.
+static constexpr uint64_t firstNeighbours = 4; // Smaller values of `split` are values of fb::Split.
 
 uint64_t Mesh::pieces(uint64_t split) const {
   if (split >= firstNeighbours)

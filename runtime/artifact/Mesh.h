@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank is a row-major index over the axes of the mesh; the last axis varies fastest. The members
-// of a group along some axes have equal coordinates on all other axes, and are in row-major order:
+// The number of a rank is the row-major index of the rank's coordinates on the axes of the mesh, so
+// the coordinate on the last axis varies fastest. The members of a group along some axes have equal
+// coordinates on all other axes, and are in row-major order:
 //
 //     mesh [replicate = 2, shard = 3]      axis shard:      {0 1 2} {3 4 5}
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}
@@ -53,15 +54,15 @@ public:
   /// Returns the mesh of the unsharded reference, whose axes have the same names and the size 1.
   Mesh solo() const;
 
-  uint64_t sizeOf(const std::string &axis) const;                 ///< size, or 1 if none exists
-  uint64_t indexOn(const std::string &axis, uint64_t rank) const; ///< index, or 0 if none exists
+  uint64_t sizeOf(const std::string &axis) const; ///< size of the axis, or 1 without such an axis
+  uint64_t indexOn(const std::string &axis, uint64_t rank) const; ///< 0 without such an axis
   uint64_t coordinate(size_t axis, uint64_t rank) const {
     return rank / strideOf(axis) % sizeAt(axis);
   }
 
-  /// pieces() returns the number of shards of a buffer, and pieceOf() returns the index of the
-  /// shard of `rank`. `split` is a value of fb::Split, or 4 + i for the groups of
-  /// getNeighbours()[i].
+  /// `split` selects how a buffer is divided into shards. pieces() returns the number of shards,
+  /// and pieceOf() returns the index of the shard that `rank` has. `split` is a value of fb::Split,
+  /// or 4 + i if the ranks of a group of getNeighbours()[i] have different shards.
   uint64_t pieces(uint64_t split) const;
   uint64_t pieceOf(uint64_t split, uint64_t rank) const;
 

@@ -25,13 +25,14 @@ namespace fsdprt {
 
 /// Rules to check. With `all`, all rules are checked, so that the artifact can be run. With `form`,
 /// the verifier checks only that commands can be read and that the objects to which they refer
-/// exist. The null device uses `form`, because the device searches for faults itself. `form` omits
-/// (V5), (V6), (V15), and checks of positions of ranges in (V12), (V13), (V14), (V16) and (V19).
+/// exist. The null device uses `form`, because the device searches for faults itself. With `form`,
+/// the verifier does not check (V5), (V6) and (V15), and does not check the positions of ranges in
+/// (V12), (V13), (V14), (V16) and (V19).
 enum class Rules { all, form };
 
-/// Limits the time of the checks to a constant times the manifest's size. Without a limit, the
-/// checks could take much longer, because a FlatBuffer may refer to one string or vector many
-/// times.
+/// Limits the time of the checks: they may take 2^28 steps, and 64 more steps for each byte of the
+/// manifest. Without a limit, the checks could take much longer, because a FlatBuffer may refer to
+/// one string or vector many times.
 class WorkLimit {
 public:
   WorkLimit(const std::string &file, uint64_t manifestBytes)
@@ -76,7 +77,8 @@ constexpr uint64_t gpuScratchAlignment = 256;
 /// `isForGpu` is false. Returns the reason for a failure, or an empty text (VerifyGpu.cpp).
 std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
 /// Returns a text that describes the first tensor map or matrix that does not lie in its binding,
-/// or an empty text if all do. problemOfPhase() must have returned an empty text for the phase.
+/// or an empty text if all tensor maps and matrices lie in their bindings. problemOfPhase() must
+/// have returned an empty text for the phase.
 std::string problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &phase);
 /// problemOfProduct() returns a text with the reason why a cuBLASLt product is invalid.
 /// problemOfMatrices() returns a text that describes a matrix outside of its binding. Both return

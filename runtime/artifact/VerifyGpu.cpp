@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V19) An artifact for a GPU contains the name of the chip. Each phase of a kernel is a launch
-//       whose extent, the number of blocks, is 1 to 2^31 - 1. A block has 1 to 1024 threads and at
-//       most 227 KiB of shared memory. Clusters have at most 16 blocks. Each tensor map refers to a
-//       binding or to the scratch memory, and lies in the least size of that memory. A map has 1 to
-//       5 dimensions, boxes of 1 to 256 elements along each dimension, and an offset and strides
-//       that are multiples of 16 bytes. The numbers of a cost are from 0 to 1e18, and its balance
-//       is above 0 and at most 1. In an artifact for a CPU, no phase is a launch or has a cost.
+// (V19) An artifact for a GPU contains the name of the chip. Each phase of a kernel is a launch or
+//       a product (V21). The extent of a launch is its number of blocks, which is 1 to 2^31 - 1. A
+//       block has 1 to 1024 threads and at most 227 KiB of shared memory. Clusters have at most 16
+//       blocks. Each tensor map refers to a binding or to the scratch memory, and lies within the
+//       number of bytes that the kernel requires of this binding or memory. A map has 1 to 5
+//       dimensions, boxes of 1 to 256 elements along each dimension, and an offset and strides that
+//       are multiples of 16 bytes. The numbers of a cost are from 0 to 1e18, and its balance is
+//       above 0 and at most 1. In an artifact for a CPU, no phase is a launch or has a cost.
 // (V20) The image contains the PTX and the machine code. Machine code is optional.
 //
 //===----------------------------------------------------------------------===//
@@ -110,7 +111,7 @@ static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
     if (size == 0)
       return map.offset();
     uint64_t steps = i == 0 ? size : size - 1,
-             step = i == 0 ? 2 : map.strides()->Get(i - 1); // size of an element, or stride
+             step = i == 0 ? 2 : map.strides()->Get(i - 1); // 2 is the size of an element
     if (__builtin_mul_overflow(steps, step, &row) || __builtin_add_overflow(end, row, &end))
       return std::nullopt;
   }

@@ -12,9 +12,10 @@
 // (V13) A launch has one slice for each binding. The slice is large enough and aligned to 64 bytes.
 //       The layout has the scratch memory that the kernel needs. All slices are in one arena. On a
 //       GPU, this arena is that of the device.
-// (V14) A collective is over distinct axes of the mesh, or over neighbours. The sizes of the source
-//       and the target follow from the collective's type, count and group size. Source and target
-//       are in the arena of the device, and do not overlap, except in a gather in place.
+// (V14) The groups of a collective are along distinct axes of the mesh, or consist of neighbours on
+//       an axis. The sizes of the source and the target follow from the collective's type, count
+//       and group size. Source and target are in the arena of the device, and do not overlap,
+//       except in a gather in place.
 // (V15) For each start of a collective or copy, the same list of commands has exactly one wait.
 //       Commands between the start and the wait do not write the source and do not access the
 //       target.
@@ -64,7 +65,7 @@ public:
   void verify() { verifyBlock(program.commands()); }
 
 private:
-  /// A collective or a copy after its start and before its wait.
+  /// A transfer in flight: a collective or a copy after its start and before its wait.
   struct Pending {
     const char *what;
     uint32_t id;
@@ -99,7 +100,7 @@ private:
   const fb::Manifest &manifest;
   const fb::Program &program;
   WorkLimit &work;
-  const SnapshotRange copies; ///< range of the copies of states for saves
+  const SnapshotRange copies; ///< range that the program 'snapshot' writes
   const fb::Layout &layout;
   Mesh mesh;
   uint32_t number = 0; ///< index of the current command; iterations of a loop are not counted
@@ -145,7 +146,7 @@ void ProgramVerifier::verifyCommand(const fb::Command &command) {
   }
 }
 
-/// Returns true if, on every rank, `piece` is the part of `whole` that belongs to this rank in a
+/// Returns true if, on every rank, `piece` is that part of `whole` which the rank contributes to a
 /// gather in place over `axes`.
 bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
                                  const std::vector<uint32_t> &axes) const {
@@ -161,7 +162,8 @@ bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
          mesh.pieces(split) * piece.bytes() == whole.bytes();
 }
 
-/// Returns the number of bytes from a slice's begin on rank 0 to its end on the last rank.
+/// Returns the number of bytes from the begin of a slice on the rank with the first piece to the
+/// end of the slice on the rank with the last piece.
 uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
   return slice.piece() * (mesh.pieces(slice.split()) - 1) + slice.bytes();
 }
@@ -189,7 +191,8 @@ bool ProgramVerifier::overlap(const fb::Slice &a, const fb::Slice &b) const {
   return overlapInLoop(a.offset() - b.offset(), step, iterations, spanOf(a), spanOf(b));
 }
 
-/// Checks (V12), (V15) and (V24) for a slice and returns the slice. `what` names it in messages.
+/// Checks (V12), (V15) and (V24) for a slice and returns the slice. `what` names the slice in
+/// messages.
 const fb::Slice &ProgramVerifier::verifySlice(const fb::Slice *slice, const char *what,
                                               uint64_t alignment, Access access) {
   if (!slice)

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// (V24) The program 'snapshot' has one copy per state, in the order of the states, on no channel.
-//       Each copy copies the whole state to the host arena. The targets of the copies are disjoint.
-//       No state and no command of another program uses a byte from the first target to the last.
+// (V24) The program 'snapshot' consists of one command `copy` per state, in the order of the
+//       states, on no channel. Each copy copies the whole state to the host arena. The targets of
+//       the copies are disjoint. No state and no command of another program uses a byte from the
+//       first target to the last.
 //
 // ProgramVerifier checks that commands do not use the range that verifySnapshot() returns. For n
 // states, verifySnapshot() takes O(n log n) time.
@@ -34,7 +35,8 @@ static const fb::Program *findSnapshot(const fb::Manifest &manifest) {
   badInput("%s: program '%s', command %u: %s", file.c_str(), snapshotProgram, command, why.c_str());
 }
 
-/// Returns the target of command `index`. Throws Error unless it copies the whole of `state`.
+/// Returns the target of command `index`. Throws Error unless this command copies the whole of
+/// `state` to the host arena.
 static const fb::Slice &verifyCopy(const std::string &file, const fb::Layout &layout,
                                    const fb::Command &command, uint32_t index,
                                    const fb::State &state) {

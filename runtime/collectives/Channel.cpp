@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sockets of type SOCK_SEQPACKET preserve message boundaries. SCM_RIGHTS transfers descriptors.
+// The sockets have the type SOCK_SEQPACKET, so that a reader receives whole messages. SCM_RIGHTS
+// transfers descriptors.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A channel is a pair of connected Unix sockets; each process has one end. A message may carry a
-// file descriptor. A rank and the host, which is the process that supervises the ranks, exchange:
+// A channel is a pair of Unix sockets that are connected with each other. Each of two processes has
+// one of the sockets. A message may carry a file descriptor. A rank and the host, which is the
+// process that supervises the ranks, exchange these messages:
 //
 //     rank                                      host
 //     hello (version, ranks, agreement)  -->    waits for the hellos of all ranks, compares them
@@ -14,8 +15,9 @@
 //                                        <--    one peer + memfd per rank, or refusal
 //     failure (status, text)             -->    at any time
 //
-// If another launcher has started the rank, the rank connects to a socket of the host and first
-// sends join (rank). The connection to this socket is the rank's channel (launch/Rendezvous.h).
+// If another launcher has started the rank, the rank connects to a socket of the host, and its
+// first message is join (rank). This connection then becomes the channel of the rank
+// (launch/Rendezvous.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +35,7 @@ struct Message {
   uint32_t kind = 0, rank = 0;
   uint64_t version = 0, ranks = 0, bytes = 0, schedule = 0;
   int32_t status = 0;
-  char text[6144] = {}; ///< Only the characters up to the terminating zero are sent.
+  char text[6144] = {}; ///< The text is sent only up to its terminating zero.
 };
 
 class Channel {
@@ -46,18 +48,18 @@ public:
 
   int descriptor() const { return file; }
   int release() { return std::exchange(file, -1); }
-  /// Returns true if the other end is closed.
+  /// Returns true if the other process has closed its end.
   bool isClosed() const;
-  /// Sets `ends` to the descriptors of a new channel. Programs that are executed later do not
-  /// inherit the descriptors. Throws Error.
+  /// Creates a channel and sets `ends` to its descriptors. If the process executes another program,
+  /// that program does not inherit the descriptors. Throws Error.
   static void pair(int (&ends)[2]);
 
   /// Sends a message with the descriptor `attached`, or without a descriptor if `attached` is -1.
   /// Returns false if the other end is closed.
   bool send(const Message &message, int attached = -1);
   enum class Received { message, nothing, end };
-  /// Waits for a message for at most `seconds`. Sets `attached` to the message's descriptor, or to
-  /// -1 if there is none.
+  /// Waits for a message for at most `seconds`. Sets `attached` to the descriptor that the message
+  /// carries, or to -1 if the message carries none.
   Received receive(Message &message, int &attached, double seconds);
 
 private:

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the groups, counters and messages that all backends have in common.
+// Implements the parts of a communicator that are the same in all backends: groups, counters and
+// texts for messages.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +52,8 @@ void Communicator::wait(uint32_t collective, uint32_t rank, WorkerPool &pool) {
   const CollectiveKey &key = collectives[collective].key;
   bool grows =
       key.kind == fb::CollectiveKind::all_gather || key.kind == fb::CollectiveKind::reduce_scatter;
-  // The counter is atomic, because two threads of the rank may wait at once (R9).
+  // The addition is atomic, because two threads of a rank may wait for collectives at the same time
+  // (R9).
   __atomic_fetch_add(&exchanged[static_cast<size_t>(key.kind)],
                      key.count * sizeOf(key.dtype) *
                          (grows ? membersOf(collective, rank).size() : 1),
@@ -68,7 +70,7 @@ uint64_t Communicator::wireBytes(uint32_t collective) const {
   uint64_t members = membersOf(collective, localRange.first).size(),
            bytes = key.count * sizeOf(key.dtype) * (members - 1);
   if (key.kind == fb::CollectiveKind::all_gather || key.kind == fb::CollectiveKind::reduce_scatter)
-    // For an all_gather or reduce_scatter, `count` is the number of elements of one member.
+    // For an all_gather or a reduce_scatter, `count` is the number of elements of only one member.
     return bytes;
   return bytes / members * (key.kind == fb::CollectiveKind::all_reduce ? 2 : 1);
 }

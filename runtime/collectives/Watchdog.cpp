@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds texts for messages, and the flight record in JSON:
+// Builds texts for messages, and builds the flight record, which is JSON:
 //
 //     {"reason": ..., "ranks": [{"rank": 0, "at": ...,
 //         "collectives": [{"what", "run", "began_ms_ago", "took_ms"}, ...]}, ...]}
 //
-// Collectives are listed in the order of their starts. A collective in flight has no "took_ms".
+// The collectives of a rank are listed in the order in which the rank has started them. A
+// collective that has not ended has no member "took_ms".
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,8 +63,8 @@ void Watchdog::beginCollective(uint32_t rank, uint32_t collective) {
   progress.numRecords.store(number + 1, std::memory_order_release);
 }
 
-/// Sets the end time of the last record of `collective`. The search begins at the newest record,
-/// because only a few collectives are in flight at once.
+/// Sets the end time of the last record of `collective`. The search goes from the newest record to
+/// older ones, because only a few collectives are in flight at the same time.
 void Watchdog::endCollective(uint32_t rank, uint32_t collective) {
   if (!meets)
     return;

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every rank increments its heartbeat with each command, and records the command. A waiting rank
-// restarts its progress timeout whenever the heartbeat of an awaited rank changes. The timeout thus
-// does not expire for a slow rank, but for a rank that hangs.
+// Every rank increments its heartbeat counter with each command that it executes, and records the
+// command. A rank that waits for other ranks restarts its time limit whenever the heartbeat counter
+// of one of these ranks changes. The time limit therefore does not expire because a rank is slow,
+// but only because a rank hangs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,7 @@
 namespace fsdprt {
 
 /// A collective that a rank has started. Times are in nanoseconds of CLOCK_MONOTONIC. `end` is 0
-/// while the collective is in flight.
+/// until the collective has ended.
 struct CollectiveRecord {
   std::atomic<uint64_t> begin{0}, end{0};
   std::atomic<uint64_t> number{0}, program{0}; ///< as in RankProgress
@@ -34,10 +35,14 @@ struct CollectiveRecord {
 /// that have mapped the same artifact at another address can thus read the strings.
 struct alignas(64) RankProgress {
   std::atomic<uint64_t> beats{0};
-  std::atomic<uint64_t> label{0}, program{0};      ///< offsets of strings, plus 1; 0 for none
-  std::atomic<uint64_t> number{0};                 ///< step, or number of the run of `program`
-  std::atomic<uint32_t> command{0}, collective{0}; ///< `collective`: its index plus 1; 0 for none
-  static constexpr uint64_t recorded = 64;         ///< size of the ring buffer `recorder`
+  /// offsets of strings, plus 1; 0 if there is no string
+  std::atomic<uint64_t> label{0}, program{0};
+  /// number of the step, or number of the run of `program`
+  std::atomic<uint64_t> number{0};
+  /// `collective`: index of a collective, plus 1; 0 if no collective was started
+  std::atomic<uint32_t> command{0}, collective{0};
+  /// number of entries of the ring buffer `recorder`
+  static constexpr uint64_t recorded = 64;
   std::atomic<uint64_t> numRecords{0};
   CollectiveRecord recorder[recorded];
 };
@@ -48,23 +53,23 @@ public:
       : own(new RankProgress[ranks]), ownFlag(new std::atomic<uint32_t>(0)),
         progressBase(reinterpret_cast<char *>(own.get())), flag(ownFlag.get()), ranks(ranks),
         timeout(timeoutSeconds) {}
-  /// Uses memory that may be shared with other processes. The RankProgress of rank r is at
-  /// `progressBase` + r * `stride` bytes.
+  /// Uses memory of the caller, which may be shared with other processes. The RankProgress of rank
+  /// r is at the address `progressBase` plus r * `stride` bytes.
   Watchdog(RankProgress *progressBase, size_t stride, std::atomic<uint32_t> *flag, uint32_t ranks,
            double timeoutSeconds)
       : progressBase(reinterpret_cast<char *>(progressBase)), stride(stride), flag(flag),
         ranks(ranks), timeout(timeoutSeconds) {}
-  /// Returns a watchdog for a program that one process runs alone while other ranks may wait for
-  /// its rank `rank`. Heartbeats of the program count as heartbeats of `rank`. The program's
-  /// collectives are not recorded.
+  /// Returns a watchdog for a program that one process runs on its own, while other ranks may wait
+  /// for rank `rank` of this process. The heartbeats of this program count as heartbeats of `rank`.
+  /// The collectives of this program are not recorded.
   std::unique_ptr<Watchdog> alone(uint32_t rank) const {
     auto watchdog = std::make_unique<Watchdog>(&progressAt(rank), stride, flag, 1, timeout);
     watchdog->meets = false;
     return watchdog;
   }
 
-  /// Sets the address to which the offsets of strings are relative. Labels and program names must
-  /// live as long as the watchdog.
+  /// Sets the address from which the offsets of strings are counted. The labels and the names of
+  /// programs must live as long as the watchdog.
   void setStringBase(const void *address) { stringBase = reinterpret_cast<uint64_t>(address); }
 
   void beginRun(uint32_t rank, const char *program, uint64_t number) {
@@ -101,21 +106,22 @@ public:
   const char *stringAt(uint64_t place) const {
     return place ? reinterpret_cast<const char *>(place - 1 + stringBase) : "";
   }
-  /// Returns the flight record, which is JSON with the last collectives of all ranks. `describe`
-  /// returns a text for the index of a collective.
+  /// Returns the flight record, which is a JSON text that lists the last collectives of all ranks.
+  /// `describe` returns a text for the collective with a given index.
   std::string record(const std::string &reason,
                      const std::function<std::string(uint32_t)> &describe) const;
 
-  /// Counts how often waits of this process have observed progress of awaited ranks. The count is
-  /// no heartbeat for other processes, because a rank that only waits makes no progress.
+  /// Increments a counter. The counter is the number of times that a wait of this process has
+  /// observed progress of the ranks for which it waits. The counter is not a heartbeat for other
+  /// processes, because a rank that only waits makes no progress itself.
   void countProgress() const { renewals.fetch_add(1, std::memory_order_relaxed); }
   uint64_t progressRenewals() const { return renewals.load(std::memory_order_relaxed); }
 
   double timeoutSeconds() const { return timeout; }
   uint32_t size() const { return ranks; }
 
-  /// Sets the failure flag, which ends the waits of other ranks. `status` is the status of the rank
-  /// that failed first, if this status is known. Later calls do not change the flag.
+  /// Sets the failure flag, which makes the waits of other ranks end. `status` should be the status
+  /// of the rank that failed first, if this status is known. Only the first call sets the flag.
   void fail(uint32_t status = FSDPRT_ABANDONED) {
     uint32_t none = 0;
     flag->compare_exchange_strong(none, status, std::memory_order_acq_rel);
@@ -139,10 +145,11 @@ private:
   double timeout;
 };
 
-/// Returns text such as "step 12" for the program 'step', or "program 'eval', run 3".
+/// Returns a text: "step 12" for run 12 of the program 'step', and "program 'eval', run 3" for run
+/// 3 of another program.
 std::string runText(const char *program, uint64_t number);
 
-/// Thrown by a rank that stops because another rank has failed.
+/// The error that a rank throws when it stops because another rank has failed.
 class Abandoned : public Error {
 public:
   explicit Abandoned(fsdprt_status status = FSDPRT_ABANDONED,
@@ -155,8 +162,8 @@ public:
   explicit ProgressTimeout(const Watchdog &watchdog)
       : watchdog(watchdog), since(monotonicSeconds()) {}
 
-  /// Returns true if `beats`, the sum of missing ranks' heartbeats, is unchanged for the time
-  /// limit.
+  /// `beats` is the sum of the heartbeat counters of the missing ranks. Returns true if this sum
+  /// has not changed for as long as the time limit.
   bool hasExpired(uint64_t beats) {
     double now = monotonicSeconds();
     if (beats != lastBeats) {

@@ -33,8 +33,9 @@ private:
   std::string lines;
 };
 
-/// Throws Error if a rank's value of a line differs from that of rank 0. The message contains both
-/// values of the first such line. `texts` has the agreements of all ranks.
+/// `texts` contains the agreements of all ranks. Throws Error if a line has another value on some
+/// rank than on rank 0. The message contains both values of the first line for which this is the
+/// case.
 void compareAgreements(const std::vector<std::string> &texts);
 
 } // namespace fsdprt

@@ -117,9 +117,9 @@ inline bool isHeldBy(DType type, double value) {
          value == static_cast<double>(static_cast<int64_t>(value));
 }
 
-/// Stores `value` as one element at `to`. For f16 and bf16, `value` is first rounded to f32,
-/// because a parameter must equal its f32 master, rounded. An integer type must be able to
-/// represent `value`.
+/// Stores `value` as one element at `to`. For f16 and bf16, `value` is first rounded to f32 and
+/// then to `type`, because a parameter must be equal to its f32 master, rounded to `type`. An
+/// integer type must be able to represent `value`.
 inline void storeElement(DType type, double value, void *to) {
   switch (type) {
   case DType::f64:

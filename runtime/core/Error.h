@@ -28,7 +28,8 @@ public:
 };
 
 /// Returns the status of a failed process. `reported` is the number that this process has sent.
-/// Returns FSDPRT_FAILED if it is no status of a failure, because the message may be corrupt.
+/// If the number is not the status of a failure, the message may be corrupt, and the function
+/// returns FSDPRT_FAILED.
 inline fsdprt_status failureStatus(int32_t reported) {
   bool known = reported >= FSDPRT_FAILED && reported <= FSDPRT_HUNG;
   return known ? static_cast<fsdprt_status>(reported) : FSDPRT_FAILED;
@@ -44,7 +45,7 @@ std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 /// Returns a size such as "1.5 GiB (1,610,612,736 bytes)".
 std::string bytesText(uint64_t bytes);
 
-/// Returns a copy of `text` that a message can contain, because `text` may come from a file.
+/// Returns a copy of `text` that is suitable for a message, although `text` may come from a file.
 /// Replaces control characters by '?', and keeps only the first 120 bytes.
 std::string printable(const char *text, size_t size);
 inline std::string printable(const std::string &text) {

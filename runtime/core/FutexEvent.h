@@ -70,7 +70,8 @@ inline void pauseBriefly() {
 /// threads compete for the cores of the machine.
 uint32_t spinsFor(uint32_t threads);
 
-/// Waits until `ready` returns true. Calls `idle` about every `milliseconds` while it waits.
+/// Waits until `ready` returns true. While it sleeps, it calls `idle` about every `milliseconds`
+/// milliseconds.
 template <typename AnyEvent, typename Ready, typename Idle>
 void waitFor(AnyEvent &event, uint32_t spins, uint32_t milliseconds, Ready ready, Idle idle) {
   for (uint32_t i = 0; i < spins; ++i) {

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Computes elements 2k and 2k + 1 from block k of the parameter's Philox stream: two uniform
-// numbers, or two normal numbers by the Box-Muller transform. The numbers are computed in f64 and
-// then rounded.
+// Elements 2k and 2k + 1 of a parameter are computed from block k of the parameter's Philox stream.
+// The block gives two uniformly distributed numbers. If the distribution is normal, the Box-Muller
+// transform makes two normally distributed numbers of them. The numbers are computed in f64 and
+// then rounded to the type of the parameter.
 //
 //===----------------------------------------------------------------------===//
 

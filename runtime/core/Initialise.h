@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The initial value of element i of a parameter depends only on the seed, the name of the
-// parameter, and i. If the artifact stores values of the parameter, it is the stored value i.
+// parameter, and i. If the artifact stores values of the parameter, the initial value of element i
+// is the stored value i.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +29,8 @@ struct Distribution {
 void initialValues(const Distribution &distribution, uint64_t seed, uint64_t stream, uint64_t first,
                    uint64_t count, DType type, void *to);
 
-/// Values of a parameter in the artifact. If `same` is true, `data` has one value for all elements.
+/// Initial values of a parameter that the artifact stores. If `same` is true, `data` contains a
+/// single value, which all elements have.
 struct StoredValues {
   const std::byte *data;
   DType type;

@@ -6,11 +6,11 @@
 //
 // /proc/self/cgroup names the control group of this process. With version 2 of control groups, the
 // line for group /a/b is "0::/a/b". With version 1, the line of the memory controller is
-// "4:memory:/a/b". The group and each of its parent groups may have a limit. The memory that a
-// group leaves is its limit minus its usage. Cached files do not count as usage, because the kernel
-// can evict them. In a container, the path in the line may exist only on the host. Groups that do
-// not exist are skipped. The root group is always checked, because in such a container it is the
-// group of the container.
+// "4:memory:/a/b". The group and each of its parent groups may have a limit. The processes of a
+// group may still allocate the group's limit minus the group's usage. Cached files do not count as
+// usage, because the kernel can evict them. In a container, the path in the line may exist only on
+// the host. Groups that do not exist are skipped. The root group is always checked, because a
+// container sees its own group as the root group.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ namespace {
 /// Names of the folder and the files of the memory limit in one version of control groups.
 struct Hierarchy {
   const char *mount, *limit, *usage;
-  const char *cached[2]; ///< keys of the sizes of cached files in memory.stat
+  const char *cached[2]; ///< keys in memory.stat for the sizes of cached files
 };
 } // namespace
 
@@ -56,7 +56,8 @@ static constexpr Hierarchy version1 = {"/sys/fs/cgroup/memory",
                                        "memory.usage_in_bytes",
                                        {"total_inactive_file ", "total_active_file "}};
 
-/// Sets `least` to the memory that `group` leaves if that is less than `least`.
+/// Computes how many bytes the processes of `group` may still allocate. If this number is less than
+/// that in `least`, sets `least` to this number.
 static void consider(const Hierarchy &names, const std::string &root, const std::string &group,
                      MemoryLeft &least) {
   std::string folder = root + names.mount + group + "/";
@@ -132,8 +133,8 @@ uint64_t fsdprt::threadStackBytes() {
   return known ? limit.rlim_cur : uint64_t(8) << 20;
 }
 
-/// Returns the value of the line `name` in /proc/self/status, in bytes, or 0 if it has no such
-/// line. Allocates no memory.
+/// Returns the value of the line `name` in /proc/self/status, in bytes, or 0 if the file has no
+/// such line. Allocates no memory.
 static uint64_t readStatus(const char *name) {
   char text[4096];
   int file = open("/proc/self/status", O_RDONLY | O_CLOEXEC);

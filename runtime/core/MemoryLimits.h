@@ -19,12 +19,15 @@
 namespace fsdprt {
 
 struct MemoryLeft {
-  uint64_t bytes;   ///< UINT64_MAX if unknown
-  std::string says; ///< text such as "the machine has" or "the control group /a (...) leaves"
+  uint64_t bytes; ///< UINT64_MAX if unknown
+  /// The beginning of a message, which the number of bytes completes, for example "the machine
+  /// has".
+  std::string says;
 };
 
-/// Returns the minimum of the machine's free memory and the memory that each control group leaves.
-/// The paths of the system files that are read begin with `root`.
+/// Returns how many bytes this process may still allocate: the least of the machine's free memory
+/// and the bytes that remain below the limit of each control group. The paths of the system files
+/// that are read begin with `root`.
 MemoryLeft memoryLeft(const std::string &root = "");
 
 /// Returns the number of bytes that this process may still map, or UINT64_MAX if RLIMIT_AS sets no

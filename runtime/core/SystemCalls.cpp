@@ -80,7 +80,8 @@ static const char *const forbiddenInProcess[] = {"execve",
                                                  "modify_ldt",
                                                  "personality"};
 
-/// The only system calls that a thread with a filter may make, to run kernels and to wait.
+/// The only system calls that a thread with a filter may make. The thread needs these calls to run
+/// kernels and to wait.
 static const char *const allowedInThread[] = {"futex",
                                               "clock_gettime",
                                               "clock_nanosleep",
@@ -108,7 +109,8 @@ static const char *const allowedInThread[] = {"futex",
 static const char *const allowedWithFile[] = {"pread64",   "pwrite64", "preadv", "pwritev",
                                               "fdatasync", "fsync",    "fstat",  "newfstatat"};
 
-/// Name of each system call, by number, for the signal handler, which cannot allocate memory.
+/// Name of each system call, by its number. The names are collected in advance, because the signal
+/// handler cannot allocate memory.
 static constexpr int mostCalls = 512;
 static const char *names[mostCalls];
 
@@ -158,7 +160,7 @@ static void add(const Filter &filter, uint32_t action, const char *call, Compari
   if (number == __NR_SCMP_ERROR)
     return;
   int error = seccomp_rule_add(filter.get(), action, number, sizeof...(where), where...);
-  if (error != 0 && error != -EACCES) // EACCES: `action` is the default action
+  if (error != 0 && error != -EACCES) // EACCES: `action` is the default
     failFilter("build", error);
 }
 

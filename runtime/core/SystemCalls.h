@@ -10,8 +10,9 @@
 //     filter of the process   forbids new programs, processes, sockets, tracing, executable memory
 //     filter of a thread      permits only calls that kernels, collectives and malloc() need
 //
-// The filter of a thread does not isolate the thread: code in this thread can overwrite memory of
-// other threads, which only the filter of the process restricts.
+// The filter of a thread does not isolate the thread. Code in this thread can overwrite memory of
+// other threads, and the system calls of other threads are restricted only by the filter of the
+// process.
 //
 //===----------------------------------------------------------------------===//
 

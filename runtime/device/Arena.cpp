@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// To align an arena, maps 2 MiB more than its size, and uses an aligned range of the mapping.
+// An arena must be aligned. The constructor therefore maps 2 MiB more than the size of the arena,
+// and uses an aligned range of this mapping.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,7 @@ Arena::Arena(uint64_t size, Kind kind) {
     }
   }
   if (bytes >= hugePage)
-    madvise(base, bytes, MADV_HUGEPAGE); // if madvise() fails, the default page size is used
+    madvise(base, bytes, MADV_HUGEPAGE); // If this fails, pages have the default size.
 }
 
 Arena::Arena(const ArenaParts &parts, ArenaSource &memory)
@@ -96,7 +97,7 @@ void Arena::prefault() {
   while (result != 0 && (errno == EINTR || errno == EAGAIN));
   if (result == 0)
     return;
-  // Older Linux kernels do not support MADV_POPULATE_WRITE and return EINVAL.
+  // EINVAL means that the Linux kernel is too old to support MADV_POPULATE_WRITE.
   if (errno != EINVAL)
     failed("cannot allocate %s of memory for a rank's arena: %s", bytesText(bytes).c_str(),
            strerror(errno));

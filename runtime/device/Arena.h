@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An arena in host memory is one anonymous mapping, aligned to 2 MiB, in huge pages if the system
-// supports them. The rank that owns the arena touches all pages before the first program, so that
-// no page fault occurs later. An arena that other processes also map is a memfd, whose memory is
-// freed when the last of these processes ends.
+// An arena in host memory is a single anonymous mapping that is aligned to 2 MiB. It uses huge
+// pages if the system supports them. Before the first program runs, the rank that owns the arena
+// touches all of its pages. Later accesses therefore cause no page faults. If other processes also
+// map the arena, it is a memfd. The memory of a memfd is freed when the last of these processes
+// ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,7 @@
 
 namespace fsdprt {
 
-/// Allocates the memory of arenas that do not call mmap().
+/// Allocates the memory of arenas that are not created by mmap().
 class ArenaSource {
 public:
   enum class Place { device, host };
@@ -29,8 +30,8 @@ public:
   virtual void release(std::byte *memory, Place place) = 0;
 };
 
-/// Sizes of an arena whose first part is in device memory and whose second part is in host memory.
-/// Offsets from `hostBegin` on refer to host memory.
+/// Sizes of the two parts of an arena. The first part is in device memory, and the second part is
+/// in host memory. An offset of at least `hostBegin` refers to host memory.
 struct ArenaParts {
   uint64_t deviceBytes = 0, hostBegin = 0, hostBytes = 0;
 };
@@ -39,7 +40,7 @@ class Arena {
 public:
   enum class Kind { own, shared };
 
-  /// Maps `bytes` bytes. Throws Error on failure.
+  /// Maps `bytes` bytes. Throws Error if the memory cannot be mapped.
   explicit Arena(uint64_t bytes, Kind kind = Kind::own);
   /// Allocates device and host memory from `memory`, which must outlive the arena.
   Arena(const ArenaParts &parts, ArenaSource &memory);
@@ -47,7 +48,8 @@ public:
   Arena(const Arena &) = delete;
   Arena &operator=(const Arena &) = delete;
 
-  /// Makes the system allocate all pages, filled with zeros. Throws Error if memory is missing.
+  /// Makes the system allocate all pages of the arena, and fill them with zeros. Throws Error if
+  /// there is not enough memory.
   void prefault();
   std::byte *at(uint64_t offset) const {
     return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin);
@@ -60,11 +62,13 @@ private:
   void *mapping;
   uint64_t mapped;
   std::byte *base;
-  uint64_t bytes; ///< size, which is a multiple of the page size
+  uint64_t bytes; ///< size in bytes, which is a multiple of the page size
   int file = -1;
-  uint64_t hostBegin = UINT64_MAX; ///< first offset that refers to host memory
+  /// offset at which host memory begins; UINT64_MAX if there is none
+  uint64_t hostBegin = UINT64_MAX;
   std::byte *hostBase = nullptr;
-  ArenaSource *lent = nullptr; ///< allocator of the memory, or null if this class has mapped it
+  /// object that has allocated the memory; null if this class has mapped the memory itself
+  ArenaSource *lent = nullptr;
 };
 
 /// Read-only mapping of the first `bytes` bytes of an arena of another process.

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Creates devices. The library of the runtime does not contain the emulator. A program that links
-// the emulator calls fsdprt_register_emulator(), which registers a function that creates emulated
-// devices.
+// Creates devices. The library of the runtime does not contain the emulator. A program that is
+// linked with the emulator calls fsdprt_register_emulator(). This call registers a function that
+// creates emulated devices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,19 +20,21 @@ namespace fsdprt {
 enum class DeviceKind { cpu, cuda, emulated };
 
 struct DeviceOptions {
-  uint32_t ranks = 1;     ///< number of ranks of this process
-  uint32_t numCopies = 0; ///< asynchronous copies have numbers below this bound
-  /// Index of the GPU of the first rank. The next ranks use the next GPUs, cyclically.
+  uint32_t ranks = 1;     ///< number of ranks that this process has
+  uint32_t numCopies = 0; ///< the numbers of asynchronous copies are less than this number
+  /// Index of the GPU that the first rank uses. The other ranks use the following GPUs. After the
+  /// last GPU comes the first.
   uint32_t firstDevice = 0;
 };
 
-/// Creates a device for each rank. `artifact` must contain code for `kind`. `artifact` and `layout`
-/// must outlive the devices. Throws Error on failure. Does not allocate the arenas.
+/// Creates a device for each rank. `artifact` must contain code for devices of this kind.
+/// `artifact` and `layout` must outlive the devices. Throws Error if a device cannot be created.
+/// The arenas are not allocated by this call.
 std::vector<std::unique_ptr<Device>> makeDevices(DeviceKind kind, const Artifact &artifact,
                                                  const fb::Layout &layout,
                                                  const DeviceOptions &options);
 
-/// Function that creates the emulated device of one rank. The artifact must outlive the device.
+/// A function that creates the emulated device of one rank. The artifact must outlive this device.
 using EmulatedDeviceFactory = std::unique_ptr<Device> (*)(const Artifact &artifact,
                                                           uint32_t numCopies);
 /// Sets the function that creates emulated devices. Existing sessions keep their devices.

@@ -4,15 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Direct I/O copies whole blocks between the disk and block-aligned memory:
+// Direct I/O copies only whole blocks, and only between the disk and memory that is aligned to
+// blocks:
 //
 //   range    |  x|xxxxxxxx|xxxxxxxx|xx  |        blocks of 4 KiB
 //            bounce  direct (or bounce)  bounce
 //
-//  1. A partial block is copied through a bounce buffer. Before a partial write, the block is read.
-//  2. Whole blocks are copied directly if the memory is block-aligned, else through the buffer.
+//  1. A block of which only a part is copied goes through a bounce buffer. To write such a block,
+//     first read it.
+//  2. Whole blocks are copied directly if the memory is aligned to blocks, and otherwise through
+//     the bounce buffer.
 //
-// If the file system does not support direct I/O, these steps use the page cache.
+// If the file system does not support direct I/O, the same steps copy through the page cache.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +45,7 @@ RankFile::RankFile(const std::string &directory, uint32_t rank, uint64_t bytes)
       bounce(static_cast<std::byte *>(std::aligned_alloc(blockBytes, bounceBytes)), std::free) {
   if (!bounce)
     failed("cannot allocate %s for the file of rank %u", bytesText(bounceBytes).c_str(), rank);
-  // Filling the buffer allocates its pages before the first step.
+  // Fill the buffer with zeros, so that its pages are allocated before the first step.
   std::memset(bounce.get(), 0, bounceBytes);
   open();
   try {
@@ -57,7 +60,8 @@ RankFile::RankFile(const std::string &directory, uint32_t rank, uint64_t bytes)
 
 RankFile::~RankFile() { ::close(file); }
 
-/// Opens an unnamed file or, if the file system does not support this, an unlinked file.
+/// Opens a file that has no name. If the file system does not support such files, creates a file
+/// and removes its name.
 void RankFile::open() {
   file = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
   if (file >= 0)
@@ -92,8 +96,9 @@ void RankFile::fail(const char *doing, uint64_t offset, uint64_t bytes, int reas
          reason ? strerror(reason) : "unexpected end of file");
 }
 
-/// One step of a copy: copies `bytes` bytes of a range of whole blocks, from byte `skip` on. The
-/// range has `span` bytes and begins at offset `base` of the file.
+/// One step of a copy. It handles a range of whole blocks, of which it copies the `bytes` bytes
+/// that follow the first `skip` bytes. The range begins at offset `base` of the file and has `span`
+/// bytes.
 struct RankFile::Piece {
   uint64_t base, span, skip, bytes;
   bool bounces;
@@ -120,8 +125,8 @@ void RankFile::readExactly(uint64_t offset, std::byte *to, uint64_t bytes) {
   }
 }
 
-/// Throws Error if another program has truncated the file. Without this check, a write would extend
-/// the truncated file, and later reads of the lost bytes would return zeros.
+/// Throws Error if another program has made the file shorter. Without this check, a write would
+/// make the file longer again, and reads of the bytes that were lost in between would return zeros.
 void RankFile::checkWhole(uint64_t offset, uint64_t bytes) const {
   struct stat status;
   if (fstat(file, &status) != 0)
@@ -140,7 +145,7 @@ void RankFile::writeExactly(uint64_t offset, const std::byte *from, uint64_t byt
       fail("write", offset, bytes, now < 0 ? errno : ENOSPC);
     done += static_cast<uint64_t>(now);
   }
-  // Another program may have truncated the file during the copy.
+  // Check again, because another program may have made the file shorter during the copy.
   checkWhole(offset, bytes);
 }
 

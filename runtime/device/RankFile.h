@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Offloaded states are in an unnamed file, which is freed when the process ends. The disk space of
-// the file is allocated at its creation, so that a full disk is detected before the first step.
+// Offloaded states are in an unnamed file, which is freed when the process ends. The disk space is
+// allocated when the file is created, so that a full disk is noticed before the first step.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ namespace fsdprt {
 
 class RankFile {
 public:
-  /// Creates a file of `bytes` zeros in `directory`. Throws Error on failure, for example on a full
-  /// disk.
+  /// Creates a file in `directory` that contains `bytes` zeros. Throws Error if this fails, for
+  /// example because the disk is full.
   RankFile(const std::string &directory, uint32_t rank, uint64_t bytes);
   ~RankFile();
   RankFile(const RankFile &) = delete;
@@ -33,7 +33,7 @@ public:
   bool isDirect() const { return direct; }
 
   /// read() copies a range of the file to memory, and write() copies memory to a range of the file.
-  /// Both functions throw Error if they cannot copy all bytes. Any thread may call them.
+  /// Both functions throw Error if they cannot copy all bytes. They may be called by any thread.
   void read(uint64_t offset, void *to, uint64_t bytes);
   void write(uint64_t offset, const void *from, uint64_t bytes);
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Memory for the module's variables is allocated once, by the constructor. A function is decoded
-// when it is first launched.
+// The constructor allocates the memory for the variables of the module. A function is decoded when
+// it is launched for the first time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,7 +13,7 @@
 //   launch.argument(x), launch.argument(uint32_t(n));
 //   emulator.launch(launch);
 //
-// Every failure is an Error: "kernel.ptx:12:5: error: ...".
+// Every failure is reported as an Error, whose message has the form "kernel.ptx:12:5: error: ...".
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,20 +25,22 @@
 
 namespace fsdprt::emulate {
 
-/// Memory of the module's global and constant variables.
+/// Maps the global and the constant variables of a module to their memory.
 using Variables = std::map<const Variable *, Storage *>;
 
 struct Checks {
-  bool initialised = true; ///< check that registers and memory are written before they are read
-  bool races = true;       ///< check that conflicting accesses by several threads are ordered
+  /// true to check that registers and memory are written before they are read
+  bool initialised = true;
+  /// true to check that accesses of different threads that conflict with each other are ordered
+  bool races = true;
 };
 
 struct Launch {
   std::string entry;
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
   uint64_t dynamicSharedBytes = 0;
-  std::vector<std::vector<uint8_t>> arguments; ///< bytes of each argument
-  uint64_t stepLimit = uint64_t(1) << 40;      ///< limit of executed warp instructions
+  std::vector<std::vector<uint8_t>> arguments; ///< for each argument: its bytes
+  uint64_t stepLimit = uint64_t(1) << 40;      ///< maximum number of instructions of all warps
   Checks checks;
 
   template <typename T>
@@ -49,13 +51,13 @@ struct Launch {
 };
 
 struct Counters {
-  uint64_t instructions = 0;     ///< instructions executed by warps
+  uint64_t instructions = 0;     ///< number of instructions that warps have executed
   uint64_t laneInstructions = 0; ///< instructions executed by lanes whose guard is true
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
-  uint64_t globalSectors = 0; ///< 32-byte sectors, summed over all warp instructions
+  uint64_t globalSectors = 0; ///< 32-byte sectors that warp instructions access, in total
   uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;
-  uint64_t sharedPasses = 0;  ///< passes over the banks, without those due to conflicts
-  uint64_t bankConflicts = 0; ///< additional passes because of conflicts
+  uint64_t sharedPasses = 0;  ///< passes over the banks without bank conflicts
+  uint64_t bankConflicts = 0; ///< additional passes because of bank conflicts
   uint64_t divergentBranches = 0, barriers = 0, atomics = 0;
   uint64_t multiplyAdds = 0; ///< multiply-adds of matrix instructions
   std::map<std::string, uint64_t, std::less<>> opcodes;
@@ -63,7 +65,7 @@ struct Counters {
 
 class Emulator {
 public:
-  /// Parses a module. Several modules may share a memory.
+  /// Parses a module. Several emulators, each with its own module, may share the same memory.
   Emulator(std::string name, std::string text,
            std::shared_ptr<Memory> memory = std::make_shared<Memory>());
   ~Emulator();
@@ -72,7 +74,7 @@ public:
   const Module &module() const { return *parsed; }
   Memory &memory() { return *all; }
   const Program &program(const std::string &entry);
-  /// Returns the bytes of a variable in global or constant memory.
+  /// Returns the memory of a variable that is in global or constant memory.
   Storage &variable(const std::string &name);
   Counters launch(const Launch &launch);
 

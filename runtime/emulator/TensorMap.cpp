@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks the requirements that cuda.h documents for cuTensorMapEncodeTiled(), except one: cuda.h
-// also requires each stride to be at least the size of its dimension. The driver does not check
-// this, and tensor maps that split rows into panels have smaller strides.
+// Checks the requirements of cuTensorMapEncodeTiled() that cuda.h documents, with one exception.
+// According to cuda.h, each stride must be at least as large as its dimension. The driver does not
+// check this, and tensor maps that split rows into panels do not satisfy it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,18 +22,18 @@ using namespace fsdprt::emulate;
 namespace {
 struct TypeRow {
   const char *name;
-  Type element; ///< element type for reductions
+  Type element; ///< type of the elements in reductions
   uint8_t bytes;
   bool isFloating;
 };
 
-/// The layout of an encoded tensor map in memory.
+/// How an encoded tensor map is stored in memory.
 struct Encoded {
   uint64_t magic;
   uint64_t address;
   uint64_t strides[maxTensorRank - 1];
-  uint32_t sizes[maxTensorRank]; ///< size of each dimension minus one
-  uint8_t box[maxTensorRank];    ///< extent of the box in each dimension minus one
+  uint32_t sizes[maxTensorRank]; ///< for each dimension: its size minus one
+  uint8_t box[maxTensorRank];    ///< for each dimension: the extent of the box minus one
   uint8_t steps[maxTensorRank];
   uint8_t type, rank, interleave, swizzle, promotion, fill;
   uint8_t unused[40];
@@ -135,7 +135,7 @@ static void checkBox(const TensorMap &map) {
 
 //===- Encoding -----------------------------------------------------------===//
 
-/// Returns the FNV-1a hash of all bytes except the checksum.
+/// Returns the FNV-1a hash of all bytes that precede the checksum.
 static uint32_t checksumOf(const Encoded &encoded) {
   auto bytes = reinterpret_cast<const uint8_t *>(&encoded);
   uint32_t sum = 2166136261u;

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tensor map (PTX ISA, "Tensor-map") is the object of 128 bytes that cuTensorMapEncodeTiled()
-// writes. A tensor map describes a tensor and the box that an instruction copies. The driver's
-// encoding is not documented. The emulator uses an encoding of its own, with a magic number and a
-// checksum, and rejects any other encoding. Enumerators have the same values as in cuda.h.
+// A tensor map (PTX ISA, "Tensor-map") is an object of 128 bytes, which cuTensorMapEncodeTiled()
+// writes. It describes a tensor in memory, and the box of this tensor that an instruction copies.
+// The encoding of the driver is not documented. The emulator therefore uses its own encoding, which
+// contains a magic number and a checksum. It rejects an object with any other encoding. The
+// enumerators have the same values as in cuda.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,8 @@ enum class TensorFill : uint32_t { Zeros, NaN };
 
 constexpr unsigned maxTensorRank = 5;
 
-/// The arguments of cuTensorMapEncodeTiled(). The elements of dimension 0 are contiguous.
+/// The arguments of cuTensorMapEncodeTiled(). Elements that follow each other in dimension 0 also
+/// follow each other in memory.
 struct TensorMap {
   TensorType type = TensorType::U8;
   uint32_t rank = 0;
@@ -48,7 +50,8 @@ struct TensorMap {
   uint64_t sizes[maxTensorRank] = {};       ///< sizes of the dimensions, in elements
   uint64_t strides[maxTensorRank - 1] = {}; ///< strides of dimensions 1 to 4, in bytes
   uint32_t box[maxTensorRank] = {};
-  /// "elementStrides" of cuda.h: along dimension d, every steps[d]-th element of the box is copied.
+  /// This is "elementStrides" of cuda.h. Along dimension d, only every steps[d]-th element of the
+  /// box is copied.
   uint32_t steps[maxTensorRank] = {1, 1, 1, 1, 1};
   TensorInterleave interleave = TensorInterleave::None;
   TensorSwizzle swizzle = TensorSwizzle::None;
@@ -56,24 +59,24 @@ struct TensorMap {
   TensorFill fill = TensorFill::Zeros;
 
   unsigned elementBytes() const;
-  /// Returns the number of elements that are copied along a dimension of the box.
+  /// Returns how many elements are copied along a dimension of the box.
   uint32_t count(unsigned dimension) const;
   uint32_t rowBytes() const { return count(0) * elementBytes(); }
   uint64_t boxBytes() const;
-  /// Returns the element type that reductions use.
+  /// Returns the type in which reductions add the elements.
   Type elementType() const;
 };
 
 using TensorMapBytes = std::array<uint8_t, 128>;
 
-/// Encodes a tensor map. Throws an Error if the driver or the emulator does not support the map.
+/// Encodes a tensor map. Throws Error if the driver or the emulator does not support this map.
 TensorMapBytes encodeTensorMap(const TensorMap &map);
-/// Decodes a tensor map. Returns nothing if `bytes` were not written by encodeTensorMap().
+/// Decodes a tensor map. Returns nothing if encodeTensorMap() has not written `bytes`.
 std::optional<TensorMap> decodeTensorMap(const uint8_t *bytes);
 
 /// Returns the swizzled address (PTX ISA, "Tensor Swizzling Modes" and "Shared Memory Matrix
-/// Layout"). A swizzle permutes the 16-byte chunks of a 128-byte row: it XORs the chunk's index
-/// with the lowest one, two or three bits of `row`, the row's index.
+/// Layout"). A swizzle permutes the 16-byte chunks of each row of 128 bytes. It XORs the index of
+/// the chunk with the lowest one, two or three bits of `row`, which is the index of the row.
 constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle, uint64_t row) {
   uint64_t mask = (uint64_t(1) << static_cast<uint32_t>(swizzle)) - 1;
   return address ^ (row & mask) << 4;
@@ -82,7 +85,7 @@ constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle) {
   return swizzled(address, swizzle, address >> 7);
 }
 
-/// Returns the width of a swizzle pattern in bytes: 32, 64 or 128.
+/// Returns the width of the pattern of a swizzle in bytes. It is 32, 64 or 128.
 constexpr uint32_t spanOf(TensorSwizzle swizzle) { return 16u << static_cast<uint32_t>(swizzle); }
 
 } // namespace fsdprt::emulate

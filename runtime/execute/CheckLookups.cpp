@@ -6,15 +6,15 @@
 //
 // If table lookups are checked, a program writes these slots of each rank's step block:
 //
-//     slot 10         number of ranks with a lookup out of range, equal on all ranks
-//     slot 11         1 + index of the rank's first failed lookup in the manifest, or 0
+//     slot 10         number of ranks with a lookup out of range; the same on all ranks
+//     slot 11         1 + index of the rank's first failed lookup in the manifest; 0 if none failed
 //     slots 12 - 14   the id that this lookup read, in three parts that f32 represents exactly
 //
 // checkLookups() does the following:
 //
 //  1. Read the step block (64 bytes) of the first rank of this process. If slot 10 is 0, return.
-//  2. Find the first rank of this process with a lookup out of range, and exchange the rank, the
-//     index of the lookup and the id with the other processes.
+//  2. Find the first rank of this process that has a lookup out of range. Send this rank, the index
+//     of the lookup and the id to the other processes, and receive those of the other processes.
 //  3. Throw Error with the location of the lookup. All processes throw the same message.
 //
 // Values from the step block are clamped, because a faulty program may write any value.
@@ -29,7 +29,8 @@ using ull = unsigned long long;
 
 namespace {
 struct FailedLookup {
-  uint64_t rank = UINT64_MAX; ///< first rank with a lookup out of range, or UINT64_MAX
+  /// First rank with a lookup out of range; UINT64_MAX if no rank has such a lookup.
+  uint64_t rank = UINT64_MAX;
   uint64_t number = 0;
   int64_t index = 0;
 };

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Measures the times of commands for the profile and the trace of the program 'step'. On an
-// asynchronous device, the host only enqueues commands, so that its clock does not measure them.
-// The timeline of the device therefore records time stamps on streams, before and after each
-// command and each transfer. The trace reads the stamps after the run.
+// asynchronous device, the host only enqueues commands, so the clock of the host cannot measure how
+// long they take. The timeline of the device therefore records time stamps on streams, before and
+// after each command and each transfer. The trace reads the stamps after the run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,10 +42,11 @@ public:
 
 private:
   struct alignas(64) State {
-    std::unique_ptr<DeviceTimeline> timeline; ///< recorder of time stamps; null if synchronous
-    uint64_t start = 0;                       ///< host time before the current command, in ns
-    uint32_t before = 0;                      ///< index of the stamp before the current command
-    bool active = false;                      ///< true if the current run is measured
+    /// Recorder of time stamps; null if the device is synchronous.
+    std::unique_ptr<DeviceTimeline> timeline;
+    uint64_t start = 0;  ///< host time before the current command, in ns
+    uint32_t before = 0; ///< index of the stamp before the current command
+    bool active = false; ///< true if the current run is measured
   };
   State &stateOf(const RankRun &run) { return states[run.rank - firstRank]; }
   void endStamped(const RankRun &run, State &state, const Instruction &instruction);

@@ -111,7 +111,7 @@ void RankExecutor::copy(const Instruction &instruction, uint64_t iteration) {
   perform(transfer);
 }
 
-/// Starts a copy on a channel. A later wait completes the copy.
+/// Starts a copy on a channel. A later command `wait` completes the copy.
 void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration) {
   AsyncCopy transfer = copyOf(instruction, iteration);
   if (transfer.from && transfer.to)

@@ -13,8 +13,8 @@
 
 using namespace fsdprt;
 
-/// Returns the highest end offset of a slice over all ranks and iterations, or 0 if it is in the
-/// file.
+/// Returns the highest end offset that a slice has on any rank and in any iteration of its loop.
+/// Returns 0 if the slice is in the file.
 static uint64_t endOf(const fb::Layout &layout, const fb::Slice *slice, uint64_t iterations,
                       const Mesh &mesh) {
   if (isInFile(layout, slice->offset()))
@@ -44,7 +44,8 @@ size_t fsdprt::mostBindings(const Artifact &artifact) {
   for (uint32_t i = 0; kernels && i < kernels->size(); ++i)
     most = std::max<size_t>(
         most, kernels->Get(i)->binding_bytes() ? kernels->Get(i)->binding_bytes()->size() : 0);
-  // One more address is that of the scratch memory that all threads of a kernel share.
+  // In addition to the bindings, a launch passes the address of the scratch memory that all threads
+  // of a kernel share.
   return most + 1;
 }
 
@@ -58,7 +59,7 @@ DecodedProgram ProgramDecoder::decode(const fb::Program &program) {
   return into;
 }
 
-/// Returns true for a loop, and for a launch of a kernel whose kind is in `onlyKinds`.
+/// Returns true if `command` is a loop, or a launch of a kernel whose kind is in `onlyKinds`.
 bool ProgramDecoder::isWanted(const fb::Command &command) const {
   if (command.body_as_Loop())
     return true;
@@ -113,8 +114,9 @@ void ProgramDecoder::decodeBlock(
   }
 }
 
-/// If the last instruction is a collective, a copy on a channel or a wait, sets the index of its
-/// transfer in this instruction.
+/// `command` has just been decoded to the last instruction of `into`. If it is a collective, a copy
+/// on a channel or a wait, stores the index of the transfer that it starts or awaits in this
+/// instruction.
 void ProgramDecoder::decodeChannel(const fb::Command &command, DecodedProgram &into,
                                    std::unordered_map<uint32_t, StartedTransfer> &started) {
   Instruction &instruction = into.instructions.back();

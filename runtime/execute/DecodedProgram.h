@@ -6,7 +6,8 @@
 //
 // Decodes each program once, before the first run, to a list of instructions. The instructions of a
 // loop's body follow the instruction of the loop. Each collective and each copy on a channel has an
-// index. The instruction that waits for the collective or copy contains the same index.
+// index. The instruction that waits for a collective or copy contains the index of this collective
+// or copy.
 //
 //===----------------------------------------------------------------------===//
 

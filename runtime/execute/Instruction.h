@@ -15,11 +15,11 @@
 
 namespace fsdprt {
 
-/// Executor of a transfer. `collectives`: the communicator. `copies`: the device. `file`: the
-/// worker thread for the file of offloaded states.
+/// The part of the runtime that executes a transfer: the communicator (`collectives`), the device
+/// (`copies`), or the worker thread for the file of offloaded states (`file`).
 enum class TransferKind : uint8_t { collectives, copies, file };
 
-/// A decoded command. The instructions of a loop's body follow the loop.
+/// A decoded command. The instructions of a loop's body follow the instruction of the loop.
 struct Instruction {
   fb::Body kind;
   const void *body;
@@ -30,7 +30,7 @@ struct Instruction {
   /// communicator, or the index of a copy among all copies on channels.
   uint32_t collective = 0;
   TransferKind transferKind = TransferKind::collectives; ///< executor of the transfer
-  bool joinsNext = false; ///< true if one launch starts this and the next collective
+  bool joinsNext = false; ///< true if one launch starts this collective and the next one
 };
 
 /// Returns the number of bytes that a command reads and writes, as defined in Profile.cpp.

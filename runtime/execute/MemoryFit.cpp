@@ -5,8 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Besides arenas, a process needs page tables, memory for each thread, and tables and buffers of
-// the runtime. Without huge pages, a page table has 8 bytes for each mapped page of 4 KiB. Memory
-// of the program and its libraries is not counted, because the check measures free memory.
+// the runtime. Without huge pages, a page table has 8 bytes for each mapped page of 4 KiB. The code
+// of the program and of its libraries is not counted. It already is in memory when the free memory
+// is measured.
+//
 //===----------------------------------------------------------------------===//
 
 #include "execute/MemoryFit.h"
@@ -17,7 +19,7 @@ using namespace fsdprt;
 using ull = unsigned long long;
 using Wide = unsigned __int128; // Products of sizes may exceed 64 bits.
 
-static constexpr uint64_t bytesPerTableByte = 512; // mapped bytes per byte of page table
+static constexpr uint64_t bytesPerTableByte = 512; // mapped bytes for each byte of a page table
 static constexpr uint64_t bytesPerThread = uint64_t(256) << 10;
 static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20; // memory of the runtime in bytes
 static constexpr uint64_t alignment = uint64_t(2) << 20;       // alignment of an arena in bytes
@@ -49,8 +51,8 @@ static void checkMemory(const Artifact &artifact, const MemoryDemand &demand) {
            bytesText(narrow(beside)).c_str(), left.says.c_str(), bytesText(left.bytes).c_str());
 }
 
-/// Throws Error if the limit of this process's address space is too small. With the backend `shm`,
-/// the process also maps the arenas of other processes.
+/// Throws Error if the limit of this process's address space is too small for the arenas and the
+/// stacks of threads. With the backend `shm`, the process also maps the arenas of other processes.
 static void checkAddressSpace(const Artifact &artifact, const MemoryDemand &demand) {
   uint64_t left = addressSpaceLeft();
   Wide beside =

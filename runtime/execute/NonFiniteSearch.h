@@ -11,14 +11,17 @@
 
 namespace fsdprt {
 
-/// The first reduction of a run that got a non-finite operand from a rank of this process.
+/// The first reduction of a run to which a rank of this process has passed a non-finite operand.
 struct NonFiniteSource {
-  uint32_t number = UINT32_MAX;       ///< number of its command; UINT32_MAX if none exists
-  uint32_t collective = 0, ranks = 0; ///< index of the reduction; number of such ranks
-  uint32_t first = 0;                 ///< lowest rank with a non-finite operand
+  /// Number of the reduction's command; UINT32_MAX if no such reduction exists.
+  uint32_t number = UINT32_MAX;
+  /// Index of the reduction, and number of ranks that passed a non-finite operand to it.
+  uint32_t collective = 0, ranks = 0;
+  uint32_t first = 0; ///< lowest rank with a non-finite operand
 };
 
-/// Observer that checks each operand that a rank of this process passes to a reduction.
+/// Observer that checks whether the operands that the ranks of this process pass to reductions are
+/// finite.
 class NonFiniteSearch : public RankObserver {
 public:
   NonFiniteSearch(uint32_t firstRank, uint32_t ranks) : firstRank(firstRank), found(ranks) {}
@@ -30,7 +33,8 @@ public:
 
 private:
   uint32_t firstRank;
-  /// For each rank, the first reduction to which the rank has passed a non-finite operand, or null.
+  /// For each rank of this process, the first reduction to which the rank has passed a non-finite
+  /// operand, or null if all operands were finite.
   std::vector<const Instruction *> found;
 };
 

@@ -6,8 +6,8 @@
 //
 // The phase `backward` begins at a launch labelled "gradient of X". After `backward`, the phase
 // `update` begins at the end of a loop, or at a launch outside of loops labelled "gradient shard"
-// or "X parameter". In the loop over micro-batches, launches with these labels only add to shards
-// of gradients and begin no phase. The body of a loop begins in the phase `forward`.
+// or "X parameter". In the loop over micro-batches, launches with these two labels begin no phase,
+// because they only add to shards of gradients. The body of a loop begins in the phase `forward`.
 //
 //===----------------------------------------------------------------------===//
 

@@ -139,8 +139,9 @@ static std::string agreementOf(const Artifact &artifact, const fsdprt_session_op
   agreement.add("the artifact's SHA-256", hash);
   agreement.add("the list of processor features", features);
   agreement.add("the seed", std::to_string(options.seed));
-  // options.agreement contains more lines of the caller. The number of runs to trace must be equal
-  // on all ranks, because it determines the size of the records that ranks exchange.
+  // options.agreement contains further lines, which the caller has written. The number of runs to
+  // trace must be equal on all ranks, because it determines the size of the records that the ranks
+  // exchange.
   Agreement exchanged;
   exchanged.add("the number of runs to trace", std::to_string(options.trace_runs));
   return agreement.text() + (options.agreement ? options.agreement : "") + exchanged.text();

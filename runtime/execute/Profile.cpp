@@ -5,13 +5,17 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Each kernel, each type of collective, all copies together and all fills together have one
-//     entry. A launch, collective, copy or fill belongs to its entry, and a wait to the entry of
-//     the transfer that it completes. Commands `initialise` and loops have no entry.
-//  2. An entry contains the sums of runs, times and bytes of its commands. A wait adds only time.
+//     entry. A launch belongs to the entry of its kernel, and a collective to the entry of its
+//     type. A wait belongs to the entry of the transfer that it completes. Commands `initialise`
+//     and loops belong to no entry.
+//  2. An entry contains the sums of the runs, the times and the bytes of its commands. A wait adds
+//     only its time to these sums.
 //  3. Entries are sorted by descending time.
 //
-// The bytes of a command are the sizes of all ranges that the command uses. A kernel moves fewer
-// bytes if it reads only some rows of a table, and more if it reads a range twice.
+// The bytes of a command are the sizes of all ranges that the command uses. For a launch, they are
+// `moved_bytes` of the kernel instead, if the manifest contains this number. A kernel moves fewer
+// bytes than the sizes of its ranges if it reads only some rows of a table, and more if it reads a
+// range twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +55,8 @@ namespace {
 using Key = std::pair<fb::Body, uint32_t>;
 } // namespace
 
-/// Returns the entry of a command with zeros as counts, and sets `key` to the key of the entry.
+/// Returns a new entry for a command, in which all counts are zero, and sets `key` to the key of
+/// the entry.
 static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruction &instruction,
                                      Key &key) {
   fsdprt_profile_entry entry = {};

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A profile contains the number and the total time of the executions of each command. entries()
-// computes sums over all commands of one kernel or of one type of collective.
+// For each command, a profile contains the number of executions and their total time. entries()
+// adds up the commands of each kernel, and the commands of each type of collective.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The watchdog records only the last command that a rank has enqueued on its GPU. The heartbeat of
-// the GPU is a number that shows which launches the GPU has begun: the number is n after launch 32
-// n of the run has begun. A command that hangs or fails is then between launch 32 n and launch 32
-// (n + 1).
+// The watchdog records only which command a rank has enqueued last on its GPU. The GPU may execute
+// a much earlier command. The heartbeat of the GPU is a number that shows which launches the GPU
+// has begun: the number is n after the GPU has begun launch 32 n of the run. If a command hangs or
+// fails while the heartbeat is n, the command is between launch 32 n and launch 32 (n + 1).
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,9 @@
 
 using namespace fsdprt;
 
-/// Returns the command of launch `left` in [begin, end), counted from 1. Each phase of a kernel is
-/// a launch. If the range has fewer launches, subtracts their number from `left` and returns null.
+/// Returns the command of launch number `left` in [begin, end), where the number of the first
+/// launch is 1. Each phase of a kernel is a launch. If the range has fewer than `left` launches,
+/// subtracts their number from `left` and returns null.
 static const Instruction *findLaunch(const fb::Manifest &manifest, const Instruction *begin,
                                      const Instruction *end, uint64_t &left) {
   for (const Instruction *at = begin; at != end; ++at) {
@@ -55,7 +56,7 @@ std::string RankExecutor::deviceProgress() const {
   const Instruction *passed = launchAt(beats), *next = launchAt(beats + 1);
   std::string on = format(", on GPU %d ", device->ordinal());
   if ((!passed && !next) ||
-      launchAt(interval.numbers + 1)) // The heartbeat does not fit the program.
+      launchAt(interval.numbers + 1)) // The heartbeat does not determine a launch of the program.
     return {};
   if (!passed)
     return on + "before command " + textOf(*next);
@@ -99,7 +100,8 @@ void RankGroup::finishDevices() {
 }
 //===- Reports of a group --------------------------------------------------===//
 
-/// Returns a text with the last command of each rank of this process and the position of its GPU.
+/// Returns a text that contains, for each rank of this process, the last command that the rank has
+/// executed or enqueued and the position of the rank's GPU.
 std::string RankGroup::progressReport() const {
   std::string text;
   bool isBehind = false;

@@ -144,8 +144,9 @@ std::byte *RankExecutor::at(const fb::Slice &slice, uint64_t iteration) const {
   return arena.at(offsetOf(slice, iteration));
 }
 
-/// Returns true if the host only enqueues a command. The host then need not wait for earlier
-/// commands, because the device or the communicator executes the command after them.
+/// Returns true if the host only enqueues a command. The host then need not wait until earlier
+/// commands have ended, because the device or the communicator executes the command after the
+/// earlier commands.
 bool RankExecutor::isOnStream(const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Launch:
@@ -205,7 +206,8 @@ void RankExecutor::start(const Instruction &instruction, uint64_t iteration) {
                      at(*collective.target(), iteration));
   for (const std::shared_ptr<RankObserver> &observer : context.observers)
     observer->afterStart(run, instruction);
-  // The worker thread also waits for blocking collectives. No other thread waits for other ranks.
+  // The worker thread waits for all collectives, even for blocking collectives. No other thread of
+  // the rank waits for other ranks.
   if (transferWorker)
     transferWorker->post(instruction.collective);
   if (collective.channel() == 0)

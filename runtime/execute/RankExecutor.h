@@ -41,7 +41,8 @@ public:
 
   //===- Memory, only while no program runs ---------------------------------===//
 
-  /// read() copies `bytes` bytes from offset `offset` of the arena; write() copies to that offset.
+  /// read() copies `bytes` bytes from offset `offset` of the arena, and write() copies `bytes`
+  /// bytes to offset `offset` of the arena.
   void read(uint64_t offset, void *to, uint64_t bytes) const;
   void write(uint64_t offset, const void *from, uint64_t bytes) const;
   /// readState() and writeState() copy bytes [first, first + bytes) of the rank's shard of a state.
@@ -78,8 +79,8 @@ public:
   /// Returns the times at which a host thread began and ended the transfer that the wait
   /// `instruction` completes. Returns zeros if no host thread executed the transfer.
   DeviceSpan spanOnHost(const Instruction &instruction) const;
-  /// Returns the device's time stamps before and after the transfer that `instruction`, a wait or a
-  /// blocking collective, completes.
+  /// `instruction` is a wait or a blocking collective. Returns the device's time stamps before and
+  /// after the transfer that the instruction completes.
   DeviceSpan spanOnDevice(const Instruction &instruction) const;
 
   /// Calls beginRun() of all observers in the constructor, and endCommands() in the destructor, so
@@ -98,8 +99,10 @@ public:
 private:
   /// A copy on a channel after its start and before its wait.
   struct AsyncCopy {
-    const std::byte *from = nullptr; ///< source in memory; null if it is at `offset` in the file
-    std::byte *to = nullptr;         ///< target in memory; null if it is at `offset` in the file
+    /// Addresses of the source and of the target. The pointer is null for the side of the copy that
+    /// is in the rank's file, at `offset`.
+    const std::byte *from = nullptr;
+    std::byte *to = nullptr;
     uint64_t bytes = 0, offset = 0;
     bool isVisible = true; ///< true if the host can address `from` and `to`
     const char *label = "";

@@ -109,7 +109,7 @@ uint64_t RankGroup::deviceBytesBeside() const {
   uint64_t bytes = 0;
   for (size_t i = 0; i < executors.size(); ++i) {
     const Device &device = executors[i]->getDevice();
-    bool isFirst = true; // true if executors before i use other GPUs
+    bool isFirst = true; // true if no earlier executor uses the same GPU
     for (size_t k = 0; k < i; ++k)
       isFirst &= executors[k]->getDevice().ordinal() != device.ordinal();
     bytes += isFirst ? device.bytesBeside() : 0;
@@ -131,8 +131,9 @@ void RankGroup::onEveryRank(Job newJob, bool beginsRun) {
 }
 
 void RankGroup::awaitRanks() {
-  // `grace` is additional time, so that ranks can first report their own waits. `still` is the time
-  // since this thread last observed progress. `still` does not grow while the machine is suspended.
+  // `grace` is added to the time limit, so that a rank that waits too long can report this first.
+  // `still` is the time since this thread last observed progress. `still` does not grow while the
+  // machine is suspended.
   double grace = 2 + options.timeoutSeconds * 0.05, lastPoll = monotonicSeconds(), still = 0;
   uint64_t lastBeats = 0;
   waitFor(
@@ -159,7 +160,7 @@ void RankGroup::awaitRanks() {
 
 void RankGroup::throwFirstError() {
   int32_t rank = firstFailure.load(std::memory_order_acquire);
-  // If `rank` is negative, the failed rank is in another process.
+  // If `rank` is negative, only ranks of other processes have failed.
   if (rank < 0) {
     Abandoned reason = communicator->abandoned();
     throw Abandoned(reason.status, where() + ": " + reason.what());
@@ -188,7 +189,8 @@ void RankGroup::serve(uint32_t rank) {
                                  std::strcmp(currentName, "step") == 0});
       (this->*job)(executor(rank));
     } catch (const Abandoned &) {
-      // Another rank, which may be in another process, reports why the run failed.
+      // This rank has ended because another rank has failed, perhaps in another process. That rank
+      // reports why the run failed.
       if (localRanks() < ranks())
         error = communicator->abandoned();
     } catch (const Error &reason) {

@@ -57,18 +57,19 @@ public:
     return fsdprt::firstElement(mesh, state, rank);
   }
   bool hasHung() const { return hung; }
-  /// Returns true if no kernels are omitted, so that the results of checked lookups are valid.
+  /// Returns true if runs omit no kernels. Only then are the results of checked lookups valid.
   bool checksLookups() const { return options.onlyKinds.empty(); }
   /// Returns the name and number of the current or last run, such as "step 5".
   std::string where() const;
   /// Returns the highest aligned end offset of the states, the inputs, and all ranges that are used
   /// by the programs that have run.
   uint64_t peakBytes() const { return alignedEnd(layout, peak); }
-  /// Returns, by type of collective, the number of bytes that the first local rank has exchanged.
+  /// Returns an array with one element for each type of collective: the number of bytes that the
+  /// first local rank has exchanged in collectives of this type.
   const uint64_t *collectiveBytes() const { return communicator->exchangedBytes(); }
 
-  /// Returns the number of bytes in use on the GPUs of the local ranks besides the arenas, or 0 for
-  /// a CPU.
+  /// Returns the number of bytes that are in use on the GPUs of the local ranks and do not belong
+  /// to the arenas. Returns 0 if the device is a CPU.
   uint64_t deviceBytesBeside() const;
 
   void attach(std::shared_ptr<RankObserver> observer) { observers.push_back(std::move(observer)); }
@@ -122,7 +123,7 @@ private:
   std::vector<std::thread> threads;                     ///< threads of the local ranks
   std::vector<std::optional<Error>> errors;             ///< errors of the local ranks
   std::unique_ptr<DeviceGraph> recording;               ///< CUDA graph of 'step', or null
-  uint64_t recordedBytes[4] = {}; ///< bytes exchanged per launch of `recording`
+  uint64_t recordedBytes[4] = {}; ///< bytes exchanged in each launch of `recording`
   const std::vector<Instruction> *current = nullptr;
   const char *currentName = "";
   uint64_t currentRun = 0, peak = 0;

@@ -44,8 +44,8 @@ public:
   /// Called before and after each command except loops.
   virtual void beforeCommand(const RankRun &, const Instruction &) {}
   virtual void afterCommand(const RankRun &, const Instruction &) {}
-  /// Called before a reduction of floating-point values is started. The operand of the rank is at
-  /// offset `source` of its arena.
+  /// Called before a reduction of floating-point values is started. The rank's operand is at offset
+  /// `source` of the rank's arena.
   virtual void beforeReduction(const RankRun &, const Instruction &, uint64_t /*source*/) {}
   /// Called after a collective is started, before the rank waits for it.
   virtual void afterStart(const RankRun &, const Instruction &) {}

@@ -35,8 +35,8 @@ static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
   return nullptr;
 }
 
-/// Splits a text such as "map,row" into kinds of kernels. Throws Error if the artifact has no
-/// kernel of one of these kinds.
+/// Splits a text such as "map,row" into kinds of kernels. Throws Error if the text contains a kind
+/// of which the artifact has no kernel.
 static std::vector<std::string> checkKinds(const Artifact &artifact, const char *text) {
   std::set<std::string> known;
   const auto *kernels = artifact.manifest().kernels();
@@ -74,7 +74,8 @@ static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
       mapsPeers ? ranks : std::clamp<uint64_t>(options.ranks_on_machine, 1, ranks);
   demand.ranksMapped = mapsPeers ? ranks : 1;
   demand.processes = threads ? 1 : demand.ranksOnMachine;
-  // Each rank has one worker for collectives, one for copies between arenas, and one for its file.
+  // Each rank has one worker thread for collectives, one for copies between its arenas if it has a
+  // host arena, and one for its file if it has a file.
   uint64_t transferWorkers = 1 + (layout.host_bytes() != 0) + (layout.file_bytes() != 0);
   demand.threads = (threads ? ranks : 1) * (threadsPerRank + transferWorkers);
   return demand;
@@ -140,8 +141,8 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
     hooks.prepare(*ranks);
   if (!whole)
     return;
-  // The reference may use the threads of all ranks, because no rank runs at the same time. Results
-  // do not depend on the number of threads.
+  // The reference may use as many threads as all ranks together, because no rank runs while the
+  // reference runs. Results do not depend on the number of threads.
   uint64_t threads = std::min<uint64_t>(std::thread::hardware_concurrency(),
                                         uint64_t(group.threadsPerRank) * ranks->ranks());
   group.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
@@ -156,7 +157,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
 Session::~Session() {
   for (std::unique_ptr<RankGroup> *group : {&ranks, &reference})
     if (*group && (*group)->hasHung())
-      // Leak the group, because a thread that hangs still uses the group.
+      // Do not free the group, because a thread that hangs still uses it.
       (void)group->release();
 }
 

@@ -53,13 +53,15 @@ public:
   void exchange(const void *mine, size_t size, void *all);
   void collect(uint32_t rank, const void *data, size_t size, void *into);
 
-  /// Returns the profile of 'step' on the first rank of this process. Throws Error if none exists.
+  /// Returns the profile of 'step' on the first rank of this process. Throws Error if the session
+  /// has no profile.
   Profile &profile() const;
-  /// Returns the trace. Several processes first send their records to the process of rank 0.
+  /// Returns the trace. If the run has several processes, they first send their records to the
+  /// process of rank 0.
   const Trace &trace() const;
 
-  /// Returns the number of bytes in use on the GPUs of this process's ranks besides the arenas, or
-  /// 0 for a CPU.
+  /// Returns the number of bytes that are in use on the GPUs of this process's ranks and do not
+  /// belong to the arenas. Returns 0 if the device is a CPU.
   uint64_t gpuBytesBeside() const;
 
   const RankGroup &getRanks() const { return *ranks; }

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes inputs. First throws Error if an id is neither below the input's limit nor an extra id.
+// Writes inputs. Before an input is written, its ids are checked: each id must be below the input's
+// limit, or be one of the input's extra ids. Otherwise Error is thrown.
 //
 //===----------------------------------------------------------------------===//
 

@@ -234,8 +234,8 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
 //===- Comparison ---------------------------------------------------------===//
 
 /// Compares `piece`, a rank's shard of a state, with `all`, the complete state of the reference.
-/// Returns true if all elements of parameters are equal. Otherwise sets `result` to the first
-/// difference.
+/// Compares only elements that belong to parameters, not padding. Returns true if all these
+/// elements are equal. Otherwise sets `result` to the first difference.
 bool Session::compareState(uint32_t rank, const fb::State &held, const std::byte *all,
                            const std::byte *piece, fsdprt_comparison &result) const {
   const auto *params = artifact.manifest().params();

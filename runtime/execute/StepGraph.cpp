@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // In the first run of 'step', the thread of each rank of this process records its commands in one
-// graph. The first rank of this process then launches the graph, and also in each later run. Before
-// a launch, the host only writes the number of the step and resets the heartbeats.
+// graph. The first rank of this process launches the graph, both at the end of this run and in each
+// later run. Before a launch, the host only writes the number of the step and resets the
+// heartbeats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,8 @@
 
 using namespace fsdprt;
 
-/// Returns true if the host must do more for a command than enqueue it.
+/// Returns true if a command cannot be recorded in the graph, because the host must do more than
+/// enqueue it.
 bool RankGroup::needsHost(const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Collective:

@@ -7,13 +7,17 @@
 //  1. The constructor counts the commands that one run executes. A command in a loop counts once
 //     per iteration. For each run, the ring buffer of a rank has one record per executed command.
 //  2. For each record of a launch, copy, fill or wait, visit() creates an event of lane `compute`.
-//  3. For a collective, visit() also creates an event of the lane `gather` or `reduce`, and for a
-//     copy on a channel one of the lane `copy`. The event lasts from the start of the transfer to
-//     the end of its wait. A blocking collective counts as waiting during its whole event.
-//  4. The member `ahead` of an event is the number of launches between its start and its wait.
+//  3. For a collective, visit() also creates an event of the lane `gather` or `reduce`. For a copy
+//     on a channel, it also creates an event of the lane `copy`. Such an event lasts from the start
+//     of the transfer to the end of its wait, or, if the begin and the end of the transfer itself
+//     were recorded, from that begin to that end. During the whole event of a blocking collective,
+//     the rank counts as waiting.
+//  4. The member `ahead` of such an event is the number of launches between the start of the
+//     transfer and its wait.
 //
 // If the ranks are threads of one process, they copy the data of a collective only during its wait.
-// An earlier start then makes the event longer, but the wait not shorter.
+// If a collective is started earlier, its event becomes longer, but its wait does not become
+// shorter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +35,8 @@ static bool isTransfer(const Instruction &instruction) {
   return instruction.kind == fb::Body::Collective || instruction.kind == fb::Body::Copy;
 }
 
-/// Returns the number of commands that one run executes and for which `counts` returns true.
+/// Returns how many commands for which `counts` returns true are executed in one run of the
+/// program. A command in a loop is counted once per iteration.
 static uint64_t countEvents(const Instruction *at, const Instruction *end,
                             bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;
@@ -198,7 +203,7 @@ void Trace::visit(const std::function<bool(const fsdprt_trace_event &)> &visit) 
     uint64_t first = ring.began > keptRuns ? ring.began - keptRuns : 0;
     for (uint64_t run = first; run < ring.began; ++run) {
       const Record *begin = ring.records.data() + run % keptRuns * eventsPerRun;
-      bool isLast = run + 1 == ring.began; // The last run may be incomplete.
+      bool isLast = run + 1 == ring.began; // may be incomplete
       const Record *end = isLast ? ring.records.data() + ring.next : begin + eventsPerRun;
       if (!visitRun(firstRank + i, run + 1, begin, end, visit))
         return;

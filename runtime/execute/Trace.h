@@ -37,8 +37,8 @@ public:
     ring.next = ring.began++ % keptRuns * eventsPerRun;
     ring.end = ring.next + eventsPerRun;
   }
-  /// Records a command. For a wait, `movedFrom` and `movedTo` are the times of the begin and the
-  /// end of the transfer, or 0 if no worker thread has executed the transfer.
+  /// Records a command. For a wait, `movedFrom` and `movedTo` are the times at which the execution
+  /// of the transfer began and ended, or 0 if these times were not measured.
   void add(uint32_t rank, size_t instruction, uint64_t begin, uint64_t end, uint64_t movedFrom = 0,
            uint64_t movedTo = 0) {
     Ring &ring = rings[rank - firstRank];
@@ -70,7 +70,7 @@ private:
   };
   struct alignas(64) Ring {
     std::vector<Record> records;
-    uint64_t began = 0, next = 0, end = 0; ///< number of runs; indices in `records`
+    uint64_t began = 0, next = 0, end = 0; ///< number of started runs; positions in `records`
   };
   bool visitRun(uint32_t rank, uint64_t run, const Record *at, const Record *end,
                 const std::function<bool(const fsdprt_trace_event &)> &visit) const;

@@ -19,7 +19,8 @@
 
 using namespace fsdprt;
 
-/// Checks that every text in a frame is zero-terminated.
+/// Ends the process with an error if a text in a frame is not zero-terminated, or if a function of
+/// the frame returns an invalid result.
 static void useFrame(const Frame &frame) {
   for (auto [text, size] :
        {std::pair(frame.machine, sizeof frame.machine), std::pair(frame.host, sizeof frame.host),

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses the input as PTX, decodes its functions, and runs each kernel for a few instructions. The
-// arguments are pointers to a small allocation.
+// Parses the input as PTX, decodes its functions, and runs each kernel for a few instructions. All
+// arguments of a kernel are pointers to the same small allocation.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Computes a random 64-bit key for each sample by Philox. The key selects the window and the row of
-// the sample, or is the seed of its random values.
+// Computes a random 64-bit key for each sample by Philox. The key selects the window or the row
+// that becomes the sample. If the input has no file, the key is the seed of the sample's random
+// values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +40,9 @@ static uint64_t product(const std::vector<uint64_t> &shape) {
   return elements;
 }
 
-/// A one-dimensional input of tokens or targets is divided into windows as long as the last
-/// dimension of the tokens. In other inputs, the leading dimension is the number of samples.
+/// If an input of tokens or targets has one dimension, it is divided into windows, whose length is
+/// the last dimension of the tokens. In other inputs, the leading dimension is the number of
+/// samples.
 SampleShape fsdprt::sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t index) {
   std::vector<uint64_t> shape = shapeOf(inputs[index]);
   if (shape.empty())
@@ -91,7 +93,7 @@ Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens,
     splitTokens();
 }
 
-/// Finds the inputs whose values are windows of the token file.
+/// Determines the inputs whose values are windows of the token file.
 void Batches::planWindows(uint64_t tokenElements) {
   for (Plan &plan : plans) {
     uint64_t elements = plan.samples * plan.each;
@@ -214,7 +216,8 @@ void Batches::fillRandom(Plan &plan, uint64_t i, uint64_t key) {
   }
 }
 
-/// Returns the row of sample `i` of a micro-batch. `first` is its first sample in the step.
+/// Returns the index of the row that becomes sample `i` of a micro-batch. The first sample of this
+/// micro-batch is sample number `first` of the step.
 uint64_t Batches::rowOf(const Plan &plan, uint64_t step, uint64_t first, uint64_t i, uint64_t key,
                         bool validating) const {
   if (plan.fixed)

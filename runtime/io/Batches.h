@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sample number g of step s depends only on the seed, s and g. Sample i of a micro-batch has
+// Sample number g of step s depends only on the seed, s and g. In the step, the number of sample i
+// of a micro-batch is
 //
 //     g = (rank * micro_batches + micro_batch) * samples + i
 //
-// in the step, so that the samples of a step and their order do not depend on the number of ranks.
+// Therefore the samples of a step and their order do not depend on the number of ranks.
 //
 // The samples of an input come from one of three sources:
 //
@@ -18,10 +19,10 @@
 //     random   ids below their limit, or normally distributed floats, for an input without a file
 //
 // One random number per sample determines the first token of the window and the index of the row.
-// All files of rows have the same number of rows, and a sample uses the same row of each file. The
-// leading dimension of an input may not count samples, for example in a table for the whole batch.
-// Every step then uses all rows of the input's file. Training uses the first part of a file, and
-// validation reads the rest of the file in order.
+// All files of rows have the same number of rows, and a sample uses the same row of each file. For
+// some inputs, for example a table for the whole batch, the leading dimension does not count
+// samples. Every step then uses all rows of the input's file. Training uses the first part of a
+// file, and validation reads the rest of the file in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +41,7 @@ struct BatchOptions {
   uint64_t seed = 0;
   bool overfit = false; ///< true if every step uses the samples of step 0
   double validationFraction = 0.1;
-  /// Probability with which a random id is replaced by the first extra id of an input that has one.
+  /// If an input has extra ids, the probability with which the first extra id replaces a random id.
   double extraIds = 0;
 };
 
@@ -50,7 +51,8 @@ struct SampleShape {
   std::vector<uint64_t> row; ///< shape of one sample
 };
 
-/// Returns the division of input `index` into samples, which are the rows of a file for the input.
+/// Returns how the elements of input `index` are divided into samples. If the input has a file,
+/// each sample is a row of the file.
 SampleShape sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t index);
 
 class Batches {
@@ -74,8 +76,9 @@ public:
     return plans[i].samples * plans[i].info.micro_batches * ranks;
   }
   uint64_t elementsPerSample(size_t i) const { return plans[i].each; }
-  /// Returns the number of batches, each with the samples of all ranks, that read all validation
-  /// data at least once. Returns 0 if no sample is for validation.
+  /// Returns the number of batches that are necessary to read all validation data at least once. A
+  /// batch consists of the samples of all ranks. Returns 0 if no samples are reserved for
+  /// validation.
   uint64_t validationBatches() const;
 
   /// train() and validation() return the values of input i for one micro-batch of one rank. The
@@ -95,7 +98,7 @@ public:
 private:
   struct Plan {
     fsdprt_input_info info;
-    uint64_t samples, each; ///< samples per micro-batch, and elements per sample
+    uint64_t samples, each; ///< samples per micro-batch; elements per sample
     bool window;            ///< true if the input is tokens or targets
     const SampleFile *file = nullptr;
     bool fixed = false;

@@ -10,7 +10,8 @@
 //
 // The bytes of each record are an Event in protobuf's wire format. The first Event contains the
 // version of the format. If a run resumes from a save, the second Event contains a SessionLog and
-// the number of the run's first step. TensorBoard then hides older events of this and later steps.
+// the number of the run's first step. TensorBoard then hides older events of this step and of later
+// steps.
 //
 //     Event   { 1: double wall_time  2: int64 step  3: string file_version
 //               5: Summary  7: SessionLog }

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A file is opened once and read through one descriptor, so that its replacement by rename(2) has
-// no effect. Bytes are copied by pread(2) and not mapped, because an access to a mapped file that
-// another process has truncated raises SIGBUS. Size, modification time and change time are recorded
-// at opening, so that fstat(2) detects a file that was rewritten in place.
+// A file is opened once and read through one descriptor. If rename(2) replaces the file, the reader
+// therefore still reads the original file. Bytes are copied by pread(2) and not mapped, because an
+// access to a mapped file that another process has truncated raises SIGBUS. Size, modification time
+// and change time are recorded at opening, so that fstat(2) detects a file that was rewritten in
+// place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,12 +55,12 @@ public:
   std::string readAll(uint64_t most) const;
 
   /// Throws InputChanged if the size or the modification time has changed since opening. If
-  /// `strictly` is true, also throws if the change time has changed but not the number of hard
-  /// links. Allocates no memory unless it throws.
+  /// `strictly` is true, also throws if the change time has changed while the number of hard links
+  /// is the same. Allocates no memory unless it throws.
   void expectUnchanged(bool strictly = false) const;
   /// Throws InputChanged if the size or the modification time has changed since opening. If only
-  /// the change time has changed, for example by chmod(1), throws if comparison() no longer returns
-  /// `content`, its result at opening.
+  /// the change time has changed, for example by chmod(1), the content is compared: throws if
+  /// comparison() does not return `content`, which is what it returned at opening.
   void expectContent(const std::string &content) const;
 
   /// Returns the SHA-256 of all bytes as hexadecimal digits. Throws InputChanged if the file has
@@ -80,7 +81,7 @@ private:
 
   std::string path;
   int file = -1;
-  mutable Version version; ///< last version with the content at opening
+  mutable Version version; ///< last version known to have the content at opening
 };
 
 } // namespace fsdprt

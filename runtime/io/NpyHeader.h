@@ -9,9 +9,9 @@
 //     {'descr': '<i8', 'fortran_order': False, 'shape': (64, 128), }
 //
 // Because the file is untrusted, readNpyHeader() checks that `major` is 1 to 3, that N is at most
-// 65,536, and that N bytes follow. The dictionary must have exactly these three keys. The array
-// must have at most 32 dimensions. The elements of the array must have a little-endian number type,
-// be in C order, and fill the rest of the file.
+// 65,536, and that N bytes follow. The dictionary must have exactly the three keys of this example.
+// The array must have at most 32 dimensions. The elements of the array must have a little-endian
+// number type, be in C order, and fill the rest of the file.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 // commit() also flushes the folder, so that the new name survives a power failure. A process keeps
 // its temporary file locked until the process ends or commits the file. If a temporary file from
-// this machine is not locked, its process has died, and the next process that writes the same FILE
-// removes the temporary file.
+// this machine is not locked, the process that created it has died. The next process that writes
+// the same FILE then removes the temporary file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ static int openToWrite(const std::string &path, int flags) {
   }
 }
 
-/// Describes `error`, the value of errno after a failed openToWrite().
+/// Returns a description of `error`, the value of errno after openToWrite() has failed.
 static const char *whyNot(int error) {
   return error == ENXIO ? "it is a named pipe that no process reads" : strerror(error);
 }
@@ -139,7 +139,8 @@ void OutputFile::openTemporary() {
     fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (fd < 0 && errno != EEXIST)
       badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
-    // Until the file is locked, another process may assume that its process has died and remove it.
+    // Until this process has locked the file, another process may assume that this process has
+    // died, and may remove the file.
     bool isLocked = fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK);
     struct stat status;
     if (fd >= 0 && (!isLocked || fstat(fd, &status) != 0 || status.st_nlink == 0))

@@ -41,7 +41,8 @@ public:
   void open(const std::string &path, bool atomic);
   /// Creates a new file. Throws Error if `path` exists, even as a symbolic link.
   void openNew(const std::string &path);
-  /// Opens an existing file and truncates it to its first `bytes` bytes. write() appends to them.
+  /// Opens an existing file and truncates it to its first `bytes` bytes. write() appends to these
+  /// bytes.
   void openBehind(const std::string &path, uint64_t bytes);
   bool isOpen() const { return fd >= 0; }
   /// Writes `size` bytes. Throws Error. Allocates no memory unless it throws.

@@ -5,10 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // If two runs would write one file, the second run fails at its start instead of hours later. A run
-// claims a file by a Unix socket whose abstract name is a hash of the file's name and of its
-// folder's device and inode. A claim creates no file, and ends when its process ends. Only
-// processes in the same network namespace of the same machine detect a claim. If two runs do not
-// detect each other's claims, each run writes a complete file, and the later file remains.
+// claims a file when it binds a Unix socket to an abstract name. This name is a hash of the file's
+// name and of the device and inode of the file's folder. A claim creates no file, and ends when the
+// process that made the claim ends. Only processes in the same network namespace of the same
+// machine detect a claim. If two runs do not detect each other's claims, each run writes a complete
+// file, and the later file remains.
 //
 //===----------------------------------------------------------------------===//
 

@@ -113,7 +113,8 @@ public:
     why = begin != std::string::npos   ? why.substr(begin + 3)
           : colon != std::string::npos ? why.substr(colon + 2)
                                        : why;
-    // Clear `current`, which refuse() would name, because the error may be outside of that tensor.
+    // refuse() writes the name in `current` to the message. Clear `current`, because the error may
+    // be outside of the tensor with this name.
     current.clear();
     refuse(format("not JSON at byte %zu: %s", position, printable(why).c_str()));
   }

@@ -69,14 +69,16 @@ struct TensorEntry {
   std::vector<uint64_t> shape;
 };
 
-/// Returns the bytes of a file before its tensors: the header's length, and the header, padded to a
-/// multiple of 8 bytes. Sorts `entries` by descending element size, then by name. The caller must
-/// then write the data of the tensors in the new order.
+/// Returns the bytes that precede the tensors in a file: the length of the header, and the header.
+/// The header is padded, so that the number of returned bytes is a multiple of 8. Sorts `entries`
+/// by descending element size, then by name. The caller must then write the data of the tensors in
+/// the new order.
 std::string safetensorsHeader(std::vector<TensorEntry> &entries,
                               const std::map<std::string, std::string> &metadata);
 
-/// Writes a file. The constructor sorts `entries`. The calls of write() must then pass the data of
-/// all tensors in the sorted order. The file does not exist before commit().
+/// Writes a file. The constructor sorts `entries`. The caller must then pass the data of all
+/// tensors to write() in the sorted order. A file with the final name does not exist before
+/// commit().
 class SafetensorsWriter {
 public:
   using Entry = TensorEntry;

@@ -11,10 +11,10 @@
 //     input 'labels': 4 in i64             file: N in any integers
 //
 // The content of the file determines its format: .npy, safetensors, or otherwise raw little-endian
-// elements of the input's type. A safetensors file has a tensor with the input's name or only one
-// tensor. Floats are rounded to the input's type; integers keep their values. The constructor
-// checks all elements. If the input's type cannot represent a value, or an id is not valid for the
-// input, the constructor throws Error with the value's position.
+// elements of the input's type. A safetensors file must have a tensor with the input's name, or
+// only one tensor. Floats are rounded to the input's type; integers keep their values. The
+// constructor checks all elements. If the input's type cannot represent a value, or an id is not
+// valid for the input, the constructor throws Error with the value's position.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,9 +62,9 @@ private:
   std::string shapeText(const std::string &first, const std::vector<uint64_t> &rest) const;
 
   std::string path;
-  InputFile file;                           ///< not open if `tensors` is not null
+  InputFile file;                           ///< the file, unless `tensors` has opened it
   std::unique_ptr<SafetensorsFile> tensors; ///< null unless the file is a safetensors file
-  std::string content;                      ///< result of comparison() at opening
+  std::string content;                      ///< result of comparison() when the file was opened
   StoredArray array;
   std::vector<uint64_t> row;
   uint64_t rows = 0, elements = 1;       ///< number of samples; elements per sample

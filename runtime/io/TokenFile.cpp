@@ -88,8 +88,9 @@ std::string TokenFile::sha256() const {
   return file.isCompared() ? content.substr(content.rfind(' ') + 1) : file.sha256();
 }
 
-/// Reads ids of `width` bytes to the end of `ids`, and then converts them to 4 bytes in place, in
-/// ascending order. Id i of 4 bytes ends before the unconverted id i + 1, which is not overwritten.
+/// Reads the ids, each of `width` bytes, into the end of the buffer `ids`. Then converts them in
+/// place to 4 bytes, from the first id to the last. The converted id i ends before the unconverted
+/// id i + 1 begins, so that no unconverted id is overwritten.
 void TokenFile::read(uint64_t first, uint64_t number, uint32_t *ids) const {
   auto *bytes = reinterpret_cast<std::byte *>(ids);
   const std::byte *from = bytes + number * (sizeof(uint32_t) - width);

@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A token file has one of three formats: raw little-endian ids of 1, 2 or 4 bytes; text, whose
-// bytes are the ids; or the format of llm.c, which is a header and then the ids. The header has 256
-// values of type int32. The first three values are a magic number, a version and the number of
-// tokens. Ids have 2 bytes after the magic number 20240520 with version 1, and 4 bytes after
-// 20240801 with version 7.
+// A token file has one of three formats. It consists of raw little-endian ids of 1, 2 or 4 bytes,
+// or of text, whose bytes are the ids. In the format of llm.c, a header precedes the ids. The
+// header has 256 values of type int32. The first three values are a magic number, a version and the
+// number of tokens. Ids have 2 bytes after the magic number 20240520 with version 1, and 4 bytes
+// after 20240801 with version 7.
 //
-// If an id is not below the limit, the constructor throws Error with the position of the id. Later
-// changes of the file are detected by expectUnchanged().
+// If an id is not below the limit, the constructor throws Error with the position of the id.
+// expectUnchanged() detects whether the file has changed since then.
 //
 //===----------------------------------------------------------------------===//
 

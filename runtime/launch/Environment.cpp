@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads the variables of launchers, which one table lists. Throws Error if the value of a variable
-// is not a number, or if the rank is set but the number of ranks is not.
+// Reads the variables of launchers. The table `launchers` lists these variables. Throws Error if
+// the value of a variable is not a number, or if the rank is set but the number of ranks is not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using namespace fsdprt;
 namespace {
 struct Launcher {
   const char *name;
-  const char *present; ///< variable that must also be set for this launcher, or null
+  const char *present; ///< another variable that must be set; null if none
   const char *rank, *ranks, *localRank, *localRanks;
   bool hasMpi;
 };
@@ -54,7 +54,7 @@ static std::string textOf(const Variables &variable, const char *name) {
   return text ? text : "";
 }
 
-/// Sets the address or the name of the socket at which ranks connect.
+/// Sets the address, or the name of the Unix socket, at which the ranks connect.
 static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
   place.address = textOf(variable, "MASTER_ADDR");
   std::optional<uint32_t> port = numberIn(variable, "MASTER_PORT");
@@ -86,7 +86,8 @@ static std::string attemptFolder(const Variables &variable, const LaunchPlace &p
   return place.localRanks == place.ranks ? folder : "";
 }
 
-/// Returns `text`, or its beginning and end with "..." between them if it exceeds 103 bytes.
+/// Returns `text` if it has at most 100 bytes. Otherwise returns its first and its last 50 bytes
+/// with "..." between them.
 static std::string shortened(const std::string &text) {
   constexpr size_t most = 100;
   return text.size() <= most
@@ -94,7 +95,8 @@ static std::string shortened(const std::string &text) {
              : text.substr(0, most / 2) + "..." + text.substr(text.size() - most / 2);
 }
 
-/// Returns the job id and the name of its variable or launcher as text, or "" without an id.
+/// Returns a text that contains the job id, and the variable or launcher from which the job id
+/// comes. Returns "" if there is no job id.
 static std::string jobOf(const Variables &variable, const LaunchPlace &place) {
   auto named = [&](const std::string &id, const char *source) {
     return "'" + shortened(id) + "' (" + source + ")";

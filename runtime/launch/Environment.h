@@ -4,19 +4,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads the rank of a process from environment variables that a launcher has set. The first
-// launcher in this list whose variables are set determines the rank. An outer launcher may start an
-// inner launcher once per machine. The inner launcher then precedes the outer one in the list,
-// because ranks of the outer launcher only number machines:
+// Reads the rank of a process from environment variables that a launcher has set. If the variables
+// of several launchers are set, the first of these launchers in the list below determines the rank.
+// An outer launcher may start an inner launcher once per machine. The inner launcher precedes the
+// outer launcher in the list, because the ranks of the outer launcher then only number the
+// machines:
 //
 //     torchrun   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 //     Open MPI   OMPI_COMM_WORLD_RANK _SIZE _LOCAL_RANK _LOCAL_SIZE
 //     PMI        PMI_RANK PMI_SIZE                                  (MPICH, Intel MPI)
 //     Slurm      SLURM_PROCID SLURM_NTASKS SLURM_LOCALID             (in a step: SLURM_STEP_ID)
 //
-// Ranks usually connect over TCP at MASTER_ADDR and MASTER_PORT. Ranks connect over a Unix socket
-// if torchrun itself listens at that port (TORCHELASTIC_USE_AGENT_STORE), and in a Slurm step on
-// one machine. The name of the socket contains the launcher's id of the run.
+// Ranks usually connect over TCP at MASTER_ADDR and MASTER_PORT. In two cases they connect over a
+// Unix socket instead: if torchrun itself listens at that port (TORCHELASTIC_USE_AGENT_STORE), and
+// in a Slurm step on a single machine without MASTER_ADDR. The name of the socket contains the
+// launcher's id of the run.
 //
 // A job id distinguishes two jobs that use the same address. The job id is the value of the first
 // of these variables that is set:

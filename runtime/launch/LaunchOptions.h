@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Options for ranks and processes, from the command line or from placeProcess().
+// Options that control how ranks and processes are started. They come from the command line or are
+// set by placeProcess().
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +20,14 @@ struct LaunchOptions {
   const char *program = "fsdp-run"; ///< name of the program, for messages
   std::string artifact;
   std::string verifyKey; ///< PEM file of the key that must have signed the artifact, or empty
-  uint64_t ranks = 0;    ///< number of ranks that the artifact must have; 0 for any
+  uint64_t ranks = 0;    ///< number of ranks that the artifact must have; 0: any number
   std::string device = "cpu", backend = "local";
   bool runs = true; ///< false for options such as --dump, which run no program
 
   bool processes = false; ///< true if this process starts one process per rank
   bool backendGiven = false, processesGiven = false, heartbeatGiven = false;
-  std::string control = "local"; ///< backend that connects ranks; equals `backend` except for NCCL
+  /// backend that connects ranks; differs from `backend` only for NCCL
+  std::string control = "local";
   double timeoutSeconds = 60, heartbeatSeconds = 2, rendezvousSeconds = 60;
   bool restart = false; ///< true to restart the ranks if a rank is lost or hangs
   uint64_t mostRestarts = 3;
@@ -34,15 +36,15 @@ struct LaunchOptions {
   uint64_t leastRanks = 0, mostRanks = 0;
   std::string elasticFolder; ///< folder of the artifacts for other numbers of ranks
   bool isElastic() const { return mostRanks != 0; }
-  std::string flightRecord; ///< path of the flight record; empty for a default path
+  std::string flightRecord; ///< path of the flight record; empty to use a default path
 
-  // The next members are set only in a process that has one of several ranks.
+  // The next members are set only in a process that has one rank of several.
   std::optional<uint32_t> launchedRank;
   int launchedChannel = -1;         ///< descriptor of the channel to the supervising process
   std::string launchedResume;       ///< folder of saves to resume from after a restart
-  std::string launchedArtifact;     ///< artifact after a restart with another number of ranks
-  std::optional<LaunchPlace> place; ///< rank from another launcher, such as torchrun
-  bool needsRendezvous = false;     ///< true if the ranks connect at `place` and not over MPI
+  std::string launchedArtifact;     ///< artifact of a restart with another number of ranks
+  std::optional<LaunchPlace> place; ///< set if another launcher gave this process a rank
+  bool needsRendezvous = false;     ///< true if the ranks connect at `place` instead of over MPI
 
   /// Returns true in the process of rank 0, which prints and writes the files of the whole run.
   bool isRoot() const { return launchedRank.value_or(0) == 0; }

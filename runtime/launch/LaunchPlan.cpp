@@ -6,9 +6,10 @@
 //
 //  1. A process that `fsdp-run --processes` has started reads its rank from --launched-rank.
 //  2. If a launcher has started several processes, environment variables contain the rank of this
-//     process. --backend=local, --processes and a different --ranks are then errors. Ranks connect
-//     over MPI if the launcher is an MPI launcher, and otherwise at the address in the environment.
-//     With --backend=nccl, collectives run over NCCL.
+//     process. In this case --backend=local, --processes, and a value of --ranks that differs from
+//     the number of processes are errors. Ranks connect over MPI if the launcher is an MPI
+//     launcher, and otherwise at the address that the environment contains. With --backend=nccl,
+//     collectives run over NCCL.
 //  3. Otherwise this process has all ranks or, with --processes, starts a process for each rank.
 //
 //===----------------------------------------------------------------------===//
@@ -38,7 +39,8 @@ static void refuseContradictions(const LaunchOptions &options) {
              (ull)options.ranks, place.c_str());
 }
 
-/// Throws Error if the environment sets no address at which ranks can connect without MPI.
+/// Throws Error if the ranks must connect without MPI, but the environment contains no address for
+/// this, or the ranks are on several machines. Also throws Error for --on-failure=restart.
 static void checkMeeting(const LaunchOptions &options) {
   const LaunchPlace &place = *options.place;
   if (!place.saysWhere())
@@ -55,8 +57,8 @@ static void checkMeeting(const LaunchOptions &options) {
              place.text().c_str());
 }
 
-/// Throws Error unless the parent process has the other end of `launchedChannel`, so that users
-/// cannot set the options --launched-*.
+/// Throws Error unless the parent process owns the other end of `launchedChannel`. Users therefore
+/// cannot set the options --launched-* themselves.
 static void checkLaunched(const LaunchOptions &options) {
   bool isLaunched =
       options.launchedChannel >= 0 && processBehind(options.launchedChannel) == getppid();
@@ -112,8 +114,9 @@ std::string fsdprt::flightRecordPath(const LaunchOptions &options) {
   const char *temporary = std::getenv("TMPDIR");
   std::string folder = format("%s/%s-%d-XXXXXX", temporary && *temporary ? temporary : "/tmp",
                               options.program, static_cast<int>(getpid()));
-  // Create a folder that only this user can access, because other users can create files in $TMPDIR
-  // or /tmp. If mkdtemp() fails, writing the record fails later with a message that names the path.
+  // Create a folder that only this user can access, because other users can also create files in
+  // $TMPDIR or /tmp. If mkdtemp() fails, the write of the record fails later, with a message that
+  // names the path.
   [[maybe_unused]] char *made = mkdtemp(folder.data());
   return folder + "/flight.json";
 }

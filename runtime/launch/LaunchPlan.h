@@ -17,14 +17,14 @@
 namespace fsdprt {
 
 /// Sets the members `backend`, `control`, `launchedRank` and `place` of `options`. Throws Error if
-/// options and environment contradict each other.
+/// an option contradicts the environment.
 void placeProcess(LaunchOptions &options);
 
 /// Throws Error if a launcher has started more or fewer processes than the artifact has ranks.
 void checkPlaceOf(const LaunchOptions &options, uint64_t ranksOfArtifact);
 
-/// Returns the path of the flight record, which is written if a rank is lost or hangs. Without
-/// --flight-record, creates a folder for the file that only this user can read.
+/// Returns the path of the flight record, a file that is written if a rank is lost or hangs. If
+/// --flight-record is not given, creates a folder for this file that only this user can read.
 std::string flightRecordPath(const LaunchOptions &options);
 
 } // namespace fsdprt

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host supervises the ranks in a separate process, so that it can report the loss of any rank,
-// including rank 0. Because the host is not the parent of the ranks, the host detects the end of a
-// rank by the rank's channel, which the kernel then closes. The host sends the first error to all
-// ranks. A rank that fails requests the first error from the host, so that all ranks report the
+// The host is a separate process that supervises the ranks, so that the loss of any rank, including
+// rank 0, can be reported. The host is not the parent of the ranks. It detects that a rank has
+// ended because the kernel then closes the channel of this rank. The host sends the first error to
+// all ranks. A rank that fails requests the first error from the host, so that all ranks report the
 // same error.
 //
 //===----------------------------------------------------------------------===//
@@ -30,7 +30,8 @@ using namespace fsdprt;
 
 static constexpr double verdictSeconds = 5; // time limit of askHost() in seconds
 static constexpr double refusalSeconds = 3;
-static constexpr double hostEndSeconds = 1; // time limit of rank 0's wait for the host's end
+// time in seconds for which rank 0 waits for the host to end
+static constexpr double hostEndSeconds = 1;
 
 //===- The host -----------------------------------------------------------===//
 
@@ -43,7 +44,9 @@ public:
 private:
   struct Member {
     int process;
-    Descriptor handle; ///< pidfd; unlike an id, it is never reused
+    /// A pidfd of the process. The kernel may reuse the id of a process, but a pidfd always refers
+    /// to the same process.
+    Descriptor handle;
     bool ended = false;
   };
   static std::vector<int> endsOf(const std::vector<RendezvousHost::Member> &met);
@@ -104,7 +107,7 @@ void Host::run() {
   }
 }
 
-/// Prepares this process to be the host: ignores signals, which the ranks handle, and closes all
+/// Prepares this process to be the host: ignores the signals that the ranks handle, and closes all
 /// inherited descriptors except `listener`.
 static void becomeHost(int listener) {
   for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT})
@@ -125,13 +128,14 @@ static void becomeHost(int listener) {
       Host host(options, met);
       met.clear();
       host.run();
-    } catch (const Error &error) { // `met` is not empty if Host() has thrown
+    } catch (const Error &error) { // If Host() has thrown, `met` still contains the ranks.
       Message message = failureOf(error.status, error.what());
       message.kind = Message::refusal;
       for (RendezvousHost::Member &member : met)
         Channel(member.channel.release()).send(message);
     }
-  } catch (const std::exception &) { // ignored: gather() has sent the error to the ranks
+    // The exception is ignored, because gather() has already sent the error to the ranks.
+  } catch (const std::exception &) {
   }
   _exit(0);
 }
@@ -156,8 +160,8 @@ void fsdprt::reportToPeers(const LaunchPlace &place, const Error &error) {
                      refusalSeconds);
 }
 
-/// Continues the host if a signal has stopped it. A stopped host would not detect the end of the
-/// ranks, and would never end.
+/// Lets the host run again if a signal such as SIGSTOP has stopped it. A stopped host would not
+/// detect that ranks end, and would never end itself.
 static void continueHost(int channel) {
   if (std::optional<int> host = processBehind(channel); host && *host > 0)
     ::kill(*host, SIGCONT);

@@ -20,25 +20,26 @@
 
 namespace fsdprt {
 
-/// Connects this rank with the other ranks at options.place. Sets options.launchedChannel to a
-/// channel to the host. Must be called before the process has threads, because rank 0 forks. Throws
-/// Error if not all ranks connect in time.
+/// Connects this rank with the other ranks at options.place. Stores the descriptor of the channel
+/// to the host in options.launchedChannel. This function must be called before the process starts
+/// threads, because it forks on rank 0. Throws Error if not all ranks connect in time.
 void rendezvous(LaunchOptions &options);
 
-/// Reports to the other ranks that this rank has failed before it connected, so that they do not
-/// wait for it. May take some seconds.
+/// Reports to the other ranks that this rank has failed before it connected, so that the other
+/// ranks do not wait for it. The call may take some seconds.
 void reportToPeers(const LaunchPlace &place, const Error &error);
 
 /// Reports to the host that this rank ends with an error. Returns the host's answer, which is the
 /// first error of all ranks. If the host does not answer, returns the error of this rank.
 Error askHost(const LaunchOptions &options, int channel, fsdprt_status status, const char *message);
 
-/// Prints the error that askHost() returns to stderr. Returns the error's status as exit code.
+/// Calls askHost() and prints the returned error to stderr. Returns the exit code that belongs to
+/// the status of this error.
 int reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
                  const char *message);
 
-/// Reports to the host that this rank ends without an error. On rank 0, then waits at most 1 second
-/// for the host to end.
+/// Reports to the host that this rank ends without an error. Rank 0 then waits at most 1 second for
+/// the host to end.
 void leaveRendezvous(const LaunchOptions &options, int channel);
 
 } // namespace fsdprt

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The rendezvous listens, connects, waits and reads the clock only through this interface. A test
-// (test/explore) can therefore replace the clock and run the processes in all possible orders. Only
-// reads and writes of sockets do not use this interface.
+// The rendezvous uses only this interface to listen, to connect, to wait, and to read the clock. A
+// test can therefore replace the clock and run the processes in all possible orders (test/explore).
+// Reads from sockets and writes to sockets do not use this interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,8 @@ public:
   /// Returns the time of a monotonic clock in seconds.
   virtual double now();
   virtual void sleep(double seconds);
-  /// Waits until a descriptor is ready, at most for `seconds`. Returns the number of ready ones.
+  /// Waits until at least one of `count` descriptors is ready, but at most for `seconds`. Returns
+  /// the number of descriptors that are ready.
   virtual int poll(pollfd *wanted, size_t count, double seconds);
   /// Returns a descriptor that listens at an address. On failure, sets errno and returns -1.
   virtual int listen(const sockaddr_storage &address, socklen_t bytes, int type);
@@ -33,9 +34,10 @@ public:
   /// Connects a socket. Returns 0 or -1, as connect(2) does.
   virtual int connect(int file, const sockaddr_storage &address, socklen_t bytes);
 
-  /// Returns the network that the rendezvous uses.
+  /// Returns the network that the rendezvous currently uses.
   static Network &get();
-  /// Replaces the network in tests; null selects the network of the system.
+  /// Replaces the network that get() returns, for tests. If `network` is null, get() returns the
+  /// network of the operating system again.
   static void replace(Network *network);
 };
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Fork and execute this program for each rank. The kernel kills a rank whose parent has ended
+//  1. Fork and execute this program for each rank. If this process ends, the kernel kills the ranks
 //     (PR_SET_PDEATHSIG).
 //  2. Connect the ranks (ShmHost).
 //  3. Every 50 ms, handle messages, ended processes, heartbeats and signals (ProcessSupervisor.h).
@@ -56,7 +56,7 @@ private:
   const Restart &restart;
   std::vector<Child> children;
   int forwarded = 0;
-  /// True if the signal `forwarded` has ended ranks before the first step.
+  /// True if a signal that the launcher has forwarded has ended a rank before the first step.
   bool endedEarly = false;
 };
 } // namespace
@@ -85,8 +85,9 @@ void Launcher::start(uint32_t rank) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
       _exit(FSDPRT_LOST);
-    // A terminal sends SIGINT and SIGHUP to the ranks and to the launcher. Ranks ignore both
-    // signals, because the launcher forwards them as SIGTERM.
+    // If the user interrupts the program at a terminal, the terminal sends SIGINT or SIGHUP to the
+    // ranks as well as to the launcher. The ranks ignore both signals, because the launcher sends
+    // SIGTERM to the ranks when it receives one of these signals.
     std::signal(SIGINT, SIG_IGN);
     std::signal(SIGHUP, SIG_IGN);
     fcntl(end, F_SETFD, 0);
@@ -118,7 +119,7 @@ void Launcher::reap() {
     if (child.ended || waitpid(child.process, &child.status, WNOHANG) != child.process)
       continue;
     child.ended = true;
-    host.serve(0); // receives the last messages of the child
+    host.serve(0); // Receives the last messages that the child has sent.
     takeFailures();
     judgeEnd(rank);
   }
@@ -212,7 +213,7 @@ int fsdprt::launch(const LaunchOptions &options, char **argv,
                    restart.resume.c_str(), where.c_str(), (ull)restarts + 1,
                    (ull)options.mostRestarts);
       current.artifact = restart.artifact;
-      current.ranks = 0; // --ranks is for the first start only
+      current.ranks = 0; // The option --ranks applies only to the first start.
     }
   }
 }

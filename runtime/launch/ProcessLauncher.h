@@ -20,26 +20,27 @@
 
 namespace fsdprt {
 
-/// Artifact and save from which the ranks start again after the loss of a rank.
+/// The artifact and the save with which the ranks start again after a rank is lost.
 struct Restart {
   std::string artifact; ///< path
   uint64_t ranks = 0;   ///< number of ranks of the artifact
-  std::string resume;   ///< folder of saves to resume from; empty to start at the first step
+  /// Folder of the saves from which the ranks resume. Empty if the ranks start at the first step.
+  std::string resume;
 };
 
 /// Runs this program once for every rank, with the same arguments. Returns the exit code. Throws
 /// the first error of a rank. All ranks have ended when launch() returns or throws. If ranks are
 /// lost and options.restart is true, calls planRestart() with the number of ranks that were not
-/// lost, and starts the planned ranks. If planRestart() throws, its message is appended to the
-/// first error.
+/// lost, and starts the ranks again as the result of planRestart() describes. If planRestart()
+/// throws an error, the message of that error is appended to the message of the first error.
 int launch(const LaunchOptions &options, char **argv,
            const std::function<Restart(uint64_t left)> &planRestart);
 
-/// Returns the message with which a rank reports its failure to the supervising process.
+/// Returns the message that a rank sends to the supervising process to report a failure.
 Message failureOf(fsdprt_status status, const char *message);
 
-/// Reports the failure of a rank to launch(), which started its process. If that process has ended,
-/// prints the failure.
+/// Reports the failure of a rank to the process that runs launch() and has started this rank. If
+/// that process has ended, prints the failure instead.
 void reportToLauncher(const LaunchOptions &options, int channel, fsdprt_status status,
                       const char *message);
 

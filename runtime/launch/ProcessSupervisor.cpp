@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each poll increases the age of a heartbeat by at most 100 ms, so that heartbeats do not become
-// stale while the machine is suspended.
+// The age of a heartbeat is the sum of the times between polls, and each poll adds at most 100 ms.
+// Heartbeats therefore do not become stale while the machine is suspended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,7 +119,8 @@ void ProcessSupervisor::setReason(Error error) {
   tell(*reason);
 }
 
-/// Writes the flight record. Returns a text that contains its path, to be appended to a message.
+/// Writes the flight record. Returns a text that callers append to the error message. This text
+/// contains the path of the record.
 std::string ProcessSupervisor::writeFlightRecord() {
   const SharedControlBlock &board = host.getBoard();
   std::string path = flightRecordPath(options);
@@ -144,8 +145,8 @@ void ProcessSupervisor::takeFailures() {
       setReason(*failure);
 }
 
-/// Ends the run if the next rank does not connect within `timeoutSeconds` after the previous one.
-/// For the first rank, the limit is ten times as long.
+/// Ends the run if no further rank connects within `timeoutSeconds` after the last rank that has
+/// connected. If no rank has connected yet, the limit is ten times as long.
 void ProcessSupervisor::checkArrival() {
   if (host.areConnected() || reason)
     return;
@@ -168,7 +169,7 @@ void ProcessSupervisor::reportMissing(const std::string &missing, double limit) 
                            missing.find(',') == missing.npos ? "" : "s", missing.c_str(), limit)});
   for (uint32_t rank = 0; rank < heartbeats.size(); ++rank)
     if ((", " + missing + ",").find(", " + std::to_string(rank) + ",") != std::string::npos)
-      kill(rank, SIGKILL); // A stopped process (SIGSTOP) handles no other signal.
+      kill(rank, SIGKILL); // Only SIGKILL ends a process that SIGSTOP has stopped.
 }
 
 void ProcessSupervisor::checkHeartbeats() {
@@ -186,6 +187,6 @@ void ProcessSupervisor::checkHeartbeats() {
     std::string where = describeProgress(rank);
     setReason({FSDPRT_HUNG, format("rank %u (process %d) has sent no heartbeat for %.1f s: %s",
                                    rank, processOf(rank), heart.still, where.c_str())});
-    kill(rank, SIGKILL); // A stopped process (SIGSTOP) handles no other signal.
+    kill(rank, SIGKILL); // Only SIGKILL ends a process that SIGSTOP has stopped.
   }
 }

@@ -6,9 +6,10 @@
 //
 // One process supervises all ranks. This process connects the ranks (ShmHost), receives their
 // messages, and detects stale heartbeats and ranks that do not connect. The first error ends the
-// run: the control block then contains the status of the error, which ends the waits of all ranks.
-// Two derived classes detect ended processes: Launcher in the process that has started the ranks
-// (ProcessLauncher.cpp), and Host in a process that only connects ranks (LauncherRendezvous.cpp).
+// run: the supervisor stores the status of this error in the control block, and ranks that wait
+// there then stop waiting. How the end of a process is detected depends on the derived class.
+// Launcher runs in the process that has started the ranks (ProcessLauncher.cpp). Host runs in a
+// process that only connects the ranks (LauncherRendezvous.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,13 +28,14 @@ public:
 
 protected:
   static constexpr double pollSeconds = 0.05;
-  static constexpr double graceSeconds = 10; ///< seconds from an error until ranks are killed
+  /// seconds from the first error until ranks that still run are killed
+  static constexpr double graceSeconds = 10;
 
-  /// `ends` are the descriptors of the channels to the ranks. If `ends` is empty, `host` creates
-  /// the channels.
+  /// `ends` contains the descriptors of the channels to the ranks. If `ends` is empty, `host`
+  /// creates these channels.
   ProcessSupervisor(const LaunchOptions &options, const std::vector<int> &ends);
 
-  /// Sends a signal to a rank's process, unless it has ended.
+  /// Sends a signal to the process of a rank, unless this process has ended.
   virtual void kill(uint32_t rank, int signal) = 0;
   virtual bool hasEnded(uint32_t rank) const = 0;
   virtual int processOf(uint32_t rank) const = 0;

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements frames, addresses and the rank's part of the rendezvous. A rank tries to connect until
-// its time limit, because rank 0 may start later. After the time limit, the rank reports the
-// problem of its last attempt. After a refusal by the host, the rank does not try again.
+// Implements addresses and the rank's part of the rendezvous. A rank tries to connect again and
+// again until its time limit, because rank 0 may start later than this rank. When the time limit
+// has passed, the rank reports why its last attempt failed. If the host refuses the rank, the rank
+// does not try again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,64 +31,6 @@ static constexpr double retrySeconds = 0.1, connectSeconds = 5, askSeconds = 2;
 Descriptor::~Descriptor() {
   if (file >= 0)
     close(file);
-}
-
-//===- Frames -------------------------------------------------------------===//
-
-Frame Frame::make(Kind kind) {
-  Frame frame;
-  std::memcpy(frame.magic, expected, sizeof expected);
-  frame.kind = kind;
-  frame.interface = fsdprt_abi_version();
-  return frame;
-}
-
-void Frame::introduce(const LaunchPlace &place) {
-  rank = place.rank;
-  ranks = place.ranks;
-  process = static_cast<uint32_t>(getpid());
-  std::strncpy(machine, machineIdentity().c_str(), sizeof machine - 1);
-  std::strncpy(host, machineName().c_str(), sizeof host - 1);
-  std::strncpy(job, place.job.c_str(), sizeof job - 1);
-  std::strncpy(session, place.session.c_str(), sizeof session - 1);
-}
-
-bool Frame::isOurs() const { return std::memcmp(magic, expected, sizeof expected) == 0; }
-
-FrameReader::State FrameReader::read(int file) {
-  while (got < sizeof frame) {
-    ssize_t more =
-        recv(file, reinterpret_cast<char *>(&frame) + got, sizeof frame - got, MSG_DONTWAIT);
-    if (more < 0 && errno == EINTR)
-      continue;
-    if (more < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
-      break;
-    if (more <= 0)
-      return got ? State::foreign : State::end;
-    got += static_cast<size_t>(more);
-  }
-  size_t begun = std::min(got, sizeof frame.magic);
-  if (std::memcmp(frame.magic, Frame::expected, begun) != 0)
-    return State::foreign;
-  if (got < sizeof frame)
-    return State::partial;
-  for (char *text : {frame.machine + sizeof frame.machine, frame.host + sizeof frame.host,
-                     frame.job + sizeof frame.job, frame.session + sizeof frame.session,
-                     frame.text + sizeof frame.text})
-    text[-1] = '\0';
-  return State::complete;
-}
-
-bool fsdprt::sendFrame(int file, const Frame &frame) {
-  return send(file, &frame, sizeof frame, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(sizeof frame);
-}
-
-std::string Frame::words() const {
-  std::string result = text;
-  for (char &c : result)
-    c = static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return result;
 }
 
 //===- Addresses ----------------------------------------------------------===//
@@ -136,8 +79,9 @@ static std::string readLine(const char *path) {
   return std::string(text, strcspn(text, "\n") * (size > 0));
 }
 
-/// Returns the boot id of the kernel and the network namespace. Processes that have the same boot
-/// id and namespace can share memory and abstract names.
+/// Returns a text that consists of the boot id of the kernel and the network namespace of this
+/// process. Two processes that have the same boot id and the same network namespace can share
+/// memory and can connect through abstract Unix sockets.
 std::string fsdprt::machineIdentity() {
   char network[64] = "";
   [[maybe_unused]] ssize_t size = readlink("/proc/self/ns/net", network, sizeof network - 1);
@@ -184,8 +128,9 @@ private:
 };
 } // namespace
 
-/// Returns true if both ends of a TCP connection are the same socket. This happens if no process
-/// listens at the port, and the kernel chooses the same port for the connecting socket.
+/// Returns true if a TCP connection connects a socket with itself. This can happen if no process
+/// listens at the port, and the kernel chooses this port as the local port of the connecting
+/// socket.
 static bool isToItself(int connection) {
   sockaddr_storage own = {}, peer = {};
   socklen_t ownBytes = sizeof own, peerBytes = sizeof peer;
@@ -206,8 +151,9 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
   Descriptor file(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   where = address.text;
   int error = 0, yes = 1;
-  setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes,
-             sizeof yes); // Lets rank 0 of another run listen at the port.
+  // Connections in state TIME_WAIT then do not stop rank 0 of another run from listening at the
+  // port.
+  setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (Network::get().connect(file.get(), address.address, address.bytes) != 0)
     error = errno;
   if (error == EINPROGRESS) {
@@ -250,7 +196,8 @@ std::optional<Frame> Attempt::askOn(int connection) {
   answered = false;
   problem = "a process listens there, but does not answer";
   FrameReader reader;
-  // Wait one second longer than the time limit, because the host's refusal lists the missing ranks.
+  // Wait up to one second longer than the time limit, so that the host's refusal, which lists the
+  // missing ranks, can still arrive.
   for (bool sent = sendFrame(connection, hello); left() > -1;) {
     pollfd wanted = {connection, POLLIN, 0};
     Network::get().poll(&wanted, 1, 0.1);
@@ -342,7 +289,7 @@ std::string fsdprt::askWhoListens(const MeetingAddress &address, const LaunchPla
     Descriptor connection = attempt.connectTo(address);
     if (connection.isOpen())
       attempt.askOn(connection.get());
-  } catch (const Error &error) { // refusal, or data of another program
+  } catch (const Error &error) { // The process there has refused, or is another program.
     return attempt.wasAnswered() ? error.what() : "";
   }
   return "";
@@ -354,7 +301,7 @@ void fsdprt::refuseRendezvous(const LaunchPlace &place, const Error &reason, dou
       RendezvousHost(place, seconds, /*asks=*/false).refuse(reason, /*told=*/{0});
     else
       Attempt(place, seconds).refuse(reason);
-  } catch (const Error &) { // ignored: the host cannot be reached
+  } catch (const Error &) { // The error is ignored, because the host cannot be reached.
   }
 }
 

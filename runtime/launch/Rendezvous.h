@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Connects processes that initially have only their rank and the host's address. Afterwards, each
-// rank has a channel to the host, as do the ranks that `fsdp-run --processes` starts.
+// Connects processes that initially know only their own rank and the address of the host.
+// Afterwards each rank has a channel to the host. Ranks that `fsdp-run --processes` starts have the
+// same kind of channel.
 //
 //     rank                                        host, on the machine of rank 0
 //     connect, until a process listens
@@ -15,10 +16,9 @@
 //                                          <--    welcome (name of a Unix socket), or refusal
 //     connect to that socket, send rank    -->    checks the user; this is the rank's channel
 //
-// Frames have a fixed size and begin with a magic number. Data without the magic number is from
-// another program. Unix sockets have abstract names, so that no files remain. If the rendezvous
-// fails, the host sends the reason to all ranks. If a process of another job connects, the host
-// rejects the process, and the rendezvous continues.
+// The messages are frames (RendezvousFrame.h). Unix sockets have abstract names, so that no files
+// remain. If the rendezvous fails, the host sends the reason to all ranks. If a process that
+// belongs to another job connects, the host rejects this process and continues the rendezvous.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,6 +28,7 @@
 #include "collectives/Channel.h"
 #include "core/Error.h"
 #include "launch/Environment.h"
+#include "launch/RendezvousFrame.h"
 #include <memory>
 #include <set>
 #include <sys/socket.h>
@@ -52,46 +53,6 @@ private:
   int file;
 };
 
-/// Message between a rank and the host before the rank has its channel.
-struct Frame {
-  enum Kind : uint32_t { hello = 1, missing, welcome, refusal };
-  static constexpr char expected[] = "fsdpmt2"; // The digit is the version of the frame format.
-
-  char magic[8] = {};
-  uint32_t interface = 0, kind = 0, rank = 0, ranks = 0, process = 0;
-  int32_t status = 0;
-  double secondsLeft = 0;                ///< time until the rank stops waiting
-  char machine[128] = {}, host[64] = {}; ///< results of machineIdentity() and machineName()
-  char job[160] = {}, session[64] = {};  ///< members of LaunchPlace
-  char text[1024] = {};
-
-  static Frame make(Kind kind);
-  /// Sets the members that identify this process.
-  void introduce(const LaunchPlace &place);
-  bool isOurs() const;
-  /// Returns `text` without control characters.
-  std::string words() const;
-};
-
-/// Reads a frame, which may arrive in several parts.
-class FrameReader {
-public:
-  enum class State { partial, complete, foreign, end };
-  /// Reads the available bytes without waiting.
-  State read(int file);
-  const Frame &get() const { return frame; }
-  void clear() { got = 0; }
-  bool hasSome() const { return got > 0; }
-
-private:
-  Frame frame;
-  size_t got = 0;
-};
-
-/// Sends a frame without waiting, because all frames of a rendezvous fit in the buffer of a socket.
-/// Returns false on failure.
-bool sendFrame(int file, const Frame &frame);
-
 /// An address to listen at or to connect to, and a text for messages.
 struct MeetingAddress {
   sockaddr_storage address = {};
@@ -99,19 +60,22 @@ struct MeetingAddress {
   std::string text;
 
   static MeetingAddress abstract(const std::string &name);
-  /// Returns the address for place.meetingName or, if this name is empty, all addresses of the host
-  /// place.address. Throws Error if the host name does not exist. If the lookup fails for another
-  /// reason, sets `problem` and returns no address, because a later call may succeed.
+  /// Returns the address that place.meetingName names. If this name is empty, returns all addresses
+  /// of the machine place.address. Throws Error if the host name does not exist. If the lookup
+  /// fails for another reason, sets `problem` and returns no address. The caller may then try
+  /// again.
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
-/// Connects to an address as the rank of `place`, and returns the message with which the listening
-/// process refuses the connection. Returns an empty text if that process is not fsdp-run.
+/// Connects to an address as the rank of `place`. Returns the message with which the process that
+/// listens there refuses the connection. Returns an empty text if that process does not refuse the
+/// connection, or is not fsdp-run.
 std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &place);
 
-/// Returns a text that identifies this machine. Processes that can share memory get equal texts.
+/// Returns a text that identifies this machine. Two processes that can share memory get the same
+/// text.
 std::string machineIdentity();
-/// Returns the host name, for messages.
+/// Returns the host name of this machine, for use in messages.
 std::string machineName();
 /// Returns the id of the process at the other end of a Unix socket, or nullopt if that process
 /// belongs to another user.
@@ -121,13 +85,14 @@ std::optional<int> processBehind(int file);
 /// missing after `seconds`, throws Error with the numbers of these ranks.
 int attendRendezvous(const LaunchPlace &place, double seconds);
 
-/// Reports to the other ranks that this rank has failed with `reason`. Tries for at most `seconds`.
+/// Reports to the other ranks that this rank has failed with `reason`. Tries to do so for at most
+/// `seconds`.
 void refuseRendezvous(const LaunchPlace &place, const Error &reason, double seconds);
 
 class RendezvousHost {
 public:
-  /// Listens at `place`, or throws Error. If another process listens there and `asks` is true,
-  /// calls askWhoListens(), so that the other process detects a second rank 0.
+  /// Listens at `place`, or throws Error. If another process already listens there and `asks` is
+  /// true, calls askWhoListens(). That process then notices that there is a second rank 0.
   RendezvousHost(const LaunchPlace &place, double seconds, bool asks = true);
   int listener() const { return listening.get(); }
 
@@ -138,8 +103,8 @@ public:
   /// Connects all ranks and returns one Member per rank, in the order of ranks. On failure, calls
   /// refuse() and throws Error.
   std::vector<Member> gather();
-  /// Sends `reason` to the connected ranks and, if its status is FSDPRT_BAD_INPUT, to ranks that
-  /// connect within some seconds. `told` are the ranks that need no message.
+  /// Sends `reason` to the connected ranks. If the status of `reason` is FSDPRT_BAD_INPUT, also
+  /// sends it to ranks that connect within the next seconds. The ranks in `told` need no message.
   void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:
@@ -167,7 +132,7 @@ private:
   const Guest *find(uint32_t rank) const;
 
   LaunchPlace place;
-  std::string turnedAway; ///< last rejected process of another job, for messages
+  std::string turnedAway; ///< describes the last process of another job that was rejected
   double limit, seconds, lastTold = 0;
   Descriptor listening;
   std::vector<std::unique_ptr<Guest>> guests;

@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// One loop handles all connections. Connections without data are ignored, and connections with data
-// other than frames are closed. The rendezvous fails if a rank is lost before all ranks have
-// connected, or if the frames of two ranks contradict each other. The host then sends the reason to
-// the connected ranks and, for some seconds, to ranks that connect later. A process of another job
-// is rejected with a message and cannot make the rendezvous fail.
+// One loop handles all connections. Connections that have sent no data are ignored, and connections
+// that have sent data other than frames are closed. The rendezvous fails if a rank is lost before
+// all ranks have connected, or if the frame of a rank contradicts the frame of another rank. The
+// host then sends the reason to the ranks that are connected. For some seconds, it also sends the
+// reason to ranks that connect later. If a process belongs to another job, the host sends it a
+// message and rejects it. Such a process cannot make the rendezvous fail.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,13 +25,13 @@
 using namespace fsdprt;
 
 static constexpr double tellSeconds = 0.5;
-static constexpr double joinSeconds = 10;      // seconds from the welcome until all channels exist
-static constexpr double lingerSeconds = 3;     // seconds for which refuse() waits for ranks
-static constexpr double occupiedSeconds = 5;   // seconds for which the port may be in use
-static constexpr double askAfterSeconds = 0.2; // seconds in which an earlier run may end
+static constexpr double joinSeconds = 10;      // seconds until all ranks must have a channel
+static constexpr double lingerSeconds = 3;     // seconds for which refuse() waits for further ranks
+static constexpr double occupiedSeconds = 5;   // seconds to wait if the port is in use
+static constexpr double askAfterSeconds = 0.2; // seconds before asking who uses the port
 static constexpr size_t mostStrangers = 64;    // limit of connections without a rank
 
-// Beginning of the message for a process that has the same rank as an earlier process.
+// The beginning of the message that is sent to a process if an earlier process has the same rank.
 static constexpr const char twinWords[] = "two processes have rank ";
 
 static Descriptor listenAt(const MeetingAddress &address, int type) {
@@ -67,9 +68,9 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
       asked = true;
       answer = askWhoListens(addresses.back(), place);
       if (answer.compare(0, std::strlen(twinWords), twinWords) == 0)
-        isLate = true; // The earlier rank 0 will not free the port.
+        isLate = true; // Another rank 0 of this job keeps the port.
     }
-    // askWhoListens() may have returned after `deadline`.
+    // Read the clock again, because `deadline` may have passed during askWhoListens().
     isLate = isLate || Network::get().now() > deadline;
     if (isLate && problem == EADDRINUSE)
       badInput("rank 0 cannot listen at %s (MASTER_ADDR, MASTER_PORT): another process uses it; "
@@ -94,8 +95,9 @@ uint32_t RendezvousHost::numKnown() const {
                                              [](const auto &guest) { return guest->isKnown; }));
 }
 
-/// Returns a text such as "ranks 1, 3 of 4" with the missing ranks, and with the last rejected
-/// process and the number of connections without a rank, if any.
+/// Returns a text such as "ranks 1, 3 of 4" that lists the missing ranks. If a process was
+/// rejected, or if there are connections without a rank, the text also contains the last rejected
+/// process and the number of such connections.
 std::string RendezvousHost::missing() const {
   std::string names;
   uint32_t count = 0;
@@ -115,13 +117,14 @@ std::string RendezvousHost::missing() const {
 
 //===- Connections --------------------------------------------------------===//
 
-/// Waits until a descriptor is ready, but not after the time `until` and at most for tellSeconds.
+/// Waits until a descriptor is ready, but at most until the time `until` and at most tellSeconds.
 static void awaitAny(std::vector<pollfd> wanted, double until) {
   double wait = std::clamp(until - Network::get().now(), 0.0, tellSeconds);
   Network::get().poll(wanted.data(), wanted.size(), wait + 0.001);
 }
 
-/// Waits until a process connects or sends data, but not after `until` and at most for tellSeconds.
+/// Waits until a process connects or sends data, but at most until the time `until` and at most
+/// tellSeconds.
 void RendezvousHost::await(double until) {
   std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}};
   for (const auto &guest : guests)
@@ -141,8 +144,8 @@ void RendezvousHost::acceptAll() {
   }
 }
 
-/// Returns true if `frame` may be the first frame of a rank: a hello, or a refusal with which a
-/// rank reports its failure.
+/// Returns true if `frame` may be the first frame that a rank sends. This is a hello, or a refusal
+/// if the rank reports its own failure.
 static bool isHello(const Frame &frame) {
   return frame.kind == Frame::hello || frame.kind == Frame::refusal;
 }
@@ -157,7 +160,9 @@ void RendezvousHost::readAll() {
                          guest.hello.rank, guest.hello.process,
                          printable(guest.hello.host, strlen(guest.hello.host)).c_str()));
     if (state == FrameReader::State::complete && guest.isKnown)
-      guest.reader.clear(); // Ignore further frames, because a rank sends only one.
+      // Ignore this frame: a rank needs to send only one frame, and its first frame has been
+      // handled.
+      guest.reader.clear();
     else if (state == FrameReader::State::complete &&
              (!isHello(guest.reader.get()) || turnAway(guest)))
       state = FrameReader::State::foreign;
@@ -188,9 +193,10 @@ static std::string jobWords(const std::string &job) {
   return job.empty() ? "a job without an id" : "job " + printable(job);
 }
 
-/// Returns the reason why the sender of `hello` belongs to another job, or an empty text if it may
-/// belong to this job. If neither process has a job id and both are on one machine, compares their
-/// sessions. checkMachines() later refuses processes of other machines.
+/// Returns the reason why the sender of `hello` belongs to another job. Returns an empty text if
+/// the sender may belong to this job. If neither process has a job id and both processes are on the
+/// same machine, compares the sessions of the two processes. If they are on different machines,
+/// checkMachines() refuses the sender later.
 std::string RendezvousHost::otherJob(const Frame &hello) const {
   std::string job = hello.job, who = format("rank %u (%s)", hello.rank, nameOf(hello).c_str());
   if (job != place.job)
@@ -221,15 +227,16 @@ bool RendezvousHost::turnAway(const Guest &guest) {
   return true;
 }
 
-/// Accepts a rank. Throws Error if the rank contradicts earlier ranks. The rank is then marked as
-/// connected, so that refuse() also sends the error to it.
+/// Accepts a rank. Throws Error if the frame of the rank contradicts this rank or an earlier rank.
+/// In this case the rank is already marked as connected, so that refuse() sends the error to it as
+/// well.
 void RendezvousHost::admit(Guest &guest) {
   const Frame &hello = guest.hello = guest.reader.get();
   guest.reader.clear();
   const Guest *twin = find(hello.rank);
   guest.isKnown = true;
   if (hello.secondsLeft > 0)
-    // End the rendezvous when the first rank stops waiting.
+    // Let the rendezvous end at the latest when the first of the ranks stops waiting.
     limit = std::min(limit, Network::get().now() + hello.secondsLeft);
   if (hello.interface != fsdprt_abi_version())
     badInput("rank %u (%s) has interface %u.%u of the runtime, rank 0 %u.%u; start all ranks from "
@@ -288,9 +295,9 @@ static std::string secretName() {
                 static_cast<unsigned long long>(words[1]));
 }
 
-/// Returns the ranks that have closed their connection and have no channel yet. A rank sends a
-/// message to `door`, the socket of the channels, before it closes the connection. If no message
-/// arrives, the rank is lost.
+/// Returns the ranks that have closed their connection, but have no channel yet. A rank sends a
+/// message to `door`, the socket at which channels are created, before it closes the connection. If
+/// no such message arrives from a rank that has closed its connection, the rank is lost.
 std::set<uint32_t> RendezvousHost::findEnded(const std::vector<Member> &members) {
   std::set<uint32_t> ended;
   for (const auto &guest : guests)
@@ -330,7 +337,8 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
   auto hasJoined = [](const Member &member) { return member.channel.isOpen(); };
   for (double until = Network::get().now() + joinSeconds;
        !std::all_of(members.begin(), members.end(), hasJoined);) {
-    // Do not poll other connections: they are no longer read, and would end the wait.
+    // Do not poll the connections of ranks that already have a channel, because these connections
+    // are no longer read and would make poll() return at once.
     std::vector<pollfd> wanted = {{door.get(), POLLIN, 0}};
     for (const auto &guest : guests)
       if (guest->isKnown && !hasJoined(members[guest->hello.rank]))
@@ -345,9 +353,9 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
   }
 }
 
-/// If the status of `reason` is FSDPRT_BAD_INPUT, waits some seconds for further ranks, which would
-/// have the same error. Otherwise returns without waiting, because ranks that connect later may
-/// belong to another attempt.
+/// If the status of `reason` is FSDPRT_BAD_INPUT, waits some seconds for further ranks, because
+/// these ranks would fail with the same error. Otherwise returns without waiting, because a rank
+/// that connects later may belong to another attempt to start the job.
 void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
   Frame frame = Frame::make(Frame::refusal);
   frame.status = reason.status;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Collects faults. Each fault is reported where it first occurs; repetitions in other iterations,
-// steps or ranks are only counted.
+// Collects faults. Each fault is reported at its first occurrence. Its occurrences in other
+// iterations, steps or ranks are only counted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace fsdprt {
 
-/// Kind of a fault; its name is the first word of the message.
+/// The kind of a fault. The name of the kind is the first word of the message.
 enum class Fault { race, uninitialised, lifetime, bounds, alignment, overlap, wait, order };
 const char *nameOf(Fault fault);
 
@@ -31,14 +31,15 @@ struct Finding {
 
 class Findings {
 public:
-  /// Adds a finding, or counts a repetition of the finding with the same `fault` and `key`. `key`
-  /// names the commands at fault, but not the run or the rank.
+  /// Adds a finding. If there already is a finding with the same `fault` and the same `key`,
+  /// increments its number of occurrences instead. `key` names the commands that cause the fault,
+  /// but neither the run nor the rank.
   void add(Fault fault, const std::string &key, const std::string &text);
   const std::vector<Finding> &all() const { return found; }
 
 private:
   std::vector<Finding> found;
-  std::map<std::string, size_t> numbers; // index into `found` by fault and key
+  std::map<std::string, size_t> numbers; // by fault and key: index into `found`
 };
 
 } // namespace fsdprt

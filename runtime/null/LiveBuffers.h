@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tracks which buffers of a layout are live while a program is walked. A buffer is live always, or
-// from one command of a program to another.
+// Tracks which buffers of a layout are live while a program is walked. A buffer is either
+// permanent, that is, always live, or it is live from one command of a program to another command
+// of the program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,18 +23,19 @@ class LiveBuffers {
 public:
   LiveBuffers(const fb::Manifest &manifest, const fb::Layout &layout);
 
-  /// Reports buffers outside the arenas, misaligned buffers, and buffers that share bytes while
-  /// both are live, for all programs of the layout.
+  /// Checks the buffers of all programs of the layout. Reports buffers outside the arenas,
+  /// misaligned buffers, and pairs of buffers that share bytes while both are live.
   void check(Findings &findings, uint32_t layoutNumber) const;
   /// Returns true if the layout records buffers and their lifetimes.
   bool areKnown() const { return layout.buffers() && layout.buffers()->size() != 0; }
 
-  /// Starts a program. In later calls, command numbers refer to this program.
+  /// Starts the walk of a program. The command numbers in later calls are numbers of commands of
+  /// this program.
   void enter(uint32_t program);
-  /// Make the buffers live whose first command is `command` (begin()), or remove the buffers whose
-  /// last command is `command` (end()). Buffers that begin before command `since` stay live,
-  /// because the next iteration of the loop needs them. Both functions call visit(begin, end) for
-  /// each changed buffer.
+  /// begin() adds the buffers whose first command is `command` to the live buffers. end() removes
+  /// the buffers whose last command is `command`, except buffers whose first command is before
+  /// command `since`: the next iteration of the loop needs them. Both functions call visit(begin,
+  /// end) for each buffer that they add or remove.
   void begin(uint32_t command, const std::function<void(uint64_t, uint64_t)> &visit);
   void end(uint32_t command, uint32_t since, const std::function<void(uint64_t, uint64_t)> &visit);
   /// Calls visit(begin, end) for every range that no permanent buffer covers.

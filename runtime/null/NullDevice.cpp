@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The ranges of a command depend on the rank only through the indices of the rank's pieces
-// (Mesh::pieceOf). Ranks with equal indices in all splits that the programs use therefore have
-// equal ranges. These ranks are of one kind, and only one rank of a kind is walked.
+// A split divides an array into pieces, and Mesh::pieceOf returns the index of a rank's piece. The
+// byte ranges that the commands of a rank access depend on the rank only through these indices.
+// Ranks that have equal indices in all splits that the programs use therefore access equal ranges.
+// They are ranks of the same kind, and only one rank of each kind is walked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 using namespace fsdprt;
 
-static constexpr size_t mostKinds = 64; // greatest number of kinds that are walked
+static constexpr size_t mostKinds = 64; // at most so many kinds of ranks are walked
 
 namespace {
 using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
@@ -84,8 +85,8 @@ static void findSplits(const Commands *commands, std::set<uint64_t> &splits) {
   }
 }
 
-/// Groups `ranks` by kind. If `inits` is true, the kind includes the splits of states, on which the
-/// initialised parts of parameters depend.
+/// Groups `ranks` by kind. If `inits` is true, ranks of the same kind also have equal indices in
+/// the splits of states, which determine the parts of parameters that `init` initialises.
 static std::vector<Ranks> findKinds(const fb::Manifest &manifest, const Mesh &mesh,
                                     const std::vector<uint64_t> &ranks, bool inits) {
   std::set<uint64_t> splits;
@@ -146,7 +147,7 @@ static const fb::Program *find(const fb::Manifest &manifest, const std::string &
   return nullptr;
 }
 
-/// Walks a session from its initial values, then a session that resumes from a save.
+/// Walks a session that begins with initial values, and then a session that resumes from a save.
 void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ranks &ranks,
                         bool reference) {
   const fb::Program *init = find(manifest, reference ? "reference_init" : "init");
@@ -183,7 +184,8 @@ void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ra
   }
 }
 
-/// Walks `init` for ranks that walkAs() did not walk, one for each initialised part of parameters.
+/// Groups the ranks by the parts of parameters that `init` initialises. Walks `init` for one rank
+/// of each group, unless walkAs() has walked this rank.
 void NullDevice::walkInits(const fb::Manifest &manifest, const std::vector<uint64_t> &ranks,
                            const std::set<uint64_t> &walked) {
   const fb::Program *init = find(manifest, "init");
@@ -227,8 +229,8 @@ void NullDevice::checkPeers() const {
   }
 }
 
-/// Checks, for each kernel of a GPU, that its tensor maps and the matrices of library GEMMs lie
-/// within its bindings, at any offset of the bindings.
+/// Checks for each GPU kernel that its tensor maps and the matrices of its library GEMMs lie within
+/// the bindings of the kernel. The check does not depend on the offsets of the bindings.
 void NullDevice::checkPlaces(const fb::Manifest &manifest) {
   for (uint32_t i = 0; manifest.gpu() && manifest.kernels() && i < manifest.kernels()->size();
        ++i) {

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Walks the commands of a run on all ranks without executing kernels: initial values, steps, an
-// evaluation between steps, steps after a resume from a save, and the unsharded reference. The walk
-// relies on the artifact's description of the bytes that kernels read and write.
+// Walks the commands of a run on all ranks without executing kernels. The run consists of the
+// initial values, steps, an evaluation between steps, steps after a resume from a save, and the
+// unsharded reference. The walk takes the bytes that kernels read and write from the description in
+// the artifact, and does not check this description.
 //
 //  1. Check that the collectives of all ranks match (Order.h).
 //  2. Group ranks whose commands have equal ranges, and walk one rank per group (RankWalk.h).
@@ -28,20 +29,22 @@ namespace fsdprt {
 struct NullOptions {
   uint64_t steps = 3; // number of steps to walk, at least 1
 
-  /// Artifacts of ranks whose artifact differs from that of the other ranks, by rank.
+  /// The artifacts of those ranks that do not run the same artifact as the other ranks. The key is
+  /// the rank.
   std::map<uint64_t, std::shared_ptr<const Artifact>> peers;
 };
 
 struct NullResult {
-  // `kinds` counts groups of ranks with equal ranges, and `walked` the groups that were walked.
+  // `kinds` is the number of groups of ranks that access equal ranges. `walked` is the number of
+  // these groups that were walked.
   uint64_t ranks = 0, kinds = 0, walked = 0;
   WalkCounts counts;
   OrderCounts order;
   std::vector<Finding> findings;
 };
 
-/// Walks all programs. The artifacts need only be opened with Rules::form. Throws an Error if the
-/// artifact of a peer has another mesh, or if the peer's rank does not exist.
+/// Walks all programs. It is sufficient that the artifacts were opened with Rules::form. Throws an
+/// Error if the artifact of a peer has another mesh, or if the peer's rank does not exist.
 NullResult walkPrograms(const Artifact &artifact, const NullOptions &options);
 
 } // namespace fsdprt

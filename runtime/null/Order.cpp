@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranks that share a manifest share one list of collectives. A program yields at most one finding,
-// because its first fault prevents all later collectives from completing.
+// Ranks that have the same manifest share a list of collectives. At most one finding is reported
+// for a program, because later collectives cannot complete after the first fault.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,8 @@ using namespace fsdprt;
 
 namespace {
 
-/// A collective in the unrolled program, with the properties that all members must agree on.
+/// A collective of the program, whose loops are unrolled. isSame() compares the properties that
+/// must be equal on all members.
 struct Meeting {
   const fb::Command *command;
   uint32_t number; // number of the command
@@ -63,7 +64,7 @@ private:
   Findings &findings;
   std::map<const fb::Manifest *, Meetings> meetings;
   std::vector<const Meetings *> lists; // by rank
-  std::vector<size_t> places;          // index of the next collective, by rank
+  std::vector<size_t> places;          // index of the next collective of each rank
   std::map<std::pair<uint32_t, std::vector<uint32_t>>, std::vector<uint32_t>> members;
   std::set<std::pair<std::vector<uint32_t>, uint32_t>> communicators; // axes and channel
   OrderCounts counts;
@@ -114,8 +115,9 @@ const std::vector<uint32_t> &OrderChecker::membersOf(uint32_t rank,
   return entry->second;
 }
 
-/// Completes the collective at which `rank` has stopped, if all members of its group have stopped
-/// at the collective. Then advances the members, appends them to `ready`, and returns true.
+/// If all members of the group have stopped at the collective at which `rank` has stopped,
+/// completes this collective: advances the members to their next collectives, appends the members
+/// to `ready`, and returns true.
 bool OrderChecker::meet(uint32_t rank, std::deque<uint32_t> &ready) {
   const Meeting *mine = at(rank);
   if (!mine)

@@ -4,14 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks that all ranks start matching collectives in a compatible order. A communicator is a group
-// of ranks and a channel. Ranks advance together:
+// Checks that all members of a group start the same collectives and that no order of the
+// collectives leads to a deadlock. A communicator is a group of ranks and a channel. The check
+// advances all ranks through their programs:
 //  1. A rank stops at its next collective.
-//  2. A collective completes when all members of its group have stopped at the collective.
+//  2. A collective completes when all members of the collective's group have stopped at it.
 //  3. When no rank can advance, the check reports the first rank that has not finished.
-// If no rank is reported, members start equal collectives in equal order, and the communicators
-// have no cycle of waits. A rank's transfer worker runs collectives in this way; backends permit
-// other orders.
+// If no rank is reported, the members of each communicator start equal collectives in the same
+// order, and no cycle of ranks waits for one another. The check assumes that a rank runs one
+// collective after another, as the transfer worker of a rank does. Backends permit other orders,
+// too.
 //
 // The check takes time O(ranks * collectives).
 //
@@ -27,10 +29,11 @@
 namespace fsdprt {
 
 struct OrderCounts {
-  uint64_t collectives = 0, communicators = 0; // communicators: pairs of axes and channel
+  uint64_t collectives = 0, communicators = 0; // a communicator is a pair (axes, channel)
 };
 
-/// Checks the program `name`. `manifests` has each rank's manifest. Appends at most one finding.
+/// Checks the program `name`. `manifests` contains the manifest of each rank. Adds at most one
+/// finding to `findings`.
 OrderCounts checkOrder(const std::vector<const fb::Manifest *> &manifests, const Mesh &mesh,
                        const std::string &name, Findings &findings);
 

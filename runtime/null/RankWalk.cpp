@@ -6,10 +6,11 @@
 //
 // For each command:
 //  1. Begin buffers.
-//  2. Compare each access with the shadow, and record it.
+//  2. Compare each access with the shadow (Shadow.h), and record the access there.
 //  3. End buffers.
-// A transfer accesses its source and target at its start, on a stream that is joined at its wait. A
-// conflicting access to these bytes before the wait races with the transfer.
+// A transfer accesses its source and its target when it starts, on its own stream. The wait for the
+// transfer joins this stream. Before the wait, an access of another stream to these bytes races
+// with the transfer if one of the two accesses is a write.
 //
 // The walk takes time O(accesses * (log ranges + ranges per access)).
 //
@@ -32,7 +33,8 @@ RankWalk::RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const
 
 //===- The host -----------------------------------------------------------===//
 
-/// Records an access by the host between two runs, on the compute stream.
+/// Records an access by the host. The host accesses memory between two runs of programs, as if it
+/// were a command on the compute stream.
 void RankWalk::hostTouches(uint64_t begin, uint64_t bytes, bool writes) {
   Access access(Access::Role::host);
   access.reads = access.needsValue = !writes;
@@ -140,7 +142,7 @@ void RankWalk::execute(const fb::Command &command) {
     touch(access, epoch);
 }
 
-/// Reports two overlapping accesses of one command, one of which writes.
+/// Reports if two accesses of `command` share bytes and one of them is a write.
 void RankWalk::checkClash(const fb::Command &command) {
   auto clash = accesses.findClash(command, current);
   if (!clash)
@@ -152,9 +154,9 @@ void RankWalk::checkClash(const fb::Command &command) {
                 Accesses::nameOf(a).c_str(), Accesses::nameOf(b).c_str()));
 }
 
-/// Checks the memory of each access. All bindings of a kernel must be in one memory, which for a
-/// GPU kernel is the device. The ranges of a collective must be on the device. At most one end of a
-/// copy may be in the file.
+/// Checks the memory (device, host or file) of each access. All bindings of a kernel must be in the
+/// same memory, and those of a GPU kernel must be on the device. The ranges of a collective must be
+/// on the device. The source and the target of a copy must not both be in the file.
 void RankWalk::checkMemories(const fb::Command &command) {
   using Memory = Accesses::Memory;
   auto wrong = [&](const Access &access, const char *where, const std::string &why) {
@@ -215,8 +217,9 @@ void RankWalk::wait(uint32_t id) {
   flying.erase(transfer);
 }
 
-/// Reports transfers that a program or an iteration has started but not waited for. `before` holds
-/// the ids in flight at the begin of the block, in ascending order.
+/// Reports transfers that a program or an iteration has started but not waited for. `before`
+/// contains the ids of the transfers that were in flight at the begin of the block, in ascending
+/// order.
 void RankWalk::endBlock(const std::vector<uint32_t> &before) {
   for (const auto &[id, transfer] : flying)
     if (!std::binary_search(before.begin(), before.end(), id))
@@ -260,7 +263,8 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
   Touch mark{epoch, now};
   if (access.writes)
     shadow.write(access.begin, access.end, mark);
-  // Reads of the compute stream need no record, because they precede every later transfer.
+  // A read on the compute stream is not recorded, since it precedes every transfer that starts
+  // later.
   else if (epoch.stream != 0)
     shadow.visit(access.begin, access.end, [&](uint64_t, uint64_t, Cell &cell) {
       auto isOver = [this](const Touch &read) { return clock.knows(read.epoch); };
@@ -272,8 +276,8 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
     shadow.end(access.begin, access.end);
 }
 
-/// Reports a race or a missing value in one cell. `clock` is the clock of the compute stream. A
-/// transfer uses this clock too, because the transfer forks off the compute stream at its start.
+/// Reports a race or a missing value in one cell. The clock of the compute stream also applies to
+/// an access of a transfer, because the transfer forks off the compute stream when it starts.
 void RankWalk::checkCell(const Access &access, Epoch epoch, uint64_t begin, uint64_t end,
                          const Cell &cell) {
   auto isOver = [&](const Touch &other) {

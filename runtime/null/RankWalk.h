@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Walks the commands of one rank in order, with the transfers that they start. Peers read the
-// source of a collective while it is in flight (Communicator.h, (R1) and (R2)). The start of a
-// transfer therefore forks a stream off the compute stream, and the wait for its id joins the
-// stream again:
+// Walks the commands of one rank in order, with the transfers that they start. While a collective
+// is in flight, peers read its source (Communicator.h, (R1) and (R2)). The start of a transfer
+// therefore forks a new stream off the compute stream, and the wait for the transfer joins the new
+// stream with the compute stream:
 //
 //     compute    a | start 1 | b | c | wait 1 | d     order: a, 1, d; b and c may race with 1
 //     transfer 1           \............/
 //
-// Every access of a command is compared with the recorded state of its bytes (Shadow.h). The walk
-// depends only on the artifact and on the numbers of the rank's pieces.
+// Every access of a command is compared with the recorded state of its bytes (Shadow.h). The result
+// of the walk depends only on the artifact and on the indices of the rank's pieces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@
 namespace fsdprt {
 
 struct WalkCounts {
-  /// `events` counts starts of transfers and waits, `bytes` the bytes of all accesses.
+  /// `events` is the number of starts of transfers and of waits. `bytes` is the sum of the bytes of
+  /// all accesses.
   uint64_t commands = 0, events = 0, bytes = 0;
 };
 
@@ -37,14 +38,14 @@ public:
   RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const Mesh &mesh, uint64_t rank,
            std::string who, Findings &findings);
 
-  /// Records the host's writes before the first program: the step block and the rank block.
+  /// Records what the host writes before the first program: the step block and the rank block.
   void begin();
-  /// Records the host's writes of all states and the step block, as when a save is loaded.
+  /// Records that the host writes all states and the step block, as it does when it loads a save.
   void restore();
-  /// Records the host's writes of the inputs, walks the program, and records the host's read of the
-  /// step block. `title` names the run in messages: "step 2".
+  /// Records that the host writes the inputs, walks the program, and records that the host reads
+  /// the step block. `title` names the run in messages, for example "step 2".
   void run(const fb::Program &program, const std::string &title);
-  /// Records the host's reads of all states and the step block, as for a save or an export.
+  /// Records that the host reads all states and the step block, as it does for a save or an export.
   void save();
 
   const WalkCounts &getCounts() const { return counts; }
@@ -52,7 +53,7 @@ public:
 
 private:
   using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
-  /// A transfer between its start and its wait.
+  /// A transfer that has started and for which no wait has been executed.
   struct InFlight {
     Epoch epoch;
     Moment start;

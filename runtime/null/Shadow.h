@@ -6,12 +6,13 @@
 //
 // An interval map over the offsets of a layout. Each cell records whether its bytes were written
 // during the lifetime of their buffer, the last write, and the reads by transfers since this write.
-// Cells are split where accesses begin and end, and merged when one access writes all of them. The
-// number of cells therefore depends on the number of commands, not on the number of bytes.
+// A cell is split where an access begins or ends. Cells are merged when one access writes all of
+// their bytes. The number of cells therefore depends on the number of commands, and not on the
+// number of bytes.
 //
-// An epoch, the time of an access, consists of a stream and a count on that stream. A clock holds,
-// for each stream, the last epoch that is known to be over. Two accesses of which one writes race
-// if the clock of the later access does not cover the epoch of the earlier access.
+// An epoch is the time of an access: a stream, and a count on this stream. A clock contains the
+// last epoch of each stream that is known to be over. If one of two accesses is a write, they race
+// if the clock at the later access does not cover the epoch of the earlier access.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,8 @@
 
 namespace fsdprt {
 
-/// Time of an access. Stream 0 computes. Each transfer (collective or copy) has its own stream.
+/// The time of an access. Stream 0 is the compute stream. Each transfer (collective or copy) has
+/// its own stream.
 struct Epoch {
   uint32_t stream = 0, time = 0;
 };
@@ -57,7 +59,8 @@ struct Touch {
 };
 
 struct Cell {
-  /// `ended`: the last write was during the lifetime of an earlier buffer in these bytes.
+  /// `ended` means that the last write belongs to an earlier buffer in these bytes, whose lifetime
+  /// has ended.
   enum State : uint8_t { unwritten, ended, written };
   State state = unwritten;
   Touch write;              // last write; its time is 0 if there is none
@@ -81,7 +84,7 @@ public:
       at = next;
     }
   }
-  /// Records a write of [begin, end), which becomes one cell.
+  /// Records a write of [begin, end). The cells in this range are merged to one cell.
   void write(uint64_t begin, uint64_t end, const Touch &touch);
   /// Marks the values in [begin, end) as dead. Keeps the recorded accesses, since transfers may
   /// still be in flight.

@@ -20,8 +20,8 @@ using fsdpcommon::LinkRate;
 using fsdpcommon::RoundSize;
 using fsdpcommon::SwitchReduce;
 
-/// Reads a file such as examples/clusters/8xH200.json. If the file is invalid, throws Error with
-/// the position of the first problem.
+/// Reads a cluster file, such as examples/clusters/8xH200.json. If the file is invalid, throws
+/// Error with the position of the first problem.
 Cluster readCluster(const std::string &path);
 
 } // namespace fsdprt

@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The first collective in the queue of a channel is ready for its first chunk when the latency
-//     of the collective has passed since its begin.
-//  2. Among the collectives that are ready, the earliest moves a chunk. The chunk occupies each
-//     level of links as soon as the level is free.
-//  3. When all levels have carried the chunk and the gap after the chunk has passed, the collective
-//     is ready for its next chunk.
+//  1. Collectives of one channel run in the order of the channel's queue. The first collective of
+//     the queue becomes ready for its first chunk when its latency has passed since it began.
+//  2. Of all collectives that are ready, the collective that has been ready for the longest time
+//     moves one chunk. The chunk occupies the links of one level after another, each as soon as
+//     these links are free.
+//  3. The collective becomes ready for its next chunk when the chunk has passed all levels and the
+//     gap after the chunk has passed.
 //
-// Chunks of the collectives in flight alternate, so that each collective gets an equal share of the
-// links. The simulation takes time O(chunks * (levels + log channels)).
+// Chunks of different collectives alternate, so that collectives that run at the same time get
+// equal shares of the links. The simulation takes time O(chunks * (levels + log channels)).
 //
 //===----------------------------------------------------------------------===//
 

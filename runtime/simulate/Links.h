@@ -23,8 +23,8 @@ namespace fsdprt {
 /// The links of one rank. They represent the links of every rank, because all ranks behave alike.
 class Links {
 public:
-  /// Begin and end of a collective in seconds. The latency of the collective,
-  /// Transfer::headSeconds, follows its begin.
+  /// The times in seconds at which a collective begins and ends. The latency of the collective,
+  /// Transfer::headSeconds, is the first part of this interval.
   struct Flight {
     double begin = 0, end = 0;
     bool done = false;
@@ -32,15 +32,15 @@ public:
 
   explicit Links(size_t levels) : freeAt(levels, 0), busy(levels, 0) {}
 
-  /// Queues a transfer on a channel. `time` must not be less than in earlier calls. The transfer
-  /// begins `delay` seconds after `time` at the earliest. Returns the index of the transfer, for
-  /// finish().
+  /// Queues a transfer on a channel. `time` must not be less than the value of `time` in an earlier
+  /// call. The transfer begins `delay` seconds after `time` at the earliest. Returns the index of
+  /// the transfer, which is an argument of finish().
   size_t start(const Transfer &transfer, uint32_t channel, double time, double delay);
   /// Moves chunks until transfer `flight` is done, and returns the end of the transfer in seconds.
   double finish(size_t flight);
   const Flight &flight(size_t number) const { return flights[number].flight; }
 
-  /// Returns the time in seconds in which the links of level `level` were busy.
+  /// Returns for how many seconds the links of level `level` were busy.
   double busySeconds(size_t level) const { return busy[level]; }
   uint64_t chunksMoved() const { return chunks; }
 
@@ -50,7 +50,7 @@ private:
     Transfer transfer;
     uint32_t channel;
     uint64_t left;   // number of chunks that have not been moved
-    double earliest; // earliest begin, in seconds
+    double earliest; // earliest time at which the transfer may begin, in seconds
   };
   struct Ready {
     double time;
@@ -63,10 +63,10 @@ private:
   void moveChunk(Ready ready);
   void end(size_t number, double time);
 
-  std::vector<double> freeAt, busy; // next free time and busy time of each level, in seconds
+  std::vector<double> freeAt, busy; // for each level: next free time, busy time, in seconds
   std::vector<State> flights;
-  std::map<uint32_t, std::deque<size_t>> queues; // indices in `flights`, by channel
-  std::map<uint32_t, double> freeFrom;           // end of the last flight, by channel
+  std::map<uint32_t, std::deque<size_t>> queues; // for each channel: indices in `flights`
+  std::map<uint32_t, double> freeFrom;           // for each channel: end of its last flight
   std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
   uint64_t chunks = 0;
 };

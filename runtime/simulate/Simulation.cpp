@@ -4,16 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Check that all groups of a collective use the links alike: at each level of links, a block of
-//     links contains whole groups, or a group contains whole blocks.
-//  2. Add the duration of each launch, each fill and each copy on channel 0 to the rank's time. The
-//     duration of a launch follows from the clocks of its cost, if the cluster has the artifact's
-//     chip, and else from rates (KernelTime.h).
-//  3. Start each collective on its channel. The wait advances the rank's time to the end of the
-//     collective. On channel 0, the start already advances the time to this end.
-//  4. Run copies on channels other than 0 concurrently with launches, in two queues: one for copies
-//     between the arenas of device and host, and one for copies from and to the file.
-//  5. Add the duration of each wait to the exposed time of the kind and unit of its collective.
+//  1. Check that all groups of a collective use the links in the same way: at each level of links,
+//     each block of ranks that the links join must contain only whole groups, or each group must
+//     contain only whole blocks.
+//  2. Advance the time of the rank by the duration of each launch, of each fill, and of each copy
+//     on channel 0. If the cluster has the artifact's chip, the duration of a launch follows from
+//     the clocks of its cost, else from rates (KernelTime.h).
+//  3. Start each collective on its channel. The command that waits for a collective advances the
+//     time of the rank to the end of the collective. For a collective on channel 0, the command
+//     that starts it already advances the time to this end.
+//  4. Run copies on channels other than 0 at the same time as launches. Such a copy waits in one of
+//     two queues: one for copies between device memory and host memory, and one for copies from and
+//     to the file.
+//  5. Add the duration of each wait to the exposed time of all collectives that have the same kind
+//     and unit.
 //
 // The simulation takes O(commands + chunks) time for any number of ranks.
 //
@@ -91,7 +95,8 @@ private:
   std::map<uint32_t, Started> started; // collectives by id
   std::map<uint32_t, Copied> copied;   // copies by id
 
-  // End, in seconds, of the last copy between the arenas and of the last file copy.
+  // The time in seconds at which the last copy between the arenas ends, and the time at which the
+  // last copy from or to the file ends.
   double copierFree[2] = {0, 0};
   std::optional<size_t> copyRow;
   std::map<std::vector<uint32_t>, CollectiveGroup> groups;
@@ -111,9 +116,9 @@ void Simulator::checkRanks() const {
              artifact.getMesh().text().c_str(), (ull)cluster.ranks());
 }
 
-/// Returns the group of a collective. At each level of links, the span and the stride of the group
-/// must divide the number of ranks of a block or be multiples of it. Otherwise ranks would behave
-/// differently, and groupOf() throws Error.
+/// Returns the group of a collective. Throws Error if different groups would use the links
+/// differently: at each level of links, the number of ranks that the links join must divide the
+/// span of the group or be a multiple of it, and likewise for the stride of the group.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())
@@ -225,7 +230,7 @@ SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
   return result.collectives[entry->second];
 }
 
-/// Starts a collective. If `joins` is true, adds no launch time, because the launch of the
+/// Starts a collective. If `joins` is true, adds no time for the launch, because the launch of the
 /// preceding collective also starts this collective.
 void Simulator::start(const fb::Collective &collective, const char *label, bool joins) {
   uint64_t bytes = std::max(collective.source()->bytes(), collective.target()->bytes());
@@ -275,8 +280,9 @@ void Simulator::finish(const Started &one) {
   addWait(event, before, one.launches);
 }
 
-/// Appends `event`, a transfer that started after `launchesBefore` launches, to the lane of the
-/// transfer. Also appends an event for the wait, from `before` to now, to the lane compute.
+/// Appends `event`, which describes a transfer, to the lane of the transfer. `launchesBefore` is
+/// the number of launches before the transfer started. Also appends an event for the wait, which
+/// lasts from `before` until now, to the compute lane.
 void Simulator::addWait(fsdprt_trace_event event, double before, uint64_t launchesBefore) {
   event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);
   event.ahead = static_cast<uint32_t>(launches - launchesBefore);
@@ -368,7 +374,7 @@ void Simulator::walk(const Commands &commands) {
         if (command->body_as_Loop()->body())
           walk(*command->body_as_Loop()->body());
       break;
-    // A step contains no command that initialises parameters.
+    // All other commands initialise parameters, and a step contains no such command.
     default:
       break;
     }

@@ -23,13 +23,14 @@
 
 namespace fsdprt {
 
-/// Totals of all collectives of one kind and one unit.
+/// Totals of all collectives that have the same kind and unit.
 struct SimulatedCollective {
   std::string kind, unit, protocol;
-  uint64_t runs = 0, bytes = 0; // `bytes`: sum over runs of the larger of source and target
+  uint64_t runs = 0, bytes = 0; // `bytes`: sum of the larger of source and target in each run
 
-  /// Times in seconds: `inFlight` is from begin to end, `alone` is from begin to end on otherwise
-  /// idle links, and `exposed` is that of the waits.
+  /// Sums of times in seconds. `inFlight` is the time from the begin to the end of the collectives.
+  /// `alone` is the time that they would take if the links were otherwise idle. `exposed` is the
+  /// time for which the rank waited for them.
   double inFlight = 0, alone = 0, exposed = 0;
 };
 
@@ -46,11 +47,12 @@ enum class KernelModel { rates, clocks };
 
 struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
-  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens` counts all ranks
-  std::vector<double> busy;                                   // busy seconds of each level of links
-  std::vector<SimulatedCollective> collectives;               // by descending exposed time
+  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens`: tokens of all ranks
+  // for each level: seconds for which the links were busy
+  std::vector<double> busy;
+  std::vector<SimulatedCollective> collectives; // sorted by descending `exposed`
   KernelModel model = KernelModel::rates;
-  std::vector<SimulatedKernel> kernels; // by descending time
+  std::vector<SimulatedKernel> kernels; // sorted by descending `seconds`
   /// Seconds of launches, by what bounds each (Bound).
   std::array<double, fsdpcommon::numBounds> bounds = {};
 
@@ -58,8 +60,8 @@ struct Simulation {
   std::vector<fsdprt_trace_event> events;
 };
 
-/// Simulates the program `step`. Throws an Error if the cluster has too few ranks for the mesh, or
-/// if ranks would behave differently.
+/// Simulates the program `step` of the artifact. Throws Error if the mesh has more ranks than the
+/// cluster, or if the ranks would behave differently.
 Simulation simulate(const Artifact &artifact, const Cluster &cluster);
 
 } // namespace fsdprt

@@ -6,19 +6,21 @@
 //
 // A collective over a ring of n ranks has n - 1 steps. In each step, every rank sends the same
 // number of bytes to the next rank. An all-reduce has 2 (n - 1) steps. In a broadcast, each rank
-// sends the whole buffer once.
+// sends the whole buffer to the next rank once.
 //
 //   head    the base latency of the protocol plus, for each step, the latency of the level of
 //           links that the step crosses
 //   links   bytes * (n - 1) / n that each rank sends at the rate of the slowest level; steps of one
 //           chunk overlap with steps of the next chunk
 //
-// If m ranks of the group are in one block of links, the ring uses the uplinks of all m ranks to
-// leave the block. The model follows NCCL 2.30 (src/graph/tuning.cc). A switch computes the sums of
-// the data of all ranks in rounds. A fixed latency follows each round and is not hidden. The size
-// of a round depends on the number of bytes (src/enqueue.cc).
+// If m ranks of the group are in the same block of links, the ring leaves this block through the
+// uplinks of all m ranks. The model follows the cost model of NCCL 2.30 (src/graph/tuning.cc).
+// Instead of a ring, a switch may add up the data of all ranks, in rounds. After each round there
+// is a fixed latency, during which the links are idle. The size of a round depends on the number of
+// bytes (src/enqueue.cc).
 //
-// As in NCCL, the protocol with the least estimated time, head + bytes / bandwidth, is chosen.
+// As in NCCL, a protocol is chosen by its estimated time, head + bytes / bandwidth: the protocol
+// with the least estimated time wins.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,20 +59,22 @@ static void setBytes(Transfer &transfer, double bytes, double chunkBytes,
     transfer.chunkSeconds.push_back(seconds / chunks);
 }
 
-/// Plans a transfer over a ring with the rates of `protocol`, or with the rates of the links
-/// themselves if `protocol` is empty. Returns false if a level of links lacks the protocol.
+/// Plans a transfer over a ring. The rates are those of `protocol`, or those of the links without a
+/// protocol if `protocol` is empty. Returns false if a level of links that the ring crosses does
+/// not support the protocol.
 static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                      CollectiveGroup group, const std::string &protocol, Transfer &transfer) {
   std::vector<double> levelSeconds(cluster.links.size(), 0);
   double sent = sentBytes(kind, bytes, group.ranks);
-  // `inner` is the number of ranks that lower levels connect. `steps` is the number of steps whose
-  // level is not yet known.
+  // `inner` is the number of ranks in a block of the level below. `steps` is the number of steps of
+  // the ring that have not been assigned to a level yet.
   uint64_t inner = 1, steps = group.ranks - 1;
   transfer.protocol = protocol;
   transfer.headSeconds = protocol.empty() ? 0 : cluster.protocols.at(protocol);
   for (size_t level = 0; level < cluster.links.size(); ++level) {
     const ClusterLink &link = cluster.links[level];
-    // `below` and `here` are the numbers of group members that lower levels and this level connect.
+    // `below` and `here` are numbers of members of the group: the members in a block of the level
+    // below, and the members in a block of this level.
     uint64_t below = std::clamp<uint64_t>(inner / group.stride, 1, group.ranks);
     uint64_t here = std::clamp<uint64_t>(link.ranks / group.stride, 1, group.ranks);
     inner = link.ranks;
@@ -81,7 +85,8 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
       return false;
     const LinkRate &rate = protocol.empty() ? link.plain : known->second;
     levelSeconds[level] = sent / (rate.bytesPerSecond * static_cast<double>(below));
-    // `crossings` is the number of steps between lower-level blocks in one block of this level.
+    // `crossings` is the number of steps of the ring that cross links of this level, but no links
+    // of a higher level.
     uint64_t crossings =
         std::min(steps, (group.ranks + below - 1) / below - (group.ranks + here - 1) / here);
     transfer.headSeconds += roundsOf(kind) * static_cast<double>(crossings) * rate.stepSeconds;
@@ -91,8 +96,9 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
   return true;
 }
 
-/// Plans a reduction in the switch of the lowest level of links. Returns false if this level has no
-/// such switch or does not connect the whole group.
+/// Plans an all-reduce whose sums are computed by the switch of the lowest level of links. Returns
+/// false for other kinds of collectives. Also returns false if this level has no such switch, if it
+/// does not connect the whole group, or if the group has too few ranks for the switch.
 static bool planSwitch(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                        CollectiveGroup group, Transfer &transfer) {
   const ClusterLink &link = cluster.links[0];

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A transfer moves chunks one after another. A chunk occupies all levels of links that it crosses:
+// A transfer moves chunks one after another. While it moves a chunk, it occupies all levels of
+// links that the chunk crosses:
 //
 //   |  head  | chunk | gap | chunk | gap | chunk | gap |
 //    latency   links         links         links        other transfers use the links in gaps
@@ -19,26 +20,29 @@
 
 namespace fsdprt {
 
-/// A group of `ranks` ranks: first, first + stride, first + 2 * stride, ...
+/// A group that consists of `ranks` ranks: first, first + stride, first + 2 * stride, ...
 struct CollectiveGroup {
   uint64_t ranks = 1, stride = 1;
 };
 
 struct Transfer {
-  std::string protocol;   // name for reports; empty for a ring without protocol
+  // name of the protocol, for reports; empty for a ring that uses no protocol
+  std::string protocol;
   double headSeconds = 0; // latency before the first chunk
-  uint64_t chunks = 0;    // number of chunks, which have equal sizes
+  uint64_t chunks = 0;    // number of chunks, which all have the same size
 
-  /// Time in seconds for which a chunk occupies a rank's links, by level, or 0 for an unused level.
+  /// For each level: time in seconds for which a chunk occupies the links of a rank, or 0 if the
+  /// transfer does not use the level.
   std::vector<double> chunkSeconds;
-  double gapSeconds = 0; // idle time of the links after each chunk
+  double gapSeconds = 0; // time in seconds for which the links are idle after each chunk
 
   /// Returns the time in seconds from begin to end if no other transfer uses the links.
   double aloneSeconds() const;
 };
 
-/// Plans the fastest transfer of a collective: a ring with a protocol, or a reduction in a switch.
-/// `bytes` is the size of the full buffer: the source of a reduce-scatter, otherwise the result.
+/// Plans the transfer of a collective: chooses the fastest among rings with different protocols and
+/// a reduction in a switch. `bytes` is the size of the full buffer, which is the source of a
+/// reduce-scatter, and the result of any other collective.
 Transfer planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                       CollectiveGroup group);
 

@@ -9,8 +9,9 @@
 
 namespace fsdprt::test {
 
-/// True if this program is built with a sanitizer. The program is then several times slower, and
-/// cannot run under a limit of its address space, because sanitizers reserve too much of it.
+/// True if this program is built with a sanitizer. The program is then several times slower. It
+/// also cannot run under a limit on its address space, because sanitizers reserve a large part of
+/// the address space.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool isSanitized = true;
 #elif defined(__has_feature)
@@ -23,7 +24,8 @@ constexpr bool isSanitized = false;
 constexpr bool isSanitized = false;
 #endif
 
-/// True if this program is built with ThreadSanitizer, whose own memory grows during a run.
+/// True if this program is built with ThreadSanitizer. The memory that ThreadSanitizer itself uses
+/// grows during a run.
 #if defined(__SANITIZE_THREAD__)
 constexpr bool isThreadSanitized = true;
 #elif defined(__has_feature)

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The thread of a task blocks all signals. Signals of the process therefore interrupt the main
-// thread, which ends the run in an orderly way.
+// The thread of a task blocks all signals. A signal that is sent to the process is therefore
+// handled by the main thread, which ends the run in an orderly way.
 //
 //===----------------------------------------------------------------------===//
 

@@ -30,15 +30,15 @@ public:
   BackgroundTask(const BackgroundTask &) = delete;
   BackgroundTask &operator=(const BackgroundTask &) = delete;
 
-  /// Starts a thread that calls `work`. No other work may be running. Allocations of this thread
-  /// are not counted by --assert-no-allocations.
+  /// Starts a thread that calls `work`. The call requires that no other work is running.
+  /// --assert-no-allocations does not count allocations of the new thread.
   void start(Work work);
   /// Returns true if no work is running.
   bool hasEnded() const { return ended.load(std::memory_order_acquire); }
   /// Returns true if the work has ended with an exception.
   bool hasFailed() const { return hasEnded() && problem; }
-  /// Sets the flag of the work, so that it ends early. finish() then throws Error, unless the work
-  /// has ended before.
+  /// Sets the flag of the work, so that the work can end early. After this call, finish() throws
+  /// Error if the work has ended early.
   void stopEarly() { cancelled = true; }
   /// Waits until the work has ended. If an exception ended the work, throws that exception.
   void finish();
@@ -49,7 +49,8 @@ private:
   std::thread thread;
   Cancelled cancelled{false};
   std::atomic<bool> ended{true};
-  std::exception_ptr problem; ///< valid when `ended` is true
+  /// Exception that ended the work, if any. Valid when `ended` is true.
+  std::exception_ptr problem;
 };
 
 } // namespace fsdprt

@@ -4,17 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each file *.fsdp of the folder is opened and checked. A file that cannot be opened, for
-//     example because it is for another processor, is ignored. The reason is reported only if the
-//     file is named after the given artifact, as gpt.shard3.fsdp is after gpt.fsdp.
-//  2. A candidate has the target of the given artifact, a program 'step', and a permitted number of
-//     ranks. The parameters and optimizer states of a candidate can be loaded from saves of the
-//     given artifact.
-//  3. Among candidates for the same number of ranks, those named after the given artifact are
-//     preferred. Among these, the candidate is preferred that differs from the given artifact in
-//     the fewest compiler options other than mesh and grad-accum. If several differ in equally many
-//     options, the candidate is preferred whose number of tokens per step, over all ranks, differs
-//     least.
+//  1. Each file *.fsdp in the folder is opened and checked. A file is ignored if it cannot be
+//     opened, for example because it was compiled for another processor. The reason is reported
+//     only if the file is named after the given artifact. For example, gpt.shard3.fsdp is named
+//     after gpt.fsdp.
+//  2. An artifact is a candidate if it has the same target as the given artifact, a program 'step',
+//     and a permitted number of ranks. The parameters and optimizer states of a candidate must be
+//     such that they can be loaded from a save of the given artifact.
+//  3. If there are several candidates for the same number of ranks, those that are named after the
+//     given artifact are preferred. Among the remaining candidates, the candidate whose compiler
+//     options differ least from those of the given artifact is preferred. The options mesh and
+//     grad-accum are not compared. If the options of several candidates differ equally, the
+//     candidate is preferred whose number of tokens per step, summed over all ranks, is closest to
+//     that of the given artifact.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,13 +35,14 @@ namespace fs = std::filesystem;
 namespace {
 struct Candidate {
   std::string path, target;
-  uint64_t ranks = 0, tokens = 0; ///< `tokens`: number of tokens per step, over all ranks
+  uint64_t ranks = 0, tokens = 0; ///< `tokens`: number of tokens per step, summed over all ranks
   bool trains = false;
-  bool copies = false; ///< true if compiled with --async-save
+  bool copies = false; ///< true if the artifact was compiled with --async-save
   SaveIndex layout;
 };
-/// Difference from the given artifact: true if the names are unrelated, the number of differing
-/// compiler options, and the difference in tokens per step.
+/// How much a candidate differs from the given artifact. The three members are: true if the names
+/// are unrelated, the number of compiler options that differ, and the difference between the
+/// numbers of tokens per step.
 using Distance = std::tuple<bool, size_t, uint64_t>;
 } // namespace
 
@@ -70,14 +73,14 @@ static void expectFit(const Candidate &own, const Candidate &other) {
   SaveMapping(own.layout, other.layout, own.path, other.path);
 }
 
-/// Returns true if file `other` is named after artifact `own`, as gpt.shard3.fsdp is after
-/// gpt.fsdp.
+/// Returns true if the file `other` is named after the artifact `own`. For example, gpt.shard3.fsdp
+/// is named after gpt.fsdp.
 static bool isNamedAfter(const std::string &own, const std::string &other) {
   std::string stem = fs::path(own).stem().string() + ".";
   return fs::path(other).filename().string().rfind(stem, 0) == 0;
 }
 
-/// Returns the compiler options of an artifact other than mesh and grad-accum.
+/// Returns all compiler options of an artifact except mesh and grad-accum.
 static std::set<std::string> optionsOf(const Candidate &artifact) {
   std::set<std::string> options;
   for (const std::string &option : artifact.layout.options)

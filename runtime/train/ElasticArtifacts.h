@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements --elastic: searches a folder for artifacts that have the model and optimizer of the
-// given artifact but are compiled for other numbers of ranks. `fsdp-compile --also-mesh` writes
-// such artifacts.
+// Implements --elastic: searches a folder for artifacts that were compiled from the same model and
+// optimizer as the given artifact, but for other numbers of ranks. `fsdp-compile --also-mesh`
+// writes such artifacts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,19 +22,20 @@ namespace fsdprt {
 
 class ElasticArtifacts {
 public:
-  /// Searches `folder`, or the working folder if `folder` is empty, for artifacts for `least` to
-  /// `most` ranks that can resume saves of the artifact `path`. For the number of ranks of `path`,
-  /// `path` itself is used. Throws Error if this number is not in [least, most], or if two
-  /// artifacts for the same number of ranks are equally preferred.
+  /// Searches `folder` for artifacts that are compiled for `least` to `most` ranks and can resume
+  /// saves of the artifact `path`. If `folder` is empty, searches the working folder. For the
+  /// number of ranks of the artifact `path`, uses this artifact itself. Throws Error if this number
+  /// of ranks is not in [least, most]. Also throws Error if two artifacts for the same number of
+  /// ranks are equally preferred.
   ElasticArtifacts(const std::string &path, std::string folder, uint64_t least, uint64_t most);
 
   /// Returns the artifact with the most ranks, but at most `ranks`. Throws Error if none exists.
   const std::pair<const uint64_t, std::string> &forAtMost(uint64_t ranks) const;
-  /// Returns the artifact for exactly `ranks` ranks. Throws Error if none exists.
+  /// Returns the artifact for exactly `ranks` ranks. Throws Error if there is no such artifact.
   const std::string &forRanks(uint64_t ranks) const;
-  /// Returns text such as "4 ranks: gpt.fsdp, 3 ranks: gpt.shard3.fsdp".
+  /// Returns a text such as "4 ranks: gpt.fsdp, 3 ranks: gpt.shard3.fsdp".
   std::string text() const;
-  /// Returns one message per ignored file that is named after the given artifact.
+  /// Returns one message for each file that is named after the given artifact but was ignored.
   const std::vector<std::string> &leftOut() const { return reasons; }
   /// Throws Error if no artifact for another number of ranks was found.
   void expectSeveral() const;
@@ -44,7 +45,7 @@ private:
 
   std::string folder;
   uint64_t least, most;
-  std::map<uint64_t, std::string> artifacts; ///< paths of artifacts by number of ranks
+  std::map<uint64_t, std::string> artifacts; ///< maps numbers of ranks to the paths of artifacts
   std::vector<std::string> reasons;
 };
 

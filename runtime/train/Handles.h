@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines owning handles for objects of the C interface, and call(), which throws its errors.
+// Defines handles that own objects of the C interface, and a function call(), which throws an Error
+// if a function of the C interface fails.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,8 @@ struct CloseHandle {
 using ArtifactHandle = std::unique_ptr<fsdprt_artifact, CloseHandle>;
 using SessionHandle = std::unique_ptr<fsdprt_session, CloseHandle>;
 
-/// Calls function(arguments..., &error), a function of the C interface. On failure, throws Error.
+/// Calls a function of the C interface: function(arguments..., &error). If the function fails,
+/// throws Error.
 template <typename Function, typename... Arguments>
 void call(Function function, Arguments... arguments) {
   fsdprt_error error;

@@ -7,7 +7,8 @@
 //     warm-up            decay                         after the decay
 //     lr * s / warmup    half a cosine to the minimum  minimum
 //
-// The first step s is 1. If `decaySteps` is 0, the rate is constant after the warm-up.
+// The first step has the number s = 1. If `decaySteps` is 0, the rate does not decay after the
+// warm-up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,7 @@ namespace fsdprt {
 struct LearningRate {
   double lr = 0, minimum = 0;
   uint64_t warmupSteps = 0;
-  uint64_t decaySteps = 0; ///< step with the rate `minimum`; 0 without decay
+  uint64_t decaySteps = 0; ///< step from which the rate is `minimum`; 0 if the rate does not decay
 
   double at(uint64_t step) const {
     if (step < warmupSteps)

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Numbers in JSON have the fewest digits that yield the same value when they are read. Non-finite
-// numbers are written as null.
+// In JSON, a number is written with the fewest digits from which a reader obtains the same value.
+// Non-finite numbers are written as null.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,9 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// Returns the total size in bytes of the complete lines of `text` up to the line of step `last`.
-/// Throws Error unless each of these lines begins with {"step": and a number.
+/// Returns the size in bytes of the first part of `text`, which ends with the line of step `last`.
+/// Lines that are not complete are not part of it. Throws Error unless each of these lines begins
+/// with {"step": and a number.
 static uint64_t bytesUpToStep(const std::string &path, std::string_view text, uint64_t last) {
   static constexpr std::string_view begin = "{\"step\":";
   uint64_t kept = 0;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes the metrics of each step to a line of JSON (--metrics) and to an event (--tensorboard). In
-// an event, a metric has a tag such as "train/loss". In JSON, the key of this metric is "loss", the
-// tag without its group.
+// Writes the metrics of each step as a line of JSON (--metrics) and as an event of TensorBoard
+// (--tensorboard). In an event, the tag of a metric contains a group, for example "train/loss". In
+// JSON, the key of the same metric is the tag without its group, for example "loss".
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,9 @@ namespace fsdprt {
 
 class Metrics {
 public:
-  /// Opens the JSON file `lines` and the folder `events` of event files. An empty path means no
-  /// output. If `stepsBefore` is not 0, keeps lines of an existing JSON file up to this step.
+  /// Opens the JSON file `lines`, and opens an event file in the folder `events`. If one of these
+  /// paths is empty, the output to it is omitted. If `stepsBefore` is not 0 and the JSON file
+  /// exists, its lines up to this step are kept.
   void open(const std::string &lines, const std::string &events, uint64_t stepsBefore);
   bool isOpen() const { return lines.isOpen() || events.isOpen(); }
   void commit();

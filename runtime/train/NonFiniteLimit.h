@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A step whose loss or gradient norm is not finite changes no parameter. A run ends when the number
-// of consecutive non-finite steps exceeds a limit: by default 0, or 49 with a dynamic loss scale.
+// A step is non-finite if its loss or its gradient norm is not finite. Such a step changes no
+// parameter. A run ends when the number of consecutive non-finite steps exceeds a limit. The
+// default limit is 0, or 49 if the loss scale is dynamic.
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_NONFINITELIMIT_H
@@ -17,13 +18,13 @@ namespace fsdprt {
 
 class NonFiniteLimit {
 public:
-  /// Sets the count to `before`, the number of consecutive non-finite steps just before the save
-  /// from which the run resumes.
+  /// Sets the count to `before`, which is the number of consecutive non-finite steps at the end of
+  /// the save from which the run resumes.
   void resume(uint64_t before) { inARow = before; }
   uint64_t count() const { return inARow; }
-  /// Updates the count after step `number`, whose step block is `block`, and reports a non-finite
-  /// step. Returns false if the count exceeds the limit, so that the run must end. Allocates no
-  /// memory.
+  /// Updates the count after step `number`, whose step block is `block`. If the step is non-finite,
+  /// reports it. Returns false if the count exceeds the limit. In this case the run must end.
+  /// Allocates no memory.
   bool allows(const TrainingRun &run, uint64_t number, const float *block);
   bool isExceeded() const { return *why != 0; }
   const char *reason() const { return why; }

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Two paths name the same file if the devices and the inodes of the files are equal. If no file
-// exists at the paths, they name the same file if the canonical paths are equal. --export may name
-// the .safetensors file of --init, because that file is read before it is replaced.
+// If files exist at two paths, the paths name the same file if the files have the same device and
+// inode. If no file exists at either path, the paths name the same file if their canonical forms
+// are equal. The option --export may name the .safetensors file of --init, because that file is
+// read before it is replaced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,7 @@ static bool isSameFile(const std::string &a, const std::string &b) {
   std::error_code error;
   if (fs::exists(a, error) != fs::exists(b, error))
     return false;
-  // Compare only regular files, because a device such as /dev/null may be used more than once.
+  // Compare only regular files. A device such as /dev/null may be used as several outputs.
   if (fs::exists(a, error))
     return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
   return fs::weakly_canonical(fs::absolute(a), error) ==

@@ -17,9 +17,9 @@
 namespace fsdprt {
 
 /// Throws Error if an output of --export, --trace, --profile-file, --metrics, --flight-record or
-/// --tensorboard cannot be written. Also throws Error if an output file is an input or another
-/// output, or if another process claims it. The returned locks keep other processes from claiming
-/// the files. `cluster` is the input file of --simulate, or empty.
+/// --tensorboard cannot be written. Also throws Error if an output file is also an input file or
+/// another output file, or if another process has claimed it. While the returned locks exist, other
+/// processes cannot claim these files. `cluster` is the input file of --simulate, or empty.
 [[nodiscard]] std::vector<OutputLock> checkOutputs(const TrainingOptions &options,
                                                    const std::string &cluster = "");
 

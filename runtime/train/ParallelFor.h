@@ -15,8 +15,9 @@
 
 namespace fsdprt {
 
-/// Calls each(i) for each i below `count`, on at most one thread per processor. If calls threw
-/// exceptions, rethrows the exception of the least such i. `count` must not be 0.
+/// Calls each(i) for every i from 0 to `count` - 1. The calls are distributed over at most as many
+/// threads as there are processors. If calls have thrown exceptions, rethrows the exception of the
+/// call with the least i. `count` must not be 0.
 template <typename Each>
 void onThreads(size_t count, Each each) {
   std::atomic<size_t> next{0};

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Hashes each chunk of a rank's file when the chunk is written.
+// Computes the hash of a rank's file while the chunks of the file are written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,8 @@
 
 using namespace fsdprt;
 
-// A chunk is small enough to stay in the cache while it is hashed and written.
+// Number of bytes of a chunk. A chunk must be small enough to stay in the cache while it is hashed
+// and then written.
 static constexpr size_t chunkBytes = 1 << 20;
 
 namespace {
@@ -105,7 +106,8 @@ RankSave::RankSave(const SaveIndex &layout, uint32_t rank, uint64_t step,
   }
 }
 
-/// Copies a state to a file in chunks, because the state may be in a file of offloaded states.
+/// Copies a state to a file in chunks. The session may keep the state in a file of offloaded
+/// states, so the state is not copied from memory at once.
 static void writeState(const fsdprt_session *session, uint32_t rank, uint64_t state,
                        uint64_t elements, uint64_t each, HashedFile &file) {
   std::vector<std::byte> piece(std::min(elements * each, uint64_t(chunkBytes)));

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file of a rank contains the step block of the rank, and its piece of each state. The file
-// does not contain a piece that a lower rank also has.
+// The file of a rank contains the step block of this rank. For each state, it also contains the
+// piece of this rank. The file does not contain a piece that a lower rank also has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,30 +19,33 @@
 
 namespace fsdprt {
 
-/// Name of the tensor that contains the step block of a rank.
+/// Name of the tensor, in the file of a rank, that contains the step block.
 inline constexpr const char saveBlockName[] = "step_block";
 
-/// Returns the states of which `rank` writes a piece, as a map from tensor names to state indices.
+/// Returns the states whose pieces the file of `rank` contains, as a map from the names of their
+/// tensors to their indices.
 std::map<std::string, uint64_t> statesOf(const SaveIndex &layout, uint64_t rank);
 
-/// Returns the address and the range of a rank's piece of a state.
+/// Returns the address of a rank's piece of a state, and the range of elements in this piece.
 fsdprt_state_memory memoryOf(const fsdprt_session *session, uint32_t rank, uint64_t state);
 
-/// The content of a rank's file.
+/// Describes and writes the file of one rank in a save.
 class RankSave {
 public:
-  /// Describes the file and reads the step block. write() writes the states if `isCopy` is false,
-  /// and the copies that the program 'snapshot' has made of them if `isCopy` is true.
+  /// Prepares the header of the file and reads the step block. If `isCopy` is false, write() later
+  /// writes the states themselves. If `isCopy` is true, write() writes the copies of the states
+  /// that the program 'snapshot' has made.
   RankSave(const SaveIndex &layout, uint32_t rank, uint64_t step, const fsdprt_session *session,
            bool isCopy);
-  /// Writes the file about.name to `folder`, and sets its size and hash in `about`. Throws Error.
-  /// If `isCopy` is true, may be called on another thread while programs run. Ends early if
-  /// `cancelled` becomes true.
+  /// Writes the file about.name to `folder`, and stores the size and the hash of the file in
+  /// `about`. Throws Error. If `isCopy` is true, write() may be called on another thread while
+  /// programs run. If `cancelled` becomes true, write() ends early with an Error.
   void write(const std::string &folder, SaveIndex::File &about,
              const BackgroundTask::Cancelled *cancelled = nullptr) const;
 
 private:
-  /// A tensor of the file: the step block, a copy of a state at `data`, or a state in the session.
+  /// A tensor of the file. Its content is the step block, a copy of a state at `data`, or a state
+  /// in the session.
   struct Piece {
     bool isBlock = false;
     const void *data = nullptr;
@@ -53,7 +56,8 @@ private:
   uint32_t rank;
   std::string header;
   std::array<float, FSDPRT_BLOCK_SIZE> block = {};
-  std::vector<Piece> pieces; ///< tensors in the order of the file
+  /// all tensors, in the order in which they follow each other in the file
+  std::vector<Piece> pieces;
 };
 
 } // namespace fsdprt

@@ -4,11 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Before memory is allocated, the save is found and its files are checked. Seed, learning rates
-//     and validation fraction are those of the save, except for options that the user has set.
+//  1. Before memory is allocated, the save is searched for and its files are checked. The seed, the
+//     learning rates and the validation fraction are taken from the save, unless the user has set
+//     the corresponding options.
 //  2. The data must be equal to the data of the save (TrainingData.h).
-//  3. The program 'init' runs, and then states and step blocks are loaded. The next step is the
-//     step of the save plus 1. If the save is of another artifact, a note reports the differences.
+//  3. The program 'init' runs first. After that, the states and the step blocks are loaded. The
+//     number of the next step is the number of steps in the save plus 1. If the save was written by
+//     a run of another artifact, a note reports the differences between the artifacts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,8 +80,9 @@ void Trainer::announceSave(uint64_t step, uint64_t bytes, double seconds, const 
                 saveName(step).c_str(), shortBytes(bytes, text), seconds, how);
 }
 
-/// Writes a save before the next step, or starts a save for which steps do not wait. First waits
-/// for the save in flight, because the session has space for only one copy of the states.
+/// Writes a save before the next step begins, or starts a save that is written while the next steps
+/// run. If an earlier save is still being written, waits for it first, because the session has
+/// space for only one copy of the states.
 void Trainer::save(bool isLast) {
   double start = monotonicSeconds();
   pollSave(/*waits=*/true);
@@ -98,7 +101,7 @@ void Trainer::save(bool isLast) {
   stalls.add(monotonicSeconds() - start, !waits);
 }
 
-/// If a save is in flight, continues the save. If `waits` is true, waits until it is complete.
+/// If a save is being written, continues it. If `waits` is true, waits until this save is complete.
 void Trainer::pollSave(bool waits) {
   if (!saver.isBusy())
     return;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines the text by which ranks in several processes compare their options and the contents of
-// their input files before they allocate memory.
+// Defines a text that contains the options of a run and hashes of its input files. Ranks in
+// different processes compare their texts before they allocate memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +20,10 @@ namespace fsdprt {
 struct Content {
   std::string name;       ///< name of the option, such as "--text"
   std::string comparison; ///< size and hash of the content
-  std::string path;       ///< path of the file for messages; may differ between ranks
+  std::string path;       ///< path of the file, for messages; it may differ between ranks
 };
 
-/// Returns the text for fsdprt_session_options::agreement (core/Agreement.h).
+/// Returns the text of this rank for fsdprt_session_options::agreement (core/Agreement.h).
 std::string agreementOf(const TrainingOptions &options, double lr, uint64_t samples,
                         uint64_t stepsBefore, const std::vector<Content> &contents);
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A run reports lines, steps and warnings to a RunReporter. Derived classes print them. line()
-// allocates no memory.
+// A run reports lines, steps and warnings to a RunReporter, and derived classes print them. The
+// function line() allocates no memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,8 @@ namespace fsdprt {
 struct StepReport {
   uint64_t step = 0, steps = 0;
   double loss = 0, gradNorm = 0, lr = 0, tokensPerSecond = 0, secondsLeft = 0;
-  bool onlyTimes = false; ///< true if `loss` and `gradNorm` are meaningless
+  /// true if `loss` and `gradNorm` are meaningless, so that only the times are reported
+  bool onlyTimes = false;
 };
 
 class RunReporter {
@@ -37,7 +38,7 @@ public:
   virtual bool isUnread() const { return false; }
 
 protected:
-  /// Prints the text of a line, which ends with a newline.
+  /// Prints the text of a line. The text ends with a newline.
   virtual void write(const char *text, size_t size) = 0;
   virtual void writeWarning(const char *text) = 0;
 };

@@ -19,7 +19,7 @@ static uint64_t gpuBytesBeside(const TrainingRun &run) {
   return bytes;
 }
 
-/// Reports the numbers of trained, frozen and constant parameters.
+/// Reports how many parameters are trained, frozen and constant.
 static void announceParameters(const TrainingRun &run) {
   uint64_t trained = 0, frozen = 0, elements = 0;
   fsdprt_param_info param = {};

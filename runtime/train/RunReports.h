@@ -19,53 +19,54 @@
 
 namespace fsdprt {
 
-/// Reports ranks, parameters and memory. `random` is text such as ", on random data", or empty.
+/// Reports the ranks, the parameters and the memory of a run. `random` is a text such as ", on
+/// random data", or an empty text.
 void announceSession(const TrainingRun &run, const std::string &random);
 /// Reports the sources of the initial values of parameters, unless all initial values are random.
 void announceWeights(const TrainingRun &run, const WeightSources &sources);
 
-/// Measures by how many bytes the memory outside of the arenas grows after the first step.
+/// Measures by how many bytes the memory outside of the arenas grows after begin() was called.
 class MemoryGrowth {
 public:
   void begin(const TrainingRun &run);
   void report(const TrainingRun &run) const;
 
 private:
-  uint64_t onHost = 0; ///< private bytes of this process, including arenas
-  uint64_t onGpus = 0; ///< bytes in use on GPUs outside of arenas
+  uint64_t onHost = 0; ///< private memory of this process in bytes, including arenas
+  uint64_t onGpus = 0; ///< memory in use on GPUs in bytes, without arenas
 };
 
 struct StepCost {
   double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
   uint64_t tokens = 0;
   uint64_t exchanged[4] = {};      ///< bytes by type of collective, as in fsdprt_session_info
-  std::optional<double> saveStall; ///< delay by saves in seconds, if any
+  std::optional<double> saveStall; ///< seconds of delay by saves; empty without a save
 };
 
-/// Writes the metrics of step `number` from its step block. `validation` is the validation loss, or
-/// null if no validation followed the step.
+/// Writes the metrics of step `number`, whose step block is `block`. `validation` points to the
+/// validation loss. It is null if no validation followed the step.
 void writeMetrics(Metrics &metrics, const TrainingRun &run, uint64_t number, const float *block,
                   const StepCost &cost, const double *validation);
 
 void summarise(const TrainingRun &run, const StepCost &cost, double firstLoss, double lastLoss);
 
-/// Measures for how long saves delay the steps.
+/// Measures for how long the steps are delayed by saves.
 class SaveStalls {
 public:
   /// Adds a save that delayed the next step by `seconds`.
   void add(double seconds, bool isAsync);
-  /// Adds `seconds` to the delay that the last save has caused.
+  /// Adds `seconds` to the delay of the save that was added last.
   void extend(double seconds);
-  /// Returns the delay in seconds by saves since the last call of take(), or nothing if no save was
-  /// added.
+  /// Returns for how many seconds saves have delayed steps since the last call of take(). Returns
+  /// nothing if no save was added since then.
   std::optional<double> take() { return std::exchange(untaken, std::nullopt); }
   /// Reports the saves for which steps did not wait. `stepSeconds` is the total time of all steps.
   void report(const TrainingRun &run, double stepSeconds) const;
 
 private:
-  uint64_t saves = 0; ///< number of saves for which steps did not wait
+  uint64_t saves = 0; ///< number of saves that were written while the steps continued
   double sum = 0, last = 0, most = 0;
-  bool isAsync = false; ///< argument of the last add()
+  bool isAsync = false; ///< argument `isAsync` of the last call of add()
   std::optional<double> untaken;
 };
 

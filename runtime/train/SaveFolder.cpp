@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If a save of the same step exists that 'latest' does not name, an earlier process died after it
-// renamed the folder of that save and before it replaced 'latest'. The new save replaces that save.
+// A folder for a save of the same step may already exist although the file 'latest' does not name
+// it. This happens if an earlier process died after it had renamed this folder, but before it had
+// replaced 'latest'. In this case, the new save replaces the existing folder.
 //
-// An old save is renamed to a temporary name before its files are removed, so that no folder with
-// the name of a save is incomplete.
+// Before the files of an old save are removed, its folder is renamed to a temporary name. A folder
+// that has the name of a save is therefore always complete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,8 +50,9 @@ static bool isTemporaryName(const std::string &name) {
          isSaveName(name.substr(1, name.size() - 5));
 }
 
-/// Returns the names of the folders in `folder` for which `is` returns true. The names are sorted
-/// by length and then by text, so that saves are in the order of their steps.
+/// Returns the names of those folders in `folder` for which `is` returns true. The names are sorted
+/// by their lengths, and names of equal length by their texts. The names of saves are therefore in
+/// the order of their steps.
 static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const std::string &)) {
   std::vector<std::string> names;
   std::error_code error;
@@ -65,10 +67,10 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
 
 //===- Finding ------------------------------------------------------------===//
 
-/// Throws Error about `text`, the invalid content of 'latest'.
+/// Throws an Error that describes `text`, which is the invalid content of 'latest'.
 [[noreturn]] static void failLatest(const std::string &path, std::string text) {
   for (char &c : text)
-    // A byte above 0x7f is also replaced, because it is a negative value of type char.
+    // If char is signed, this also replaces a byte above 0x7f, because its value is then negative.
     c = c < 0x20 || c == 0x7f ? '?' : c;
   std::vector<std::string> saves = namesIn(path, isSaveName);
   std::string advice = "the folder has no save";
@@ -234,7 +236,7 @@ void SaveFolder::removeSave(const std::string &name) {
   std::string gone = path + "/." + name + ".tmp";
   fs::remove_all(gone, error);
   rename(path + "/" + name, gone);
-  // Ignore errors, because the next run removes the files that remain.
+  // Ignore errors: files that could not be removed are removed by the next run.
   fs::remove_all(gone, error);
 }
 

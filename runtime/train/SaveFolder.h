@@ -9,9 +9,10 @@
 //     DIR/latest                                  "step-00000010 <SHA-256 of that save's index>"
 //     DIR/.step-00000020.tmp/...                  a save that is being written or removed
 //
-// A save is written in this order: write and flush the files in the temporary folder, flush and
-// rename that folder, flush DIR, and replace 'latest' by renaming a new file. Whenever the process
-// dies, 'latest' names a complete save. Only one process at a time can save to DIR.
+// A save is written in these steps: write and flush the files in the temporary folder, flush this
+// folder, rename it, flush DIR, and replace the file 'latest' by renaming a new file. The file
+// 'latest' therefore names a complete save, no matter when the process dies. Only one process at a
+// time can save to DIR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,22 +32,23 @@ std::string saveName(uint64_t step);
 struct FoundSave {
   std::string folder, indexHash;
 };
-/// Finds a save. `path` is a save or a folder of saves. In a folder, returns the save that 'latest'
-/// names or, without 'latest', the save of the highest step. Throws Error if no save exists.
+/// Finds a save. `path` is the folder of a save, or a folder that contains saves. In the second
+/// case, returns the save that 'latest' names. If there is no file 'latest', returns the save with
+/// the highest step. Throws Error if there is no save.
 FoundSave findSave(const std::string &path);
-/// The saves from which a run may resume, in the order of preference.
+/// The saves from which a run may resume. The run tries them in this order.
 struct SaveChoice {
   std::vector<FoundSave> saves;
   bool isFolder = false; ///< false if the given path is a single save
-  std::string problem;   ///< reason why 'latest' is invalid, or empty
+  std::string problem;   ///< reason why the file 'latest' is invalid; empty if it is valid
 };
 
 /// Returns the save `path`, or all saves in the folder `path`: first the save that 'latest' names,
-/// and then the other saves, newest first. Throws Error if no save exists.
+/// and then the other saves, newest first. Throws Error if there is no save.
 SaveChoice findSaves(const std::string &path);
-/// Returns true if `folder` has a save, damaged or not.
+/// Returns true if `folder` contains a save. The save may be damaged.
 bool hasSaves(const std::string &folder);
-/// Returns true if `save` is a save in the folder `path`.
+/// Returns true if `save` is one of the saves in the folder `path`.
 bool isSaveIn(const std::string &path, const std::string &save);
 /// Returns the other saves in the parent folder of the save `folder`, newest first.
 std::vector<std::string> savesBeside(const std::string &folder);
@@ -58,10 +60,11 @@ public:
   SaveFolder(const SaveFolder &) = delete;
   SaveFolder &operator=(const SaveFolder &) = delete;
 
-  /// Creates the folder if needed, locks it against other processes, and removes temporary folders
-  /// of processes that died. `resumed` is the save from which the run resumes, or empty. If the
-  /// folder has saves, `resumed` must be the last of them or, if `fellBack` is true, the last
-  /// undamaged one. Otherwise throws Error.
+  /// Creates the folder if it does not exist, and locks it against other processes. Removes
+  /// temporary folders that processes have left when they died. `resumed` is the save from which
+  /// the run resumes, or empty if the run does not resume. If the folder contains saves, `resumed`
+  /// must be the last of these saves. If `fellBack` is true, `resumed` may instead be an older save
+  /// in the folder. Otherwise throws Error.
   void open(const std::string &path, const std::string &resumed, bool fellBack = false);
   bool isOpen() const { return lock >= 0; }
   /// Creates the temporary folder of a save and returns its path.

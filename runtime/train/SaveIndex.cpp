@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// readIndex() first checks the format and the version, then the hash, and then the content, so that
-// a save of a later version is not reported as damaged.
+// readIndex() checks first the format and the version, then the hash, and last the content. A save
+// that was written by a later version is therefore not reported as damaged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,8 @@ static const char *roleName(fsdprt_state_role role) {
   return names[role];
 }
 
-/// Calls each(info, i) for i = 0, 1, ... until `get`, which describes object i in `info`, fails.
+/// get(artifact, i, &info) describes the object with index i in `info`. Calls each(info, i) for i =
+/// 0, 1, ... until get() fails.
 template <typename Info, typename Get, typename Each>
 static void forEach(const fsdprt_artifact *artifact, Get get, Each each) {
   Info info = {};
@@ -99,7 +100,8 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
             {name, roleName(state.role), dtypeName(state.dtype), state.unit, state.elements, {}});
         std::vector<uint64_t> &files = index.states.back().files;
         files.resize(state.pieces);
-        // Visit ranks in descending order, so that files[piece] is the lowest rank with the piece.
+        // If several ranks have the same piece, files[piece] must be the lowest of these ranks.
+        // Visit the ranks in descending order, so that the lowest rank is stored last.
         for (uint64_t rank = about.ranks, piece = 0; rank-- > 0;)
           if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK)
             files[piece] = rank;
@@ -195,7 +197,8 @@ std::string fsdprt::writeIndex(SaveIndex &index) {
                {"units", unitsJson(index)},
                {"states", statesJson(index)},
                {"files", files}};
-  // Write each member on its own line, so that the file is readable and can be compared by lines.
+  // Write each member on its own line, so that people can read the file and tools can compare it
+  // line by line.
   std::string text = "{\n";
   for (const auto &[key, value] : root.items())
     text += "  " + json(key).dump() + ": " +
@@ -219,12 +222,12 @@ namespace {
 using fsdpcommon::JsonValue;
 using Kind = JsonValue::Kind;
 
-/// Throws Error with the line and column of `value`.
+/// Throws an Error whose message contains the line and the column of `value`.
 [[noreturn]] void refuse(const JsonValue &value, const std::string &why) {
   badInput("line %u, column %u: %s", value.line, value.column, why.c_str());
 }
 
-/// Returns the member `key` of the object `from`. Throws Error if it does not exist.
+/// Returns the member `key` of the object `from`. Throws Error if `from` has no such member.
 const JsonValue &member(const JsonValue &from, const char *key) {
   if (!from.is(Kind::object))
     refuse(from, std::string("expected an object with '") + key + "', found " + from.describe());
@@ -329,8 +332,8 @@ static void readLayout(const JsonValue &root, SaveIndex &index) {
     index.files.push_back({text(file, "name"), text(file, "sha256"), number(file, "bytes")});
 }
 
-/// Returns the hash that is stored at the end of `text`. Throws Error unless the stored hash is the
-/// hash of `text` with zeros in place of the stored hash.
+/// Returns the hash that is stored at the end of `text`. Throws Error if this hash is not correct.
+/// The hash must be the SHA-256 of `text` with zeros in place of the digits of the stored hash.
 static std::string checkHash(const std::string &text) {
   std::string behind = behindHash;
   size_t least = sizeof hashKey - 1 + digits + behind.size();

@@ -6,11 +6,11 @@
 //
 // The file index.json of a save (docs/how-to/save-and-resume.md) lists the run, step and mesh; the
 // units with their parameters; the states with their pieces; and the files with their sizes and
-// hashes. The last member of index.json is a hash of index.json itself,
+// hashes. The last member of index.json is the hash of index.json itself.
 //
 //     {"format": "fsdp-save", "version": 1, ..., "sha256": "<64 hexadecimal digits>"}
 //
-// which is computed while its 64 digits are zeros.
+// This hash is computed while zeros are in the place of its 64 digits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,36 +28,39 @@
 
 namespace fsdprt {
 
-/// The data of a run that a save contains besides the states and step blocks of the ranks.
+/// The part of a save that does not belong to a single rank. Everything else is in the states and
+/// step blocks of the ranks.
 struct RunState {
   uint64_t step = 0; ///< number of completed steps
   uint64_t seed = 0;
-  uint64_t nonfiniteSteps = 0; ///< number of non-finite steps just before the save
+  uint64_t nonfiniteSteps = 0; ///< number of consecutive non-finite steps at the end of the save
   LearningRate rate;
 
-  // The next members describe the source of the samples. The samples of a step depend only on this
-  // source, the seed and the number of the step.
+  // The next members describe the source from which the samples are read. The samples of a step
+  // depend only on this source, the seed and the number of the step.
   std::string source = "random"; ///< type of source: "random", "text", "tokens" or "inputs"
-  std::string dataType;          ///< type of the tokens, such as "uint8"; empty without tokens
+  /// type of the tokens, such as "uint8"; empty if the source has no tokens
+  std::string dataType;
   std::string dataHash;
   uint64_t tokens = 0, trainTokens = 0;
   bool overfit = false;
   double extraIds = 0, validationFraction = 0;
 
-  /// A file with samples of one input. `hash` is the SHA-256 of the file.
+  /// A file that contains the samples of one input. `hash` is the SHA-256 of this file.
   struct Input {
     std::string name, hash;
     uint64_t rows = 0, trainRows = 0;
   };
   std::vector<Input> inputs;
-  std::vector<std::string> synthetic; ///< inputs of --synthetic, which have random values
+  /// names of the inputs of --synthetic, whose values are random
+  std::vector<std::string> synthetic;
 
   /// Number of samples of an input in one step, over all ranks and micro-batches.
   struct StepInput {
     std::string name;
-    uint64_t samples = 0, elements = 0; ///< `elements`: elements per sample
+    uint64_t samples = 0, elements = 0; ///< `elements`: number of elements of one sample
   };
-  std::vector<StepInput> stepInputs; ///< empty if the save has no such list
+  std::vector<StepInput> stepInputs; ///< empty if the save lists no inputs
 };
 
 struct SaveIndex {
@@ -69,7 +72,7 @@ struct SaveIndex {
   };
   struct Param {
     std::string name, dtype;
-    uint64_t offset = 0; ///< offset in the unit's flat buffer, in elements
+    uint64_t offset = 0; ///< offset in the flat buffer of the unit, in elements
     std::vector<uint64_t> shape;
   };
   struct Unit {
@@ -80,7 +83,7 @@ struct SaveIndex {
   /// A state. Piece p of its flat buffer is the tensor `tensor` in the file of rank files[p].
   struct State {
     std::string tensor, role, dtype;
-    uint64_t unit = 0, elements = 0; ///< `elements`: elements per piece
+    uint64_t unit = 0, elements = 0; ///< `elements`: number of elements of one piece
     std::vector<uint64_t> files;
   };
   struct File {
@@ -89,15 +92,16 @@ struct SaveIndex {
   };
 
   std::string artifactHash, modelSource, compiler;
-  std::vector<std::string> options; ///< compiler options, as "mesh=shard=2"; empty if unknown
-  bool hasDynamicScale = true;      ///< false if the artifact's loss scale is fixed
+  /// compiler options, each as a text such as "mesh=shard=2"; empty if the options are unknown
+  std::vector<std::string> options;
+  bool hasDynamicScale = true; ///< false if the loss scale of the artifact is fixed
   RunState run;
   std::array<float, FSDPRT_BLOCK_SIZE> block = {}; ///< step block of rank 0
   std::vector<Axis> mesh;
   std::vector<Unit> units;
   std::vector<State> states;
-  std::vector<File> files; ///< files of the ranks, by rank
-  std::string sha256;      ///< hash of the index
+  std::vector<File> files; ///< files of the ranks, in the order of the ranks
+  std::string sha256;      ///< hash of index.json
 
   std::string meshText() const;
   bool hasLayoutOf(const SaveIndex &other) const;
@@ -106,15 +110,15 @@ struct SaveIndex {
 /// Returns the type that is called `name` in index.json and in safetensors files, or nullopt.
 std::optional<DType> dtypeNamed(const std::string &name);
 
-/// Returns an index with the mesh, units and states of an artifact, and with the names of the files
-/// of the ranks.
+/// Returns an index that contains the mesh, the units and the states of an artifact, and the names
+/// of the files of all ranks.
 SaveIndex describeLayout(const fsdprt_artifact *artifact);
 std::string rankFileName(uint64_t rank);
 
-/// Returns `index` as text of index.json, and sets index.sha256.
+/// Returns the text of index.json for `index`, and sets index.sha256.
 std::string writeIndex(SaveIndex &index);
-/// Parses the text of index.json. Throws Error if the text is damaged or of an unknown version.
-/// `path` is used in messages only.
+/// Parses the text of index.json. Throws Error if the text is damaged, or if it was written in an
+/// unknown version of the format. `path` is used only in messages.
 SaveIndex readIndex(const std::string &path, const std::string &text);
 
 } // namespace fsdprt

@@ -5,17 +5,19 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. If units, states and mesh of the save and the artifact are equal, each state is one range.
-//  2. Otherwise the index of the save is checked. Parameters must have distinct names and lie in
-//     the flat buffers of their units. No two states may have the same unit and role. The files
-//     with the states must be listed.
-//  3. The parameters of both models must have equal names and shapes. Their float types may differ.
-//  4. A range is added for each state of each parameter. A state of role parameter or master is
-//     loaded from the first of these states that the save has: a state of the same role and dtype,
-//     the master, the parameter. A moment is loaded from the state of the same role. The save and
-//     the artifact must have the same optimizer states.
+//  2. Otherwise the index of the save is checked. All parameters must have different names, and
+//     each parameter must lie in the flat buffer of its unit. No two states may have the same unit
+//     and role. The list of files must contain every file that a state refers to.
+//  3. The save and the artifact must have the same parameters, with the same names and shapes. The
+//     dtype of a parameter may differ if both dtypes are float types.
+//  4. For each state of each parameter, one range is added. A state whose role is parameter or
+//     master is loaded from one of the saved states of the parameter. The first of these states
+//     that the save contains is used: a state with the same role and dtype, the state whose role is
+//     master, the state whose role is parameter. A moment is loaded from the saved state that has
+//     the same role. The save and the artifact must have the same optimizer states.
 //
-// If the save does not fit, one Error reports all differences. A difference between states that
-// several parameters share is reported once.
+// If the save does not fit the artifact, a single Error reports all differences. If several
+// parameters have the same problem with a state, the problem is reported once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +54,8 @@ static bool isFloatName(const std::string &dtype) {
   return type && isFloat(*type);
 }
 
-/// Returns true if the dtype `from` has values that the dtype `to` cannot represent.
+/// Returns true if the dtype `from` has values that must be rounded when they are converted to the
+/// dtype `to`.
 static bool isRounded(const std::string &from, const std::string &to) {
   if (from == "F64" || to == from)
     return to != from;
@@ -64,14 +67,14 @@ static bool isRounded(const std::string &from, const std::string &to) {
 namespace {
 using Key = std::pair<uint64_t, std::string>; // unit and role
 
-/// A parameter of a layout, and the index of its unit.
+/// A parameter of a layout, with the index of the unit that contains it.
 struct Place {
   uint64_t unit;
   const SaveIndex::Param *param;
   uint64_t elements;
 };
 
-/// Parameters of a layout by their names, and indices of its states.
+/// Finds parameters of a layout by their names, and indices of its states by unit and role.
 struct Layout {
   std::map<std::string, Place> params;
   std::map<Key, uint64_t> states;
@@ -90,7 +93,7 @@ static uint64_t product(uint64_t a, uint64_t b, const std::string &file) {
 /// Lists the parameters and states of an index. Throws Error if the index contradicts itself.
 static Layout listLayout(const SaveIndex &index, const std::string &file) {
   Layout layout;
-  // Number of elements of the smallest flat buffer of each unit.
+  // For each unit: number of elements of the smallest flat buffer of a state of this unit.
   std::vector<uint64_t> sizes(index.units.size(), UINT64_MAX);
   for (uint64_t i = 0; i < index.states.size(); ++i) {
     const SaveIndex::State &state = index.states[i];
@@ -142,7 +145,7 @@ private:
   std::string save, artifact;
   Layout there, here;
   std::vector<std::string> differing, missing, extra; ///< problems of parameters
-  /// Maps each problem of states to the names of the parameters with this problem.
+  /// For each problem with a state: the names of the parameters that have this problem.
   std::map<std::string, std::vector<std::string>> ofStates;
 };
 
@@ -173,8 +176,8 @@ static bool isOfOptimizer(const std::string &role) {
   return role != "parameter" && role != "master";
 }
 
-/// Returns the index of the state of the save from which `state` is loaded for a parameter that is
-/// in unit `unit` of the save, or nullopt if the save has no such state.
+/// Returns the index of the saved state from which `state` is loaded, for a parameter that is in
+/// unit `unit` of the save. Returns nullopt if the save has no such state.
 std::optional<uint64_t> SaveMapping::Matching::sourceOf(uint64_t unit,
                                                         const SaveIndex::State &state) const {
   auto find = [&](const std::string &role) {
@@ -187,7 +190,8 @@ std::optional<uint64_t> SaveMapping::Matching::sourceOf(uint64_t unit,
   return master ? master : find("parameter");
 }
 
-/// Adds a problem if `state` of parameter `name`, in unit `unit` of the save, cannot be loaded.
+/// Adds a problem if the part of `state` that belongs to the parameter `name` cannot be loaded. In
+/// the save, this parameter is in unit `unit`.
 void SaveMapping::Matching::compareState(const std::string &name, uint64_t unit,
                                          const SaveIndex::State &state) {
   std::optional<uint64_t> from = sourceOf(unit, state);
@@ -199,7 +203,8 @@ void SaveMapping::Matching::compareState(const std::string &name, uint64_t unit,
         .push_back(name);
 }
 
-/// Adds a problem for each state that cannot be loaded and for each state that only the save has.
+/// Adds a problem for each state that cannot be loaded. Also adds a problem for each optimizer
+/// state that the save has but the artifact does not have.
 void SaveMapping::Matching::compareStates() {
   for (const auto &[name, place] : here.params) {
     uint64_t unit = there.params.at(name).unit;
@@ -213,8 +218,8 @@ void SaveMapping::Matching::compareStates() {
   }
 }
 
-/// Records the change if the dtypes of `from` and `state` differ. Ignores a state of role parameter
-/// with a master, because each step computes the parameter from the master.
+/// If the dtypes of `from` and `state` differ, records this change. Ignores a state whose role is
+/// parameter if its unit has a master, because each step computes the parameter from the master.
 void SaveMapping::Matching::noteChange(const SaveIndex::State &from,
                                        const SaveIndex::State &state) {
   bool derived = state.role == "parameter" && here.states.count(Key(state.unit, "master"));
@@ -222,7 +227,7 @@ void SaveMapping::Matching::noteChange(const SaveIndex::State &from,
     to.changes.insert({from.dtype, state.dtype, state.role});
 }
 
-/// Adds the ranges of state `number` (step 4 at the top of this file).
+/// Adds the ranges from which state `number` is loaded (step 4 at the top of this file).
 void SaveMapping::Matching::addRanges(uint64_t number) {
   const SaveIndex::State &state = wanted.states[number];
   for (const SaveIndex::Param &param : wanted.units[state.unit].params) {

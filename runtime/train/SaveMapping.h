@@ -4,14 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finds, for each state of an artifact, the ranges of a save from which the state is loaded. The
+// For each state of an artifact, finds the ranges of a save from which this state is loaded. The
 // save may have another mesh, strategy, wrapping or dtype of states, but must be of the same model:
 //
 //     state 'h.0/first_moment' here     | a.weight |pad| b.weight |pad|     1 piece
 //     state 'model/first_moment' there  | z | a.weight |pad : b.weight |    pieces 0 and 1
 //
-// An element of a state is loaded from the element with the same parameter name, role of the state,
-// and index in the parameter. Padding is therefore not loaded.
+// An element of a state belongs to a parameter. It is loaded from the saved element that has the
+// same parameter name, the same role of the state, and the same index in the parameter. Padding
+// belongs to no parameter and is therefore not loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,8 @@
 
 namespace fsdprt {
 
-/// Elements [begin, end) of a state's flat buffer. The elements are loaded from the flat buffer of
-/// state `from` of the save, beginning with element `fromBegin` of that buffer.
+/// The elements [begin, end) of the flat buffer of a state. They are loaded from the flat buffer of
+/// the saved state with index `from`, where element `fromBegin` is the first of them.
 struct StateRange {
   uint64_t begin = 0, end = 0, from = 0, fromBegin = 0;
   std::string param; ///< name of the parameter; empty if the range is the whole state
@@ -35,18 +36,19 @@ struct StateRange {
 class SaveMapping {
 public:
   SaveMapping() = default;
-  /// Maps the states of `wanted`, the layout of an artifact, to the states of `saved`. Messages
-  /// contain the names `save` and `artifact`. Throws Error if the save is of another model or
-  /// optimizer, or if its index contradicts itself.
+  /// Finds the saved states from which the states of `wanted` are loaded. `wanted` is the layout of
+  /// an artifact, and `saved` is the index of a save. `save` and `artifact` are names for messages.
+  /// Throws Error if the save belongs to another model or to another optimizer, or if its index
+  /// contradicts itself.
   SaveMapping(const SaveIndex &saved, const SaveIndex &wanted, const std::string &save,
               const std::string &artifact);
 
-  /// Returns true if both layouts are equal. Each rank then loads its own pieces, including the
-  /// padding.
+  /// Returns true if the save and the artifact have the same layout. In this case each rank loads
+  /// its own pieces unchanged, including the padding.
   bool isSameLayout() const { return sameLayout; }
   const std::vector<StateRange> &rangesOf(uint64_t state) const { return ranges[state]; }
-  /// Returns the indices of those files of the save from which elements [begin, end) of the flat
-  /// buffer of a state of the artifact are loaded.
+  /// Returns the indices of the files of the save that contain the values for elements [begin,
+  /// end). These are elements of the flat buffer of the artifact's state `state`.
   std::set<uint64_t> filesOf(const SaveIndex &saved, uint64_t state, uint64_t begin,
                              uint64_t end) const;
   /// Returns the changes of dtypes of states, such as "first_moment rounded from F32 to BF16",
@@ -56,7 +58,8 @@ public:
 private:
   class Matching;
   bool sameLayout = false;
-  std::vector<std::vector<StateRange>> ranges;                         ///< ranges of each state
+  /// for each state: its ranges
+  std::vector<std::vector<StateRange>> ranges;
   std::set<std::tuple<std::string, std::string, std::string>> changes; ///< from, to, role
 };
 

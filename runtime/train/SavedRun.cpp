@@ -4,18 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The candidates are the save that 'latest' names, and then the folder's other saves, newest
-//     first.
-//  2. The hash of a candidate's index must equal the hash in the index and, if 'latest' names the
-//     candidate, the hash in 'latest'. The states in the index are mapped to those of this run
-//     (SaveMapping.h). The files are opened, and their sizes and hashes are checked.
+//  1. The first candidate is the save that 'latest' names. The other saves of the folder follow,
+//     from the newest to the oldest.
+//  2. The index of a candidate contains a hash of itself, which must be correct. If 'latest' names
+//     the candidate, this hash must also equal the hash in 'latest'. The states in the index are
+//     matched with the states of this run (SaveMapping.h). The files of the candidate are opened,
+//     and their sizes and hashes are checked.
 //  3. The first undamaged candidate is used. If it is of another model or optimizer, open() fails.
 //  4. Each rank reads its pieces of the states through the descriptors of the checked files. If a
 //     file has changed since it was opened, load() fails.
 //
-// A save of the same artifact is loaded bit for bit, with step blocks and padding. The values of a
-// save of another artifact are converted to the dtypes of this run. All ranks then load the step
-// block of rank 0, without the results of checked lookups and without a fixed loss scale.
+// If the save is of the same artifact, its content is loaded bit for bit, including step blocks and
+// padding. If the save is of another artifact, its values are converted to the dtypes of this run.
+// In this case all ranks load the step block of rank 0, except for the results of checked lookups
+// and for a fixed loss scale.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +37,8 @@ static constexpr size_t chunkBytes = 1 << 20;
 
 //===- A file -------------------------------------------------------------===//
 
-/// Returns the tensor `name` of a rank's file. Throws Error unless the tensor exists and has the
-/// given type and number of elements.
+/// Returns the tensor `name` in the file of a rank. Throws Error if there is no such tensor, or if
+/// its type or its number of elements differs from the arguments.
 static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &name,
                               const std::string &dtype, uint64_t elements) {
   auto found = file.getTensors().find(name);
@@ -47,7 +49,7 @@ static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &na
   return found->second;
 }
 
-/// A rank's file. The first thread that calls checked() opens and checks the file.
+/// A rank's file. The first thread that calls checked() opens the file and checks it.
 class SavedRun::File {
 public:
   File(std::string path, const SaveIndex &index, uint64_t rank)
@@ -93,7 +95,8 @@ SavedRun::~SavedRun() = default;
 
 //===- Finding an undamaged save ------------------------------------------===//
 
-/// Throws `error`, and appends the names of the other saves in the folder to its message.
+/// Throws `error`, after it has appended the names of the other saves in the same folder to the
+/// message.
 void SavedRun::refuse(const Error &error) const {
   std::string others;
   for (const std::string &other : savesBeside(folder))
@@ -139,7 +142,8 @@ std::set<uint64_t> SavedRun::filesOf(const fsdprt_artifact *artifact, uint32_t r
   return numbers;
 }
 
-/// Checks all files. If the save is large and `rank` is set, checks only files that `rank` reads.
+/// Checks all files. If the save is large and `rank` is set, checks only the files that this rank
+/// reads.
 void SavedRun::checkFiles(const fsdprt_artifact *artifact, std::optional<uint32_t> rank) {
   files.clear();
   uint64_t bytes = 0;
@@ -159,7 +163,7 @@ void SavedRun::checkFiles(const fsdprt_artifact *artifact, std::optional<uint32_
 }
 
 /// Returns true if the candidate `found` is undamaged. Otherwise sets `problem` and returns false.
-/// Throws Error if the candidate is of another model or optimizer.
+/// Throws Error if the candidate belongs to another model or to another optimizer.
 bool SavedRun::tryOne(const FoundSave &found, const std::string &artifactFile,
                       const fsdprt_artifact *artifact, std::optional<uint32_t> rank,
                       Error &problem) {
@@ -204,8 +208,8 @@ void SavedRun::open(const std::string &path, const std::string &artifactFile,
 
 //===- Loading ------------------------------------------------------------===//
 
-/// Converts `count` floating-point values. Stops at the first finite value that becomes infinite
-/// and returns the index of that value. If no value becomes infinite, returns `count`.
+/// Converts `count` floating-point values. If a finite value becomes infinite in the conversion,
+/// stops there and returns the index of this value. Otherwise returns `count`.
 static uint64_t convert(DType from, const std::byte *data, DType to, std::byte *into,
                         uint64_t count) {
   for (uint64_t i = 0; i < count; ++i) {
@@ -221,7 +225,7 @@ struct SavedRun::Loading {
   const SavedRun &save;
   fsdprt_session *session;
   uint32_t into;  ///< rank, or FSDPRT_REFERENCE
-  uint64_t state; ///< index of the state in the artifact
+  uint64_t state; ///< index of the state in the list of the artifact
   std::vector<std::byte> part, converted;
 
   void run() {
@@ -235,8 +239,9 @@ struct SavedRun::Loading {
   }
 
 private:
-  /// Loads elements [begin, end) of the state's flat buffer. Each chunk lies in one piece of the
-  /// save. `held` is the index in the flat buffer of the first element of the rank's piece.
+  /// Loads the elements [begin, end) of the flat buffer of the state, in chunks that each lie in a
+  /// single piece of the save. `held` is the index in the flat buffer at which the piece of the
+  /// rank begins.
   void loadRange(const StateRange &range, uint64_t begin, uint64_t end, uint64_t held) {
     const SaveIndex::State &from = save.index.states[range.from];
     uint64_t size = safetensorsSize(from.dtype);
@@ -274,8 +279,9 @@ private:
   }
 };
 
-/// Loads the step block of rank `into`, or of the reference. If the save is of the same artifact,
-/// loads the saved block of `rank`. Otherwise loads only some slots of the saved block of rank 0.
+/// Loads the step block of rank `into`, which may also be the reference. If the save is of the same
+/// artifact, loads the saved step block of `rank`. Otherwise loads only some slots, from the saved
+/// step block of rank 0.
 void SavedRun::loadBlock(fsdprt_session *session, uint32_t into, uint32_t rank) const {
   float block[FSDPRT_BLOCK_SIZE];
   if (isSameArtifact()) {
@@ -322,8 +328,8 @@ void SavedRun::load(fsdprt_session *session, bool reference) const {
 
 //===- What differs from the saved run ------------------------------------===//
 
-/// Returns text such as "a step has 9 samples of 'tokens', in the saved run 12". Returns an empty
-/// text if the inputs of a step are equal in both runs, or if a run does not list its inputs.
+/// Returns a text such as "a step has 9 samples of 'tokens', in the saved run 12". Returns an empty
+/// text if a step has the same inputs in both runs, or if one of the runs has no list of inputs.
 static std::string stepChange(const RunState &saved, const RunState &own) {
   for (const RunState::StepInput &mine : own.stepInputs)
     for (const RunState::StepInput &input : saved.stepInputs) {
@@ -340,8 +346,8 @@ static std::string stepChange(const RunState &saved, const RunState &own) {
   return "";
 }
 
-/// Returns the compiler options that are in `some` but not in `other`, such as "--mesh=shard=4
-/// --overlap=true".
+/// Returns those compiler options of `some` that `other` does not have, as a text such as
+/// "--mesh=shard=4 --overlap=true".
 static std::string optionsWithout(const SaveIndex &some, const SaveIndex &other) {
   std::string text;
   for (const std::string &option : some.options)
@@ -350,7 +356,8 @@ static std::string optionsWithout(const SaveIndex &some, const SaveIndex &other)
   return text;
 }
 
-/// Returns the differences in compilation of the save's artifact, to append to "another artifact".
+/// Returns a text that describes how the artifact of the save was compiled differently. The caller
+/// appends this text to "another artifact".
 static std::string compileChange(const SaveIndex &saved, const SaveIndex &wanted) {
   std::string model;
   if (saved.modelSource != wanted.modelSource)

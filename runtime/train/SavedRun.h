@@ -18,36 +18,39 @@
 
 namespace fsdprt {
 
-/// A save from which a run resumes. Each file is opened once. The hash of a file is checked and its
-/// data is loaded through the same file descriptor.
+/// A save from which a run resumes. Each file is opened only once. The hash of the file is checked
+/// through the same descriptor through which its data is later loaded, so that the file cannot be
+/// replaced in between.
 class SavedRun {
 public:
   /// If a save has at most this size in bytes, each process checks all files. If a save is larger,
   /// a process with one rank checks only the files that this rank reads.
   static constexpr uint64_t wholeLimit = uint64_t(4) << 30;
 
-  /// `limit` replaces wholeLimit in tests.
+  /// In tests, `limit` is used instead of wholeLimit.
   explicit SavedRun(uint64_t limit = wholeLimit);
   ~SavedRun();
   /// Finds a save, reads its index and checks its files. If `path` is a folder whose last save is
-  /// damaged, uses the newest undamaged save, and fallback() describes the damage. Throws Error if
-  /// no save is undamaged, or if the save is of another model or optimizer. `rank` is set if each
-  /// process has one rank.
+  /// damaged, uses the newest save that is not damaged. In this case fallback() describes the
+  /// damage. Throws Error if all saves are damaged, or if the save belongs to another model or to
+  /// another optimizer. `rank` is set if each process has one rank.
   void open(const std::string &path, const std::string &artifactFile,
             const fsdprt_artifact *artifact, std::optional<uint32_t> rank);
   bool isOpen() const { return !folder.empty(); }
   const std::string &getFolder() const { return folder; }
   const RunState &state() const { return index.run; }
-  /// Returns the hash of the index. If the results are equal in two processes, their saves are
-  /// equal, because the index contains the hashes of all files.
+  /// Returns the hash of the index of the save. If this hash is equal in two processes, the
+  /// processes have opened equal saves, because the index contains the hashes of all files.
   const std::string &sha256() const { return index.sha256; }
   /// Returns the reason why the run does not resume from the last save, or "" if it does.
   const std::string &fallback() const { return whyNotLast; }
-  /// Returns the differences of this run from the saved run, as text to print after "note: ". The
-  /// result is empty if the save is of this artifact. `own` describes the inputs of this run.
+  /// Returns a text that describes how this run differs from the saved run, to be printed after
+  /// "note: ". Returns an empty text if the save is of the same artifact. `own` describes the
+  /// inputs of this run.
   std::string remark(const RunState &own) const;
-  /// Loads states and step blocks into the ranks of this process. If `reference` is true, also
-  /// loads them into the reference program. Throws Error if a file has changed since open().
+  /// Loads the states and the step blocks into the ranks of this process. If `reference` is true,
+  /// also loads them into the reference program. Throws Error if a file has changed since open()
+  /// was called.
   void load(fsdprt_session *session, bool reference) const;
 
 private:
@@ -66,10 +69,10 @@ private:
   std::string pathOf(const SaveIndex::File &file) const { return folder + "/" + file.name; }
 
   uint64_t limit;
-  SaveIndex index, wanted; ///< index of the save; layout of the artifact
+  SaveIndex index, wanted; ///< index of the save, and layout of the artifact
   SaveMapping mapping;
   std::string folder, whyNotLast;
-  std::vector<std::unique_ptr<File>> files; ///< files of the save, by rank
+  std::vector<std::unique_ptr<File>> files; ///< files of the save, in the order of the ranks
 };
 
 } // namespace fsdprt

@@ -5,10 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A save has three parts: begin() creates the temporary folder, each process writes the files of
-// its ranks, and commit() completes the save. After each part, processes exchange their results.
+// its ranks, and commit() completes the save. After each part, the processes exchange the results
+// of this part.
 //
-// A save for which steps wait uses several threads. A save that runs during steps uses one thread
-// per process, so that steps are hardly slower. If a process fails, others cancel their threads.
+// If the steps wait for the save, several threads of a process write it. If the save is written
+// while steps run, one thread per process writes it, so that the steps become hardly slower. If a
+// process fails in a part, the other processes cancel their threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +28,7 @@ using ull = unsigned long long;
 struct Saver::Word {
   int32_t status = FSDPRT_OK;
   char text[1024] = {};
-  char sha256[65] = {}; ///< SHA-256 of the rank's file
+  char sha256[65] = {}; ///< SHA-256 of the file of the rank
   uint64_t bytes = 0;
 };
 
@@ -47,7 +49,8 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   std::vector<Word> words(rank ? layout.files.size() : 1, mine);
   call(fsdprt_session_exchange, session, static_cast<const void *>(&mine), sizeof mine,
        static_cast<void *>(words.data()));
-  // Throw the error of a process whose thread was not cancelled, if such an error exists.
+  // If several processes have failed, prefer an error whose process was not cancelled because of
+  // another error.
   for (bool cancelled : {false, true})
     for (size_t i = 0; i < words.size(); ++i)
       if (words[i].status != FSDPRT_OK && (words[i].status == FSDPRT_ABANDONED) == cancelled)
@@ -72,7 +75,8 @@ static Word tried(Part part) {
   return word;
 }
 
-/// Calls part(). If part() throws Error, removes the temporary folder and throws Error.
+/// Calls part(). If part() throws Error, cancels the save, removes its temporary folder and throws
+/// Error.
 template <typename Part>
 auto Saver::orAbandon(uint64_t step, Part part) {
   try {
@@ -118,7 +122,8 @@ std::string Saver::begin(uint64_t step, fsdprt_session *session) {
   return meet(mine, session)[0].text;
 }
 
-/// Exchanges sizes and hashes of the files. If `mine` of a process contains an error, throws it.
+/// Exchanges the sizes and the hashes of the files between the processes. If the word `mine` of any
+/// process contains an error, throws this error in all processes.
 void Saver::shareHashes(Word &mine, SaveIndex &index, fsdprt_session *session) const {
   if (rank) {
     std::strncpy(mine.sha256, index.files[*rank].sha256.c_str(), sizeof mine.sha256 - 1);
@@ -217,8 +222,8 @@ std::optional<FinishedSave> Saver::wait(fsdprt_session *session) {
   return finished;
 }
 
-/// Waits for the current part of the save in flight. Then starts the next part, or returns the save
-/// if it is complete.
+/// Waits until the current part of the save has ended. Then starts the next part. If there is no
+/// next part, returns the complete save.
 std::optional<FinishedSave> Saver::advance(fsdprt_session *session) {
   uint64_t step = flight->index.run.step;
   return orAbandon(step, [&]() -> std::optional<FinishedSave> {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements fsdprt/train.h. Each function calls its C++ counterpart inside guard(), which reports
-// exceptions as errors of the C interface.
+// Implements fsdprt/train.h. Each function calls the C++ function that does its work. The call is
+// inside guard(), which converts exceptions to errors of the C interface.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +35,7 @@ static fsdprt_session_info describe(const fsdprt_session *session) {
   return info;
 }
 
-/// Returns the rank of this process, or nullopt if one process has all ranks.
+/// Returns the rank of this process. Returns nullopt if a single process has all ranks.
 static std::optional<uint32_t> singleRank(const fsdprt_session *session) {
   fsdprt_session_info info = describe(session);
   return info.processes > 1 ? std::optional(info.first_rank) : std::nullopt;

@@ -46,7 +46,7 @@ Trainer::Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunR
   if (!options.init.empty() && !resumed.isOpen())
     initial.open(options.init);
   if (resumed.isOpen() && !isSaveIn(options.save, resumed.getFolder()))
-    stepSaved.reset(); // the run resumes from a save in another folder
+    stepSaved.reset(); // The save from which the run resumes is not in the folder of --save.
   if (!options.save.empty())
     saver.open(options.save, resumed.getFolder(), !resumed.fallback().empty(), options.keep,
                artifact, options.launchedRank);
@@ -142,8 +142,8 @@ void Trainer::initialise() {
 
 //===- Agreement between processes ----------------------------------------===//
 
-/// Exchanges the processes' requests to end the run, so that all end after the same step. All
-/// processes must call agree() the same number of times.
+/// Tells all processes whether a process requests the end of the run. All processes therefore end
+/// after the same step. Every process must call agree() equally often.
 void Trainer::agree(double cpu) {
   Word mine = {0, reporter.isUnread(), differs, *spoiled != 0, cpu};
   for (const TrainingObserver *observer : observers)
@@ -167,8 +167,8 @@ bool Trainer::isToEnd() {
   return agreed.signal != 0 || agreed.unread || agreed.spoiled;
 }
 
-/// Throws Error because an input file has changed. All processes throw the same error, which is
-/// about the change that the lowest rank has detected.
+/// Throws an Error that reports the change of an input file. All processes throw the same error,
+/// which describes the change that the lowest rank among them has detected.
 void Trainer::failSpoiled() {
   std::vector<char> all(sizeof spoiled * run.processes);
   call(fsdprt_session_exchange, run.session.get(), static_cast<const void *>(spoiled),
@@ -197,9 +197,10 @@ void Trainer::writeBlocks(const std::vector<float> &blocks) const {
          &blocks[size_t(rank) * FSDPRT_BLOCK_SIZE]);
 }
 
-/// Writes the inputs of a step or validation batch. Returns false in all processes if an input file
-/// of any process has changed since it was opened. Checks for changes after reading and before the
-/// step, so that changed content never affects the states.
+/// Writes the inputs of a step, or of a validation batch. If an input file of any process has
+/// changed since this file was opened, returns false in all processes. The check comes after the
+/// inputs have been read and before the step runs. Changed content therefore never affects the
+/// states.
 bool Trainer::writeInputs(uint64_t number, bool validating) {
   bool reference = check && run.isRoot && !validating;
   if (!data->readsFiles()) {
@@ -232,8 +233,8 @@ bool Trainer::step(uint64_t number) {
   return true;
 }
 
-/// Returns the mean loss over the validation batches. If isToEnd() is true afterwards, the result
-/// is invalid. Leaves the step blocks unchanged.
+/// Returns the mean of the losses of all validation batches. If isToEnd() is true after the call,
+/// the result is invalid. The step blocks have the same values before and after the call.
 double Trainer::validate() {
   readBlocks(savedBlocks);
   double sum = 0;
@@ -251,7 +252,8 @@ double Trainer::validate() {
   return sum / static_cast<double>(data->validationBatches());
 }
 
-/// If a validation is due after step `number`, runs it, sets `validationLoss` and returns true.
+/// If a validation must follow step `number`, runs this validation, sets `validationLoss` and
+/// returns true.
 bool Trainer::validateAfter(uint64_t number) {
   bool last = number == options.steps;
   if (!data->validationBatches() ||
@@ -266,7 +268,7 @@ bool Trainer::validateAfter(uint64_t number) {
   return true;
 }
 
-/// Returns the CPU time of all threads of the process in seconds.
+/// Returns the CPU time that all threads of this process have used, in seconds.
 static double cpuSeconds() {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
@@ -347,8 +349,9 @@ void Trainer::train() {
 
 //===- The whole run ------------------------------------------------------===//
 
-/// Repeats the last step to find the operation that produced a non-finite number, and throws Error.
-/// First restores the step blocks, because a non-finite step has changed nothing else.
+/// Repeats the last step to find the operation that has produced a non-finite number, and throws
+/// Error. Before that, restores the step blocks. A non-finite step changes nothing else, so the
+/// repeated step computes the same values.
 void Trainer::failNonfinite() {
   writeBlocks(blocksBefore);
   char origin[512] = "";

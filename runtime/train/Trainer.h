@@ -6,9 +6,10 @@
 //
 // Trains: prepares data, ranks and weights, runs the steps, and reports results.
 //
-// A step writes the inputs and the learning rate of every rank of the process, runs the program
-// 'step', and reads the step block of the first of these ranks. The loss in each step block is the
-// mean over all ranks. From the second step to the last one, only saves allocate memory.
+// For each step, the trainer writes the inputs and the learning rate of every rank of the process,
+// runs the program 'step', and reads the step block of the first of these ranks. Each step block
+// contains the mean loss over all ranks, so it suffices to read one of them. After the first step,
+// no step allocates memory, but saves do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +33,9 @@ public:
   /// `reporter` and the objects in `observers` must outlive the trainer.
   Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunReporter &reporter,
           std::vector<TrainingObserver *> observers);
-  /// Runs all steps. Returns FSDPRT_FAILED if the check against the unsharded program failed, 128
-  /// plus the number of the signal if a signal ended the run early, or 0. Throws Error.
+  /// Runs all steps. Returns FSDPRT_FAILED if the results differ from those of the unsharded
+  /// program. If a signal has ended the run early, returns 128 plus the number of the signal.
+  /// Otherwise returns 0. Throws Error.
   int execute();
 
 private:
@@ -74,15 +76,17 @@ private:
   Metrics metrics;
   SavedRun resumed;
   InitialWeights initial;
-  std::vector<OutputLock> locks; ///< claims of this process on its output files
+  std::vector<OutputLock> locks; ///< locks by which this process claims its output files
   Saver saver;
-  RunState state;                        ///< state for the next save
-  std::optional<uint64_t> stepSaved = 0; ///< step of the last save in the folder of --save
+  RunState state;                        ///< description of the run that the next save contains
+  std::optional<uint64_t> stepSaved = 0; ///< step of the last save in the folder of --save, if any
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   SaveStalls stalls;
-  std::vector<float> savedBlocks, blocksBefore; ///< step blocks before validation or a step
-  float lastBlock[FSDPRT_BLOCK_SIZE] = {};      ///< first rank's step block after the last step
+  /// step blocks before the validation, and before the step
+  std::vector<float> savedBlocks, blocksBefore;
+  /// step block of the first rank of this process after the last step
+  float lastBlock[FSDPRT_BLOCK_SIZE] = {};
   double validationLoss = -1;
 
   /// Data that processes exchange between steps.
@@ -92,9 +96,9 @@ private:
     double cpu = 0;
   };
   std::vector<Word> words;
-  Word agreed; ///< first signal, ORed flags and sum of `cpu` of all processes
+  Word agreed; ///< first signal, flags that any process has set, sum of `cpu`
   bool differs = false;
-  char spoiled[512] = ""; ///< description of a change of an input file, or ""
+  char spoiled[512] = ""; ///< describes how an input file has changed; "" if no file has changed
 };
 
 } // namespace fsdprt

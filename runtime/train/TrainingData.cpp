@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements TrainingData.h. The reference program gets the batches of all ranks as inputs.
+// Implements TrainingData.h. The inputs of the reference program are the batches of all ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ static bool contains(const std::vector<std::string> &words, const std::string &w
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// Describes the values of an input without a file. If the model sets no limit for the ids of an
-/// input, all ids of this input are 0, because other ids could be out of range.
+/// Describes the values of an input for which no file is given. If the model sets no limit for the
+/// ids of an input, all ids of this input are 0, because other ids could be out of range.
 static const char *describeSynthetic(const fsdprt_input_info &input) {
   if (input.dtype <= FSDPRT_BF16)
     return "random numbers";
@@ -86,7 +86,8 @@ void TrainingData::checkFed() const {
   }
 }
 
-/// Lists the inputs of the program 'step'. Sets `limit` to the least limit of tokens and targets.
+/// Makes a list of the inputs of the program 'step'. Sets `limit` to the least limit for ids among
+/// the inputs that are tokens or targets.
 void TrainingData::listInputs(uint64_t &limit) {
   fsdprt_input_info input = {};
   for (uint64_t i = 0; input.struct_size = sizeof input,
@@ -165,7 +166,7 @@ std::string TrainingData::describeRandom(const char *text) const {
   return random.size() == inputs.size() ? text : text + (" for " + join(random));
 }
 
-/// Reports the files of --input, and the way in which samples are drawn from the files.
+/// Reports the files of --input, and describes how samples are drawn from these files.
 void TrainingData::announceRows(const std::string &windows) const {
   char a[32], b[32], c[32];
   std::vector<std::string> drawn;
@@ -260,7 +261,8 @@ void TrainingData::describe(RunState &state) const {
   state.trainTokens = batches->trainTokens();
 }
 
-/// Throws Error if the files of --input or the inputs of --synthetic differ from those of the save.
+/// Throws Error if the files of --input or the inputs of --synthetic differ from those of the saved
+/// run.
 void TrainingData::expectInputsOf(const RunState &saved, const RunState &own, const char *folder,
                                   const char *advice) const {
   auto find = [](const std::vector<RunState::Input> &list,

@@ -8,8 +8,9 @@
 //     any input           --input NAME=FILE
 //     no file at all      random ids and numbers for every input
 //
-// An input without a file has random values. If some inputs have files, --synthetic must name each
-// input without a file. The run reports at its start and at its end which inputs are random.
+// An input for which no file is given has random values. If files are given for some inputs,
+// --synthetic must name each of the other inputs. At its start and at its end, the run reports
+// which inputs have random values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,8 @@ namespace fsdprt {
 
 class TrainingData {
 public:
-  /// Opens the files that the options of `run` name. Throws Error if the files do not fit the
-  /// inputs of the program 'step'. `run` must outlive this object.
+  /// Opens the files that the options of `run` name. Throws Error if the content of a file does not
+  /// fit the inputs of the program 'step'. `run` must outlive this object.
   explicit TrainingData(const TrainingRun &run);
 
   const std::vector<fsdprt_input_info> &getInputs() const { return inputs; }
@@ -35,27 +36,28 @@ public:
   uint64_t validationBatches() const { return batchesToValidate; }
   /// Returns the number of tokens in the token file or, without one, the number of samples.
   uint64_t samples() const;
-  /// Returns `text` if all inputs are random, and "" if no input is. Otherwise returns `text` with
-  /// a list of the random inputs, such as "inputs: random for a, b".
+  /// Returns `text` if all inputs are random, and "" if no input is random. If only some inputs are
+  /// random, returns `text` followed by a list of these inputs, such as "inputs: random for a, b".
   std::string describeRandom(const char *text) const;
 
   void announce() const;
-  /// Reports the files of which ranks compare only parts. Ranks compare whole files if `state`
-  /// contains the hashes that saves need.
+  /// Reports those files of which the ranks compare only parts. If `state` contains hashes of whole
+  /// files, which saves need, the ranks compare these hashes instead.
   void announceComparison(const RunState &state) const;
-  /// Appends the contents that ranks compare, one per file, to `all`.
+  /// For each file, appends to `all` the content that the ranks compare.
   void addContents(const RunState &state, std::vector<Content> &all) const;
 
-  /// Sets the members of `state` that describe the data.
+  /// Sets those members of `state` that describe the data.
   void describe(RunState &state) const;
   /// Throws Error if the data differs from the data of the save in `folder`, unless --other-data
   /// allows it. `saved` and `own` describe the data of the save and of this run.
   void expectDataOf(const RunState &saved, const RunState &own, const std::string &folder) const;
 
-  /// Writes the inputs of step `number` or, if `validating` is true, of validation batch `number`.
-  /// Both numbers are counted from 0. Writes to the ranks of this process and, if `reference` is
-  /// true, to the reference program. Throws InputChanged if a file has changed. Allocates no
-  /// memory.
+  /// If `validating` is false, writes the inputs of step `number`. If `validating` is true, writes
+  /// the inputs of validation batch `number`. The first step and the first validation batch have
+  /// the number 0. Writes these inputs to the ranks of this process. If `reference` is true, also
+  /// writes them to the reference program. Throws InputChanged if a file has changed since it was
+  /// opened. Allocates no memory.
   void writeInputs(uint64_t number, bool validating, bool reference);
   bool readsFiles() const { return batches->readFiles(); }
   /// Throws InputChanged if a file has changed since it was opened.
@@ -76,7 +78,8 @@ private:
   const TrainingOptions &options;
   std::vector<fsdprt_input_info> inputs;
   std::unique_ptr<TokenFile> tokens;
-  std::vector<std::unique_ptr<SampleFile>> files; ///< file of each input; null without --input
+  /// for each input: the file of --input, or null if there is none
+  std::vector<std::unique_ptr<SampleFile>> files;
   std::unique_ptr<Batches> batches;
   uint64_t stepTokens = 0, batchesToValidate = 0;
 };

@@ -32,13 +32,14 @@ public:
   virtual void beforeStep(const TrainingRun &) {}
   virtual void afterStep(const TrainingRun &) {}
   virtual void beforeSave() {}
-  /// Called after the folder of a save is created, before this process writes its files to it.
+  /// Called when the folder of a save exists, before this process writes its files to this folder.
   virtual void duringSave(const TrainingRun &) {}
   virtual void afterSave() {}
   virtual void afterSteps() {}
   virtual void afterTraining(const TrainingRun &) {}
   virtual void afterRun(const TrainingRun &) {}
-  /// Called between steps. Returns the number of a signal that requests the run's end, or 0.
+  /// Called between steps. Returns the number of a signal if this signal requests that the run end,
+  /// and otherwise 0.
   virtual int requestedEnd() const { return 0; }
 };
 

@@ -19,22 +19,27 @@
 namespace fsdprt {
 
 struct TrainingRun {
-  TrainingOptions options; ///< options of the user; otherwise values of the save
+  /// The options of the user. An option that the user has not given may have the value from the
+  /// save.
+  TrainingOptions options;
   fsdprt_artifact *artifact = nullptr;
   RunReporter &reporter;
   fsdprt_artifact_info info = {};
-  SessionHandle session = {};                      ///< null before the session is created
-  uint32_t ranks = 0, firstRank = 0, lastRank = 0; ///< the process has ranks [firstRank, lastRank)
+  SessionHandle session = {}; ///< null until the session is created
+  /// this process has the ranks [firstRank, lastRank)
+  uint32_t ranks = 0, firstRank = 0, lastRank = 0;
   uint32_t processes = 1;
-  bool isRoot = true;                      ///< true if this process has rank 0
-  bool differs = false;                    ///< true if results differ from the unsharded program's
-  uint64_t stepsBefore = 0, stepsDone = 0; ///< completed steps: before this run; in total
+  bool isRoot = true; ///< true if this process has rank 0
+  /// true if the results differ from those of the unsharded program
+  bool differs = false;
+  /// number of completed steps: before this run, and in total
+  uint64_t stepsBefore = 0, stepsDone = 0;
 
-  /// Returns the current sizes and counters of `session`.
+  /// Returns the sizes and the counters of `session` at the time of the call.
   fsdprt_session_info measure() const;
-  /// Sets the learning rate in the step block of `rank`, or of FSDPRT_REFERENCE.
+  /// Sets the learning rate in the step block of `rank`. `rank` may be FSDPRT_REFERENCE.
   void setRate(uint32_t rank, float lr) const;
-  /// Reports the name of `file` if ranks compare only parts of it.
+  /// If ranks compare only parts of `file`, reports its name.
   void announceComparison(const InputFile &file) const;
 };
 

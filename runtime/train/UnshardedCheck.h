@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The reference program runs in the process of rank 0, in its own arena, with unsharded parameters.
-// The micro-batches of the reference program are the batches of all ranks, in the order of ranks.
-// After every step, loss and gradient norm of the reference program must equal those of the ranks.
-// After the last step, its states must equal those of the ranks. Numbers are equal if all bits are.
+// The reference program runs in the process of rank 0. It has its own arena, and its parameters are
+// not sharded. The micro-batches of the reference program are the batches of all ranks, in the
+// order of ranks. After every step, the loss and the gradient norm of the reference program must
+// equal those of the ranks. After the last step, the states of the reference program must equal the
+// states of the ranks. Two numbers are equal only if all their bits are equal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,19 +22,21 @@ namespace fsdprt {
 
 class UnshardedCheck {
 public:
-  /// Throws Error if the artifact has no reference program. `run` must outlive the check.
+  /// Throws Error if the artifact has no reference program. `run` must outlive this object.
   explicit UnshardedCheck(const TrainingRun &run);
 
-  /// Throws Error unless the reference program's inputs have the size of the batches of all ranks.
+  /// Throws Error unless each input of the reference program has the size of the batches of all
+  /// ranks together.
   void expectInputs(const std::vector<fsdprt_input_info> &inputs) const;
-  /// Runs 'reference_init' in the process of rank 0. Does nothing in other processes.
+  /// In the process of rank 0, runs the program 'reference_init'. In other processes, does nothing.
   void initialise() const;
-  /// Runs step `number` of the reference program. Returns true if its loss and gradient norm equal
-  /// those in `block`, the step block of rank 0. Otherwise reports the difference and returns
-  /// false. In other processes, only returns true.
+  /// In the process of rank 0, runs step `number` of the reference program, and compares its loss
+  /// and gradient norm with those in `block`, which is the step block of rank 0. If they are equal,
+  /// returns true. Otherwise reports the difference and returns false. In other processes, returns
+  /// true.
   bool step(uint64_t number, const float *block) const;
-  /// Compares all states and reports the result. Returns true if they are equal. All processes must
-  /// call compare().
+  /// Compares all states of the ranks with those of the reference program, and reports the result.
+  /// Returns true if all states are equal. All processes must call compare().
   bool compare() const;
 
 private:

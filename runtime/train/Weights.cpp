@@ -5,11 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Tensors in files have the Hugging Face names of parameters, with or without the prefixes of
-// wrappers ("module.", "transformer.", "model."). Causal masks, rotary frequencies, and an output
-// head that duplicates a tied embedding are ignored.
+// wrappers ("module.", "transformer.", "model."). Import ignores causal masks and rotary
+// frequencies. It also ignores an output head that repeats the values of a tied embedding.
 //
-// Import rejects non-finite values, and values outside the range of the parameter's type, because
-// training cannot recover from such values. Export writes non-finite values and prints a warning.
+// Import rejects non-finite values, and values that are outside of the range of the parameter's
+// type, because training cannot recover from such values. Export writes non-finite values and
+// prints a warning.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ static bool endsWith(const std::string &text, const std::string &end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// Returns a name without wrapper prefixes.
+/// Returns `name` without the prefixes of wrappers.
 static std::string bareName(std::string name) {
   for (bool again = true; again;) {
     again = false;
@@ -71,14 +72,14 @@ static const char *safetensorsName(fsdprt_dtype dtype) {
   return names[dtype];
 }
 
-/// Returns true if values of type `from` can be imported into a parameter of type `to`: both types
-/// must be floating-point types or be equal.
+/// Returns true if a parameter of type `to` can be imported from values of type `from`. This is
+/// possible if both types are floating-point types, or if they are equal.
 static bool isTaken(fsdprt_dtype from, fsdprt_dtype to) {
   return isFloat(static_cast<DType>(to)) ? isFloat(static_cast<DType>(from)) : from == to;
 }
 
-/// Calls each(first, count, data) for consecutive ranges of the elements of a tensor. An element
-/// has `width` bytes.
+/// Divides the elements of a tensor into consecutive ranges, and calls each(first, count, data) for
+/// each range. An element has a size of `width` bytes.
 template <typename Each>
 static void forParts(const SafetensorsFile &file, const Tensor &tensor, uint64_t width, Each each) {
   uint64_t elements = (tensor.end - tensor.begin) / width;
@@ -161,7 +162,7 @@ struct Source {
   bool used = false;
 };
 
-/// Matches the parameters of an artifact with the tensors in the files of --init.
+/// Assigns the tensors in the files of --init to the parameters of an artifact.
 class Import {
 public:
   Import(const InitialWeights &weights, const fsdprt_artifact *artifact)
@@ -181,7 +182,7 @@ private:
   const InitialWeights &weights;
   const fsdprt_artifact *artifact;
   std::map<std::string, Source> sources;
-  /// The tensor for each parameter, or null for a parameter that keeps the artifact's values.
+  /// For each parameter: its tensor, or null if the parameter keeps the values of the artifact.
   std::vector<const Source *> chosen;
   std::string report;
   uint64_t problems = 0;
@@ -251,8 +252,8 @@ void Import::matchOne(const fsdprt_param_info &param) {
   chosen.push_back(&found->second);
 }
 
-/// Returns true if `source` is an output head with the values of a tied embedding. Some checkpoints
-/// store such a head in addition to the embedding.
+/// Returns true if `source` is an output head that has the same values as a tied embedding. Some
+/// checkpoints store such a head in addition to the embedding.
 bool Import::repeatsTiedEmbedding(const std::string &name, const Source &source) const {
   if (!endsWith(name, "lm_head.weight"))
     return false;
@@ -354,7 +355,8 @@ void fsdprt::exportWeights(const std::string &path, const TrainingRun &run) {
   if (run.isRoot)
     writer.emplace(path, entries);
   else
-    // safetensorsHeader() sorts the entries into the order in which the root writes them.
+    // The other processes must use the same order of entries as the root, which writes them in the
+    // order of the file. safetensorsHeader() sorts the entries into this order.
     safetensorsHeader(entries, {});
   std::vector<std::byte> chunk(chunkElements * 8);
   uint64_t damaged = 0;

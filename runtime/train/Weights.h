@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Copies parameters between safetensors files and a session.
+// Copies parameters from safetensors files to a session, and from a session to a safetensors file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,17 +18,18 @@
 
 namespace fsdprt {
 
-/// Number of parameters with initial values from the files of --init, and from the artifact.
+/// Number of parameters whose initial values are from the files of --init, and number of parameters
+/// whose initial values are from the artifact.
 struct WeightSources {
   uint64_t fromFile = 0, fromModel = 0;
 };
 
-/// Returns the numbers for a run without --init.
+/// Returns these numbers for a run that has no --init.
 WeightSources modelWeights(const fsdprt_artifact *artifact);
 
-/// The files of --init: one .safetensors file, or the files that an .index.json names. Each file is
-/// opened only once, so that the content that ranks have compared is also the content that they
-/// import.
+/// The files of --init. They are a single .safetensors file, or the files that an .index.json
+/// names. Each file is opened only once. The content that the ranks compare is therefore also the
+/// content that they import.
 class InitialWeights {
 public:
   /// Throws Error if a file cannot be opened or has no weights.
@@ -43,15 +44,16 @@ private:
   std::vector<std::unique_ptr<SafetensorsFile>> files;
 };
 
-/// Sets the parameters of the ranks and the reference program. A parameter that is not in the files
-/// keeps its initial values, which must be values of the artifact. Throws Error before it sets
-/// parameters if names, shapes or types do not match, and at the end if a file has changed.
+/// Sets the parameters of the ranks and of the reference program to values in the files. If a
+/// parameter is not in the files, it keeps its initial values. This is allowed only if the artifact
+/// contains these values. If names, shapes or types do not match, throws Error before any parameter
+/// is set. If a file has changed in the meantime, throws Error at the end.
 WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact,
                             fsdprt_session *session);
 
-/// Writes the values of all parameters. If a parameter has a master, writes the master's values.
-/// All processes must call exportWeights(). The process of rank 0 writes the file and warns about
-/// non-finite values.
+/// Writes the values of all parameters to the file `path`. If a parameter has a master, writes the
+/// values of the master instead. All processes must call exportWeights(). The process of rank 0
+/// writes the file and warns about non-finite values.
 void exportWeights(const std::string &path, const TrainingRun &run);
 
 } // namespace fsdprt

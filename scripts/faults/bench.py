@@ -4,12 +4,12 @@ A row starts a job of some ranks, causes a fault, and checks the messages of the
 
   1. Job.start() starts the ranks. Every process has the environment variable FSDP_FAULT_ROW.
   2. The row causes the fault, and stores the time.
-  3. Job.named() waits until each surviving process has printed the expected line. It returns the seconds from the fault until the last of them printed the
-     line.
-  4. Job.codes() waits for the processes and compares their exit codes.
-  5. Bench.expect_clean() finds processes that have the variable and still run, and files that no message names.
+  3. Job.named() waits until each surviving process has printed the expected line. This function returns the seconds from the fault until the last of
+     these processes printed the line.
+  4. Job.codes() waits for the end of the processes and compares their exit codes with the expected ones.
+  5. Bench.expect_clean() finds processes that have the environment variable and still run. It also finds files whose name is in no message.
 
-All processes of a row (ranks, launchers and hosts) are found in /proc by this variable.
+By means of the variable, all processes of a row (ranks, launchers and hosts) are found in /proc.
 """
 import ctypes
 import dataclasses
@@ -30,7 +30,7 @@ WAIT = 120  # seconds after which a process that has not ended is reported as ha
 
 
 class Failed(Exception):
-    """A row failed for the reason `why`. `slow` is true if only the row's time limit was exceeded."""
+    """Is raised if a row failed. `why` is the reason. `slow` is true if nothing was wrong except that the time limit of the row was exceeded."""
 
     def __init__(self, why, slow=False):
         super().__init__(why)
@@ -44,7 +44,7 @@ class Row:
     planted: str  # description of the fault, for the table
     expected: str  # description of the expected exit code and message, for the table
     run: Callable  # (Bench) -> seconds, or None if there is nothing to measure
-    limit: float = 0  # limit of the seconds that `run` returns; 0 means no limit
+    limit: float = 0  # limit for the seconds that `run` returns; 0 means that there is no limit
     needs: str = ""  # requirement of the row: "mpi", "root" or ""
     short: bool = False  # true if --only=short runs the row
 
@@ -99,7 +99,8 @@ class Process:
             return "\n".join(line for _, line in self.lines)
 
     def when(self, pattern, seconds=WAIT, since=0.0):
-        """Returns the time of the first matching line at or after `since`, or None if there is none within `seconds`."""
+        """Returns the time of the first line that matches the pattern and was read at or after `since`. Returns None if there is no such line within
+        `seconds`."""
         until, at, begin = time.monotonic() + seconds, 0, None
         with self.news:
             while begin is None:
@@ -125,14 +126,15 @@ def free_port():
 
 
 class Job:
-    """The ranks of one run. `how` starts them: threads, processes (--processes), env (the variables of torchrun) or mpi."""
+    """The processes of the ranks of one run. `how` states how the ranks are started: threads, processes (--processes), env (with the environment
+    variables of torchrun) or mpi."""
 
     def __init__(self, bench, how, ranks=2, port=None, **variables):
         self.bench, self.how, self.ranks = bench, how, ranks
         self.slow = ""  # description of a message that was printed too late
         self.port = port or free_port()
         self.variables = variables
-        self.processes = {}  # processes by rank; the key -1 is a command that starts all ranks
+        self.processes = {}  # Maps a rank to its process. The key -1 maps to a command that starts all ranks.
 
     def start(self, *options, artifact=None, each=None, only=None, world=None, number=None):
         """Starts ranks with options of fsdp-run. each[r] has further settings of rank r. `only` lists the ranks to start. number[r] and world[r] replace
@@ -169,7 +171,7 @@ class Job:
         self.bench.processes.append(self.processes[rank])
 
     def reach(self, pattern=r"^step +1/"):
-        """Waits until some process has printed a matching line, and thus the run has begun."""
+        """Waits until some process has printed a line that matches the pattern. The run has then begun."""
         until = time.monotonic() + WAIT
         while time.monotonic() < until:
             for process in self.processes.values():
@@ -202,7 +204,8 @@ class Job:
         return self.pid(rank)
 
     def named(self, pattern, since, limit, but=()):
-        """Waits until all processes, except those of the ranks `but`, have printed a matching line. Returns the seconds since `since`."""
+        """Waits until all processes, except those of the ranks `but`, have printed a line that matches the pattern. Returns the seconds from `since`
+        until the last of these lines was printed."""
         last = since
         for rank, process in self.processes.items():
             if rank in but:
@@ -217,7 +220,7 @@ class Job:
         return last - since
 
     def codes(self, expected, but=()):
-        """Waits until all processes have ended, except those of the ranks `but`, and checks their exit codes."""
+        """Waits until all processes have ended. Checks the exit codes of all processes except those of the ranks `but`."""
         expected = expected if isinstance(expected, tuple) else (expected,)
         for rank, process in self.processes.items():
             code = process.wait()
@@ -228,13 +231,14 @@ class Job:
         return self
 
     def check(self, code, pattern, since, limit=0, but=(), files=()):
-        """Checks message, exit code, leftover processes and files, and time limit, in this order. Returns the seconds until the message."""
+        """Checks, in this order, the message, the exit codes, whether processes or files are left, and the time limit. Returns the seconds from
+        `since` until the message was printed."""
         seconds = self.named(pattern, since, limit, but)
         self.finish(code, but, files)
         return seconds
 
     def finish(self, code, but=(), files=()):
-        """Checks exit codes and leftover processes and files. Fails if a message was printed after its time limit."""
+        """Checks the exit codes, and whether processes or files are left. Raises Failed if a message was printed after its time limit."""
         self.codes(code, but)
         self.bench.expect_clean(files)
         if self.slow:
@@ -337,8 +341,9 @@ class Bench:
         self.before |= {str(each.relative_to(self.folder)) for each in [self.folder / path, *(self.folder / path).rglob("*")]}
 
     def expect_clean(self, files=()):
-        """Fails if a process of the row still runs, or if a file is left whose name is in no message and matches no pattern of `files`."""
-        # After bad input, the host process runs for 3 more seconds and sends the error to ranks that connect late.
+        """Raises Failed if a process of the row still runs, or if a file is left whose name is in no message and which matches none of the patterns
+        `files`."""
+        # If a run has bad input, its host process runs for 3 more seconds, in which it sends the error to ranks that connect late.
         until = time.monotonic() + 4
         while (left := self.marked()) and time.monotonic() < until:
             time.sleep(0.02)

@@ -1,4 +1,4 @@
-"""Rows in which ranks differ in what must be equal: artifact, options, files, job or number of ranks."""
+"""Rows in which two ranks have different values of something that must be equal in all ranks: artifact, options, files, job, or number of ranks."""
 import time
 
 from faults.bench import Job, Row
@@ -29,7 +29,9 @@ def started(bench, job):
 
 
 TEXT = "--text=a.txt"
-DIFFERENT = [  # name, difference, options of both ranks, further settings of rank 0, further settings of rank 1, message
+# Each entry contains a name, the difference, the options of both ranks, additional settings of rank 0, additional settings of rank 1, and the
+# expected message.
+DIFFERENT = [
     ("artifact", "another artifact on rank 1", [TEXT, "--steps=4"], {}, {"artifact": "other2.fsdp"},
      r"error: .*the artifact.* is '[^']*' .*on rank 0 and '[^']*'.* on rank 1"),
     ("option", "--lr=0.1 on rank 1", [TEXT, "--steps=4"], {"options": []}, {"options": ["--lr=0.1"]},
@@ -53,7 +55,8 @@ def job_ids(bench):
         0: {"env": {"FSDP_RUN_JOB_ID": "A"}}, 1: {"env": {"FSDP_RUN_JOB_ID": "B"}}})
     seconds = job.named(r"is of job 'B' .*ranks of job 'A' ", max(p.begun for p in job.processes.values()), LIMIT, but=(0,))
     slow = job.slow
-    # Rank 0 rejects the rank 1 of another job and waits for its own. Its error then names the rejected process.
+    # Rank 0 rejects the process with rank 1 of another job, and continues to wait for rank 1 of its own job. The error of rank 0 then names the
+    # rejected process.
     job.named(r"rank 1 of 2 \(rank 1, process \d+ on .*, of job 'B' .* was turned away\) did not arrive within 3 s", 0, 0, but=(1,))
     job.codes(2, but=(0,)).codes(4, but=(1,))
     job.slow = slow

@@ -22,7 +22,7 @@ def connect(port, seconds=20):
 
 
 def visited(act):
-    """While rank 0 waits for rank 1, act(port) connects to rank 0. Rank 1 then starts, and the run must succeed."""
+    """While rank 0 waits for rank 1, calls act(port), which connects to rank 0. Then rank 1 is started. The run must succeed."""
     def run(bench):
         job = Job(bench, "env").start(TEXT, "--steps=4", only=[0])
         kept = act(job.port)

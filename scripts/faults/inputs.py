@@ -8,7 +8,8 @@ HOWS = ("threads", "processes", "env", "mpi")
 
 
 def changed(how, change, code, pattern, limit):
-    """Changes the file of tokens while the run uses it. Before the run ends, it saves the steps before the change."""
+    """Changes the file of tokens while a run uses it. Before the run ends because of the change, it must save the steps that it took before the
+    change."""
     def run(bench):
         text = bench.folder / "t.txt"
         text.write_bytes((bench.folder / "a.txt").read_bytes())
@@ -38,7 +39,7 @@ def grow(text):
 
 
 def replaced(how, remove):
-    """Replaces or removes the path of an open input. The run continues with the file that it has opened."""
+    """Replaces or removes the path of an input file that the run has opened. The run must continue with the file that it opened."""
     def run(bench):
         text = bench.folder / "t.txt"
         text.write_bytes((bench.folder / "a.txt").read_bytes())

@@ -8,7 +8,7 @@ from faults.bench import Failed, Job, Row, end_of, send, state
 FOREVER = ["--text=a.txt", "--steps=1000000000"]
 LIMIT = {"processes": 2.5, "env": 2.5, "mpi": 5}
 KINDS = {"kill -9": signal.SIGKILL, "abort": signal.SIGABRT}
-# Messages about the loss of rank {r}, printed by fsdp-run's launcher, by the host process, or by Open MPI's mpirun.
+# Messages about the loss of rank {r}. They are printed by the launcher of fsdp-run, by the host process, or by mpirun of Open MPI.
 NAMES = {
     "processes": r"error: rank {r} \(process \d+\) was killed by signal {n} ",
     "env": r"error: rank \d: rank {r} \(process \d+\) is gone; it was killed or ended before the run did",
@@ -20,7 +20,7 @@ def lost(how, kind, rank):
     def run(bench):
         job = Job(bench, how).start(*FOREVER).reach()
         since = send(job.pid(rank), KINDS[kind])
-        # mpirun exits with 128 plus the number of the signal that killed a rank.
+        # If a signal killed a rank, mpirun exits with 128 plus the number of the signal.
         code = {"processes": 3, "env": 3, "mpi": 128 + KINDS[kind]}[how]
         pattern = NAMES[how].format(r=rank, n=int(KINDS[kind]))
         return job.check(code, pattern, since, LIMIT[how], but=(rank,) if how == "env" else ())
@@ -58,7 +58,8 @@ def lost_before_all_met(bench):
 
 
 def thread_process(number):
-    """Kills the process whose threads are all ranks. Only the exit code can report this."""
+    """Kills the process of a run in which all ranks are threads of one process. No process is left that could print a message, so only the exit code
+    is checked."""
     def run(bench):
         job = Job(bench, "threads").start(*FOREVER).reach()
         since = send(job.pid(-1), number)
@@ -78,7 +79,7 @@ def thread_hangs(how):
 
 
 def command_killed(how):
-    """Kills the process that started the ranks, and measures the time until all ranks have ended."""
+    """Kills the process that started the ranks, and measures the time until the processes of all ranks have ended."""
     def run(bench):
         job = Job(bench, how).start(*FOREVER).reach()
         since = send(job.processes[-1].popen.pid, signal.SIGKILL)
@@ -110,7 +111,7 @@ def host(number, code, pattern):
 
 
 def mpirun_stopped(bench):
-    """Stops mpirun, which does not stop the ranks. After mpirun is continued, SIGTERM to one rank ends the run."""
+    """Stops mpirun. This must not stop the ranks. Then mpirun is continued, and SIGTERM to one rank ends the run."""
     job = Job(bench, "mpi").start(*FOREVER).reach()
     command = job.processes[-1].popen.pid
     send(command, signal.SIGSTOP)

@@ -6,14 +6,14 @@ import time
 from faults.bench import Failed, Job, Row, end_of, send, state
 
 GROUP = "Restarts"
-# The bandwidth limit makes a step take at least 20 ms, so that the fault occurs before the end of the run.
+# With this limit of the bandwidth, a step takes at least 20 ms, so the fault occurs before the end of the run.
 SLOW = ["--text=a.txt", "--steps=120", "--link-bandwidth=10000000", "--save=saves", "--save-every=10", "--keep=6",
         "--on-failure=restart"]
 WHOLE = [r"saves(/(latest|step-\d+(/(rank-\d+\.safetensors|index\.json))?))?", r"(mine|whole)\.st"]
 
 
 def expect_bits(job):
-    """Checks that a run ended normally and that its weights equal those of a run without a fault."""
+    """Checks that a run ended normally, and that its weights are the same as those of a run without a fault, bit for bit."""
     bench = job.codes(0).bench
     bench.fsdp_run("m2.fsdp", "--text=a.txt", "--steps=120", "--export=whole.st")
     if (bench.folder / "mine.st").read_bytes() != (bench.folder / "whole.st").read_bytes():
@@ -85,7 +85,7 @@ def elastic(kind, fault):
 
 
 def below_minimum(bench):
-    """Kills one of two ranks, while there is no artifact for one rank."""
+    """Kills one of two ranks. There is no artifact for a single rank, so the run cannot restart."""
     options = ["--text=a.txt", "--steps=100000000", "--save=saves", "--save-every=1000000",
                "--on-failure=restart", "--elastic=2:3"]
     job = Job(bench, "processes").start(*options).reach()
@@ -94,7 +94,7 @@ def below_minimum(bench):
 
 
 def under_launcher(bench):
-    """Starts two processes with the artifact for three ranks. They use the artifact for two."""
+    """Starts two processes with the artifact for three ranks. These processes must use the artifact for two ranks instead."""
     job = Job(bench, "env").start("--text=a.txt", "--steps=4", "--elastic=2:3", artifact="m3.fsdp")
     job.named(r"m2\.fsdp", 0, 0, but=(1,))
     job.codes(0)

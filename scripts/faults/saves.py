@@ -1,6 +1,6 @@
 """Rows with a fault during a save: killed and stopped ranks, failing writes, folders without permission.
 
-After each fault, a run resumes from the saves that are left. Its weights must equal those of a run without a fault, bit for bit.
+After the fault, another run resumes from the saves that are left. The weights of this run must equal those of a run without a fault, bit for bit.
 """
 import signal
 import time
@@ -14,7 +14,7 @@ WHOLE = [r"saves(/(latest|step-\d+(/(rank-\d+\.safetensors|index\.json))?))?", r
 
 
 def expect_recovery(bench):
-    """Resumes from the saves, or starts again if there are none, and compares the weights with those of a run without a fault."""
+    """Resumes from the saves, or begins a new run if there are none. Compares the weights with those of a run without a fault."""
     bench.fsdp_run("m2.fsdp", "--text=a.txt", STEPS, "--export=whole.st")
     saved = (bench.folder / "saves").is_dir() and any(p.name.startswith("step-") for p in (bench.folder / "saves").iterdir())
     resume = ["--resume=saves"] if saved else []
@@ -28,7 +28,7 @@ def expect_recovery(bench):
 
 
 def inside(how, kind, rank):
-    """Kills or stops rank `rank` in its third save."""
+    """Kills or stops the rank `rank` while it writes its third save."""
     def run(bench):
         job = Job(bench, how).start(*SAVING, f"--inject-rank-fault={kind}:{rank}:save:3")
         pid = job.early_pid(rank)
@@ -66,7 +66,7 @@ def stop_of(pid):
 
 
 def whole_process_killed(bench):
-    """Kills the process whose threads are all ranks in its third save."""
+    """In a run whose ranks are threads of one process, kills this process while it writes its third save."""
     job = Job(bench, "threads").start(*SAVING, "--inject-rank-fault=kill:1:save:3")
     job.codes(-signal.SIGKILL)
     expect_recovery(bench)
@@ -74,7 +74,7 @@ def whole_process_killed(bench):
 
 
 def failing(how, fault, words, rank=0):
-    """Makes the writes of rank `rank` below the folder of saves fail, from the tenth on."""
+    """Makes all writes of the rank `rank` in the folder of saves fail, beginning with the tenth write."""
     def run(bench):
         job = Job(bench, how, LD_PRELOAD=bench.library("libfsdprt_failpoint.so"), FAIL_IN="saves",
                   FAIL_AT="10", FAIL_HOW=fault, **({} if how == "threads" else {"FAIL_RANK": str(rank)}))
@@ -103,7 +103,7 @@ def read_only(how):
 
 
 def too_large(bench):
-    """Limits files to 64 KiB (ulimit -f). The ranks are threads, because the control block of processes is larger."""
+    """Limits files to 64 KiB (ulimit -f). The ranks are threads, because the control block that processes share is larger than this limit."""
     command = ["bash", "-c", "ulimit -f 64; exec \"$@\"", "sh", bench.tool("fsdp-run"), "m2.fsdp", *SAVING]
     text = bench.call(*command, code=1)
     if "File too large; earlier saves are untouched" not in text:

@@ -1,4 +1,4 @@
-"""Draws arena.svg: the offset and lifetime of every buffer in a rank's arena, over the commands of a step.
+"""Draws arena.svg. The picture shows the offset and the lifetime of every buffer in the arena of a rank, over the commands of a step.
 
 Buffers, lifetimes and commands are read from the page that `fsdp-compile --report` writes.
 """
@@ -9,7 +9,7 @@ from pictures.tools import expect
 
 
 def read_report(page):
-    """Returns the JSON object of the line `const plan = {...};` in a report page."""
+    """Returns the JSON object in the line `const plan = {...};` of a report page."""
     start = page.find("const plan = ")
     expect(start >= 0, "const plan = {...}")
     return json.JSONDecoder().raw_decode(page, start + len("const plan = "))[0]
@@ -71,7 +71,7 @@ def below_axis(out, plan, x, left, y):
     for kind, name in (("all_gather", "gathers"), ("reduce_scatter", "reductions")):
         fill = CATEGORIES["gathered" if kind == "all_gather" else "staging"]
         out.text(left - 6, y + 12, name, 11, anchor="end")
-        units, last = [], 0  # units of adjacent collectives, whose names become one text
+        units, last = [], 0  # the units of adjacent collectives, which are printed as one text
         for command, label in [each for each in labels if each[1].startswith(kind)] + [(len(plan["moments"]), "")]:
             if units and command > last + 1:
                 out.text(x(last + 1) + 3, y + 12, ", ".join(units), 11)

@@ -1,10 +1,11 @@
-"""Draws attention-sm90a.svg: the roles of warpgroups in the attention kernel for sm_90a, read from its PTX (ptx.py).
+"""Draws attention-sm90a.svg. The picture shows the roles of the warpgroups in the attention kernel for sm_90a. The roles are read from the PTX of the
+kernel (ptx.py).
 
- 1. Name the barriers of each buffer "empty" and "full". The producer waits for "empty" before a copy, which signals "full". The consumer waits for "full"
-    right before the product that reads the buffer.
+ 1. Give the barriers of each buffer the names "empty" and "full". The producer waits for "empty" before it starts a copy to the buffer. The copy
+    signals "full" at its end. The consumer waits for "full" right before the product that reads the buffer.
  2. Print the steps of the producer's loop and of the consumer's loop.
- 3. Simulate the loops of all roles, with a lane for each role: a step begins when the steps for which it waits have ended. No product O precedes the first
-    block of keys. A cycle has 2048 multiply-adds, one instruction of a thread, or 64 copied bytes.
+ 3. Simulate the loops of all roles. Each role has a lane of the picture, and a step begins when all steps for which it waits have ended. No product O
+    precedes the first block of keys. In a cycle, 2048 multiply-adds are computed, or one instruction of a thread is run, or 64 bytes are copied.
 """
 import re
 
@@ -27,8 +28,8 @@ TENSOR_RATE, COPY_RATE, BLOCKS = 2048, 64, 5
 
 
 class Names:
-    """Step 1 of the list above. `names` has the name of each barrier, as in {barrier: ("K", "full")}. Also finds the bytes of a buffer and the number of
-    buffers in the ring, for each of Q, K and V."""
+    """Performs step 1 of the list above. `names` maps each barrier to its name, as in {barrier: ("K", "full")}. For each of Q, K and V, also finds
+    the size of a buffer in bytes and the number of buffers in the ring."""
 
     def __init__(self, kernel, producer, loop):
         self.names, self.bytes, self.places, self.copies = {}, {}, {}, {}
@@ -73,7 +74,7 @@ class Names:
 
 
 def describe(names, step):
-    """Returns (instruction, meaning, colour) of a step, for its line in the drawing."""
+    """Returns (instruction, meaning, colour), from which the line of a step in the drawing is made."""
     kind, first, *rest = step
     if kind in ("wait", "arrive", "expect"):
         text = {"wait": "mbarrier.try_wait", "arrive": "mbarrier.arrive", "expect": "mbarrier.arrive.expect_tx"}[kind]
@@ -97,7 +98,7 @@ def describe(names, step):
 
 
 def tidy(steps, least=16):
-    """Returns the steps without address arithmetic and without repetitions of the step before."""
+    """Returns the steps without address arithmetic and without steps that repeat the step before them."""
     kept = []
     for step in steps:
         if step[0] == "work" and step[1] < least or step in kept[-1:] or \
@@ -108,11 +109,11 @@ def tidy(steps, least=16):
 
 
 class Timeline:
-    """Step 3 of the list above: simulates the loops."""
+    """Performs step 3 of the list above: simulates the loops."""
 
     def __init__(self, names, loop, groups):
         self.names, self.loop, self.groups = names, loop, groups
-        self.spans = []  # (lane, begin, end, kind, text)
+        self.spans = []  # each span is (lane, begin, end, kind, text)
         self.full, self.empty = {}, {}
         self.tensor = self.turn = 0
         self.copied = 0
@@ -138,7 +139,7 @@ class Timeline:
             self.copy(tensor, following, self.empty[tensor, block][1])
 
     def play(self, group, block, state):
-        """Simulates one iteration of the loop. Yields "blocked" while a step must wait for another role."""
+        """Simulates one iteration of the loop of a role. While a step must wait for another role, yields "blocked"."""
         first, ends = block == 0, []
         for step in self.loop:
             kind, what = step[0], step[1]
@@ -213,7 +214,8 @@ def program(out, names, title, steps, x, y, width):
 
 
 def shared_memory(out, names, kernel, total, y):
-    """Draws the buffers in shared memory in order of their offsets, with widths in proportion to bytes. Returns the y below them."""
+    """Draws the buffers in shared memory, in the order of their offsets. The width of each buffer is proportional to its size in bytes. Returns the y
+    below them."""
     left, right = 10, 990
     scale = (right - left) / total
     out.text(left, y + 12, f"Shared memory of a block of threads: {size(total)}, and {len(kernel.barriers)} barriers "

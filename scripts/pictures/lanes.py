@@ -1,4 +1,5 @@
-"""Draws lanes.svg: the lanes (compute and channels) of a step simulated by `fsdp-run --simulate --trace`, with and without --overlap."""
+"""Draws lanes.svg. The picture shows the lanes (compute and channels) of a step with and without --overlap. The step is simulated by `fsdp-run
+--simulate --trace`."""
 import json
 import re
 
@@ -11,7 +12,8 @@ WAIT = "#d0d7de"
 
 
 def simulate(tools, model, name, *options):
-    """Simulates a step. Returns (step, compute, exposed) as texts in ms, and the slices [(lane, row, name, begin, end)] in microseconds."""
+    """Simulates a step. Returns the three times (step, compute, exposed) as texts in ms, and the slices [(lane, row, name, begin, end)] in
+    microseconds."""
     tools.run("fsdp-compile", model, "--mesh=shard=8", "--param-dtype=bf16", tools.CPU, "--no-code", *options,
               "-o", f"{name}.fsdp")
     text = tools.run("fsdp-run", f"{name}.fsdp", f"--simulate={CLUSTER}", f"--trace={name}.json")
@@ -26,7 +28,8 @@ def simulate(tools, model, name, *options):
 
 
 def join(slices):
-    """Returns the slices with adjacent commands (launches, fills, copies) joined to one slice, whose label is their number."""
+    """Joins adjacent commands (launches, fills, copies) to one slice, and returns the slices. The label of a joined slice is the number of its
+    commands."""
     joined, commands = [], 0
     for lane, row, label, begin, end in sorted(slices, key=lambda each: (each[0], each[1], each[3], each[4])):
         if lane or label.startswith("wait "):
@@ -44,7 +47,7 @@ def join(slices):
 
 
 def panel(out, title, summary, slices, y, scale, left):
-    """Draws the lanes of one step from y on. Returns the y below the lanes."""
+    """Draws the lanes of one step, beginning at y. Returns the y below the lanes."""
     step, compute, exposed = summary
     out.text(10, y + 14, title, 13, bold=True)
     out.text(left, y + 31, f"step {step} ms: compute {compute} ms, exposed communication {exposed} ms")

@@ -1,6 +1,6 @@
-"""Reads the steps of each role of an attention kernel from its PTX. A role is the program of some warpgroups.
+"""Reads the steps of each role of an attention kernel from its PTX. A role is the program that some of the warpgroups run.
 
-A role becomes a list of steps in the order of the PTX text:
+A role is represented by a list of steps in the order of the PTX text:
 
   ("wait", barrier)      mbarrier.try_wait          ("expect", barrier, bytes)  mbarrier.arrive.expect_tx
   ("arrive", barrier)    mbarrier.arrive            ("copy", barrier, offset)   cp.async.bulk.tensor to shared memory
@@ -8,7 +8,7 @@ A role becomes a list of steps in the order of the PTX text:
   ("S", n, k, count)     wgmma, A in shared memory  ("O", n, k, count)          wgmma, A in registers
   ("products", pending)  wgmma.wait_group           ("work", instructions, ex2) everything else, counted
 
-The name of a barrier is its offset in shared memory in stage 0 of its ring of buffers.
+A barrier is named by an offset in shared memory: the offset that it has in stage 0 of its ring of buffers.
 """
 import re
 
@@ -40,7 +40,7 @@ class Kernel:
         self.threads = int(expect(re.search(r"\.reqntid (\d+)", text), ".reqntid")[1])
 
     def address(self, text):
-        """Returns the constant part of an address in shared memory such as "%rd5+16" or "name+16"."""
+        """Returns the constant part of an address in shared memory. The address is a text such as "%rd5+16" or "name+16"."""
         base, _, offset = text.partition("+")
         return self.value(base) + int(offset or 0)
 
@@ -64,7 +64,8 @@ class Kernel:
         return 0
 
     def steps(self, lines):
-        """Returns the steps of some lines. Adjacent steps of kind "work", or equal products, become one step with a count."""
+        """Returns the steps that some lines of PTX represent. Adjacent steps of the kind "work" become one step with a count, and so do adjacent
+        products of the same kind and size."""
         steps = []
 
         def work(ex2):
@@ -105,9 +106,9 @@ class Kernel:
         return [step for step in self.steps(self.lines[start:end]) if step[0] in ("wait", "expect", "copy")]
 
     def loop_from(self, start):
-        """Returns the lines of the loop whose first line is `start`, or nothing if no path leads back to it.
+        """Returns the lines of the loop whose first line is `start`. Returns nothing if no path leads back to this line.
 
-        A conditional branch that does not lead to `start` is not taken.
+        The path does not take conditional branches to other lines than `start`.
         """
         labels = {m[1]: i for i, line in enumerate(self.lines) if (m := LABEL.match(line))}
         way, at = {}, start

@@ -1,7 +1,7 @@
-"""Draws stages.svg: the weight h.0.weight of examples/mlp.mlir after each of the eight stages.
+"""Draws stages.svg. The picture shows the weight h.0.weight of examples/mlp.mlir after each of the eight stages.
 
-The lines are output of `fsdp-compile --dump-phases-to`, `fsdp-opt` and `fsdp-run --dump`. Omitted text is replaced by "...", as is the hash in the name of
-a kernel.
+The lines in the picture are output of `fsdp-compile --dump-phases-to`, `fsdp-opt` and `fsdp-run --dump`. Text that is omitted, and the hash in the
+name of a kernel, are replaced by "...".
 """
 import re
 

@@ -1,17 +1,17 @@
 """Writes drawings as SVG text.
 
-The background is transparent. Text outside boxes is grey, with a contrast above 4 to 1 to white and to GitHub's dark background (#0d1117). Text in a box
-is dark or white, depending on which contrasts more with the box.
+The background is transparent. Text outside boxes is grey. Its contrast to white and to the dark background of GitHub (#0d1117) is above 4 to 1. Text
+in a box is dark or white, whichever has the higher contrast to the colour of the box.
 """
 import html
 
 INK, LINE, PANEL, DARK = "#747d87", "#8c959f", "#f3f5f8", "#1b1f24"
-# Colours of the categories of memory, as in lib/Report/ReportPage.html.
+# Colours of the categories of memory. They are the same as in lib/Report/ReportPage.html.
 CATEGORIES = {"parameters": "#4477aa", "gradients": "#cc6677", "optimizer": "#8877bb", "activations": "#ddaa33",
               "gathered": "#44aa99", "staging": "#aa4466", "workspace": "#999933", "inputs": "#88ccee",
               "control": "#888888"}
 RANKS = ["#4477aa", "#ddaa33", "#44aa99", "#cc6677", "#8877bb", "#999933", "#88ccee", "#aa4466"]
-# Width of a character, in units of the font size, in the widest of the usual fonts.
+# Width of a character divided by the font size. The value is that of the widest of the usual fonts.
 MONO, SANS = 0.61, 0.6
 STYLE = """text { font-family: system-ui, 'DejaVu Sans', sans-serif; white-space: pre }
 .mono { font-family: ui-monospace, Menlo, 'DejaVu Sans Mono', monospace }"""
@@ -31,7 +31,7 @@ def size(count):
 
 
 def contrast(fill):
-    """Returns the colour for text on a box that has the colour `fill`."""
+    """Returns the colour of a text in a box that has the colour `fill`."""
     parts = [int(fill[i:i + 2], 16) / 255 for i in (1, 3, 5)]
     red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
     return DARK if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.19 else "#ffffff"
@@ -58,7 +58,7 @@ class Drawing:
         self.reach(y + height)
 
     def text(self, x, y, text, font=12, fill=INK, anchor="start", bold=False, mono=False, turn=0):
-        """Draws text with its baseline at y."""
+        """Draws a text whose baseline is at y."""
         extra = "".join((' class="mono"' if mono else "", ' font-weight="bold"' if bold else "",
                          f' text-anchor="{anchor}"' if anchor != "start" else "",
                          f' transform="rotate({turn} {number(x)} {number(y)})"' if turn else ""))
@@ -74,7 +74,8 @@ class Drawing:
         self.reach(max(y for _, y in points))
 
     def label(self, x, y, width, height, text, fill, font=11, mono=False):
-        """Draws the first of the texts that fits, centred in a box that is already drawn. Draws nothing if no text fits."""
+        """Draws one of the texts in the centre of a box that has already been drawn. It draws the first text that fits into the box. Draws nothing if
+        no text fits."""
         for choice in [text] if isinstance(text, str) else text:
             if width_of(choice, font, mono) <= width - 4 and font <= height - 2:
                 self.text(x + width / 2, y + height / 2 + font * 0.36, choice, font, contrast(fill), "middle",
@@ -86,7 +87,7 @@ class Drawing:
         self.label(x, y, width, height, text, fill, font, mono)
 
     def legend(self, x, y, entries, right):
-        """Draws a legend of (colour, text) entries, in rows from x to `right`. Returns the y below it."""
+        """Draws a legend of entries (colour, text). The entries are placed in rows that begin at x and end before `right`. Returns the y below it."""
         at = x
         for fill, text in entries:
             wide = 18 + width_of(text) + 14

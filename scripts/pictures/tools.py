@@ -8,7 +8,7 @@ root = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 class Tools:
-    """Runs commands in one temporary folder. The option CPU makes plans equal on every machine."""
+    """Runs commands in a temporary folder. The option CPU has the effect that plans are the same on every machine."""
     CPU = "--target-cpu=x86-64-v3"
 
     def __init__(self, folder):
@@ -39,7 +39,7 @@ class Tools:
 
 
 def expect(found, what):
-    """Returns `found`. If it is empty, the format of a tool's output has changed, and the script exits with an error."""
+    """Returns `found`. If `found` is empty, the format of a tool's output has changed, and the script exits with an error."""
     if not found:
         sys.exit(f"scripts/draw-pictures: expected {what} in the output of a tool, found none")
     return found

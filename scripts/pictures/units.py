@@ -1,4 +1,4 @@
-"""Draws units.svg: the flat buffer of each unit of a small GPT, and the slice of each buffer on each of four ranks.
+"""Draws units.svg. The picture shows the flat buffer of each unit of a small GPT, and the slice of each buffer that each of four ranks stores.
 
 The offsets of parameters are read from the output of `fsdp-compile --compile-to=shard`, and the bytes of a rank from `--explain=json`.
 """

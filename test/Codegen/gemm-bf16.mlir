@@ -105,3 +105,38 @@ func.func private @nn_61x1030x2050_bf16_f32(%a: tensor<61x2050xbf16>, %b: tensor
   %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<61x2050xbf16>, tensor<2050x1030xbf16>) outs(%i : tensor<61x1030xf32>) -> tensor<61x1030xf32>
   return %r : tensor<61x1030xf32>
 }
+
+// Results of more than 2 MiB, which AMX kernels store past the caches: rows of whole cache lines with
+// a narrow last strip, and rows that begin inside a cache line.
+// CHECK: @nn_650x816x300_bf16_f32: {{.*}} ok
+func.func private @nn_650x816x300_bf16_f32(%a: tensor<650x300xbf16>, %b: tensor<300x816xbf16>, %c: tensor<650x816xf32> {fsdp.out = 0 : i64}) -> tensor<650x816xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<650x816xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<650x816xf32>) -> tensor<650x816xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<650x300xbf16>, tensor<300x816xbf16>) outs(%i : tensor<650x816xf32>) -> tensor<650x816xf32>
+  return %r : tensor<650x816xf32>
+}
+
+// CHECK: @nn_650x1632x70_bf16_bf16: {{.*}} ok
+func.func private @nn_650x1632x70_bf16_bf16(%a: tensor<650x70xbf16>, %b: tensor<70x1632xbf16>, %c: tensor<650x1632xbf16> {fsdp.out = 0 : i64}) -> tensor<650x1632xbf16> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<650x1632xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<650x1632xf32>) -> tensor<650x1632xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<650x70xbf16>, tensor<70x1632xbf16>) outs(%i : tensor<650x1632xf32>) -> tensor<650x1632xf32>
+  %e2 = tensor.empty() : tensor<650x1632xbf16>
+  %t = linalg.generic {indexing_maps=[affine_map<(i,j)->(i,j)>,affine_map<(i,j)->(i,j)>],iterator_types=["parallel","parallel"]} ins(%r : tensor<650x1632xf32>) outs(%e2 : tensor<650x1632xbf16>) {
+  ^bb0(%x: f32, %y: bf16):
+    %q = arith.truncf %x : f32 to bf16
+    linalg.yield %q : bf16
+  } -> tensor<650x1632xbf16>
+  return %t : tensor<650x1632xbf16>
+}
+
+// CHECK: @nn_650x817x70_bf16_f32: {{.*}} ok
+func.func private @nn_650x817x70_bf16_f32(%a: tensor<650x70xbf16>, %b: tensor<70x817xbf16>, %c: tensor<650x817xf32> {fsdp.out = 0 : i64}) -> tensor<650x817xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<650x817xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<650x817xf32>) -> tensor<650x817xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<650x70xbf16>, tensor<70x817xbf16>) outs(%i : tensor<650x817xf32>) -> tensor<650x817xf32>
+  return %r : tensor<650x817xf32>
+}

@@ -1,4 +1,4 @@
-// The gradient of a dot product with respect to one factor, here the parameter, is the other factor.
+// The gradient of a dot product with respect to the parameter is the other factor of the product.
 // RUN: fsdp-opt %s --fsdp-add-backward --canonicalize --cse | FileCheck %s
 
 // CHECK: func.func @loss(%{{.*}}: tensor<4xf32> {fsdp.param = "w"}, %[[X:.*]]: tensor<4xf32>) -> (tensor<f32>, tensor<4xf32> {fsdp.gradient = 0 : i64})

@@ -4,10 +4,10 @@
 #none = affine_map<(i) -> ()>
 func.func @product(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> {
   %one = arith.constant dense<1.0> : tensor<f32>
-  // expected-error@+1 {{no gradient for result 0 of this reduction: expected a sum (addf, subf) or an extreme (maximumf, minimumf, ...) of the 'outs' argument and terms that do not read it; write a product as exp of a sum of logarithms}}
+  // expected-error@+1 {{no gradient for result 0 of this reduction: expected `out + terms`, `out - terms`, a maximum, or a minimum of the 'outs' argument `out` and terms that do not read it; write a product as exp of a sum of logarithms}}
   %r = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%one : tensor<f32>) {
   ^bb0(%a: f32, %o: f32):
-    // expected-note@+1 {{it is combined by 'arith.mulf' here}}
+    // expected-note@+1 {{'arith.mulf' is applied to the 'outs' argument}}
     %0 = arith.mulf %o, %a : f32
     linalg.yield %0 : f32
   } -> tensor<f32>
@@ -38,12 +38,45 @@ func.func @clamped_sum(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> {
   // expected-error@+1 {{no gradient for result 0 of this reduction}}
   %r = linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%one : tensor<f32>) {
   ^bb0(%a: f32, %o: f32):
+    // expected-note@+1 {{the last op of result 0 is 'arith.minimumf'; the body mixes maximum and minimum}}
     %0 = arith.maximumf %o, %a : f32
-    // expected-note@+1 {{it is combined by 'arith.minimumf' here}}
     %1 = arith.minimumf %0, %a : f32
     linalg.yield %1 : f32
   } -> tensor<f32>
   return %r : tensor<f32>
+}
+
+// -----
+
+// A sum is scaled in each iteration.
+func.func @f(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> attributes {fsdp.program = "step"} {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  // expected-error @below {{no gradient for result 0 of this reduction: expected `out + terms`}}
+  %loss = linalg.reduce ins(%x : tensor<4xf32>) outs(%zero : tensor<f32>) dimensions = [0]
+    (%in: f32, %out: f32) {
+      %half = arith.constant 0.5 : f32
+      // expected-note @below {{the last op of result 0 is 'arith.addf'; 'arith.mulf' is applied to the 'outs' argument}}
+      %scaled = arith.mulf %half, %out : f32
+      %s = arith.addf %in, %scaled : f32
+      linalg.yield %s : f32
+    }
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// The partial result is added to itself.
+func.func @f(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> attributes {fsdp.program = "step"} {
+  %zero = arith.constant dense<0.0> : tensor<f32>
+  // expected-error @below {{no gradient for result 0 of this reduction: expected `out + terms`}}
+  %loss = linalg.reduce ins(%x : tensor<4xf32>) outs(%zero : tensor<f32>) dimensions = [0]
+    (%in: f32, %out: f32) {
+      // expected-note @below {{the last op of result 0 is 'arith.addf'; both operands of 'arith.addf' depend on the 'outs' argument}}
+      %twice = arith.addf %out, %out : f32
+      %s = arith.addf %in, %twice : f32
+      linalg.yield %s : f32
+    }
+  return %loss : tensor<f32>
 }
 
 // -----
@@ -54,7 +87,7 @@ func.func @exponent(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
   %c = arith.constant 2.0 : f32
   %r = linalg.generic {indexing_maps = [#none, #none], iterator_types = []} ins(%x : tensor<f32>) outs(%e : tensor<f32>) {
   ^bb0(%a: f32, %o: f32):
-    // expected-error@+1 {{no gradient for the exponent of 'math.powf': it is defined for a positive base only; write exp(e * log(x)) where the base is known to be positive}}
+    // expected-error@+1 {{no gradient for the exponent of 'math.powf': that gradient exists only for a positive base; if the base x is positive, write exp(e * log(x)) for the exponent e}}
     %0 = math.powf %c, %a : f32
     linalg.yield %0 : f32
   } -> tensor<f32>
@@ -71,7 +104,7 @@ func.func @bits(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
   ^bb0(%a: f32, %o: f32):
     %0 = arith.bitcast %a : f32 to i32
     %1 = arith.xori %0, %sign : i32
-    // expected-error@+1 {{no gradient for 'arith.bitcast' of bits that come from a float; write it with ops on floats}}
+    // expected-error@+1 {{no gradient for 'arith.bitcast' of bits that come from a float; write it with ops on floats (arith.negf, math.absf, math.copysign), or add 'fsdp.frozen' to the parameters on which it depends}}
     %2 = arith.bitcast %1 : i32 to f32
     linalg.yield %2 : f32
   } -> tensor<f32>
@@ -86,7 +119,7 @@ func.func @no_rule(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
   %c = arith.constant 2.0 : f32
   %r = linalg.generic {indexing_maps = [#none, #none], iterator_types = []} ins(%x : tensor<f32>) outs(%e : tensor<f32>) {
   ^bb0(%a: f32, %o: f32):
-    // expected-error@+1 {{no derivative rule for 'arith.remf'; rewrite it with ops of the model contract (docs/explanation/pipeline.md), or mark the parameters it depends on 'fsdp.frozen'}}
+    // expected-error@+1 {{no derivative rule for 'arith.remf'; rewrite it with ops of the model contract (docs/explanation/pipeline.md), or add 'fsdp.frozen' to the parameters on which it depends}}
     %0 = arith.remf %a, %c : f32
     linalg.yield %0 : f32
   } -> tensor<f32>
@@ -129,7 +162,7 @@ func.func @loop(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
 // -----
 
 func.func @tensor_arith(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> {
-  // expected-error@+1 {{no gradient for 'math.exp' on tensors; run --convert-elementwise-to-linalg before it}}
+  // expected-error@+1 {{no gradient for 'math.exp' on tensors; run --convert-elementwise-to-linalg before --fsdp-add-backward}}
   %r = math.exp %x : tensor<f32>
   return %r : tensor<f32>
 }
@@ -148,7 +181,7 @@ func.func @padding_value(%x: tensor<4xf32> {fsdp.param = "x"}, %p: tensor<f32> {
   %z = arith.constant dense<0.0> : tensor<f32>
   // expected-note@+1 {{the padding depends on a parameter here}}
   %v = tensor.extract %p[] : tensor<f32>
-  // expected-error@+1 {{no gradient for the padding value of 'tensor.pad'; pad with a constant, or insert into a tensor.splat of the value}}
+  // expected-error@+1 {{no gradient for the padding value of 'tensor.pad'; pad with a constant, or insert the source into a tensor.splat of the padding value}}
   %y = tensor.pad %x low[1] high[1] {
   ^bb0(%i: index):
     tensor.yield %v : f32
@@ -191,7 +224,7 @@ func.func @loss(%x: tensor<f32> {fsdp.param = "x"}) -> tensor<f32> attributes {f
 // -----
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
-// expected-error@+1 {{expected the unit of argument 0, @u, to be an 'fsdp.unit'}}
+// expected-error@+1 {{expected @u, the 'fsdp.unit' of argument 0, to name an 'fsdp.unit' op, found no symbol @u}}
 func.func @reference(%x: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> tensor<f32> attributes {fsdp.program = "reference", fsdp.mesh = @mesh} {
   return %l : tensor<f32>
 }
@@ -201,8 +234,30 @@ func.func @reference(%x: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> te
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard true [#fsdp.param<"w", tensor<f32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>]
 func.func @reference(%x: tensor<64xf32>) -> tensor<f32> attributes {fsdp.program = "reference", fsdp.mesh = @mesh} {
-  // expected-error@+1 {{expected the shard to be an argument of the function with {fsdp.unit = @u}: its gradient is returned for that argument}}
+  // expected-error@+1 {{expected the shard to be a function argument that has 'fsdp.unit = @u', because the gradient of the shard is returned for that argument; found an argument without it}}
   %w = fsdp.unshard %x @u site 0 : tensor<64xf32> -> tensor<f32>
+  return %w : tensor<f32>
+}
+
+// -----
+
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
+fsdp.unit @u shards 1 x 64 : f32 reshard true [#fsdp.param<"w", tensor<f32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>]
+fsdp.unit @v shards 1 x 64 : f32 reshard true [#fsdp.param<"v", tensor<f32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>]
+func.func @reference(%x: tensor<64xf32> {fsdp.unit = @v}) -> tensor<f32> attributes {fsdp.program = "reference", fsdp.mesh = @mesh} {
+  // expected-error@+1 {{found an argument with 'fsdp.unit = @v'}}
+  %w = fsdp.unshard %x @u site 0 : tensor<64xf32> -> tensor<f32>
+  return %w : tensor<f32>
+}
+
+// -----
+
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
+fsdp.unit @u shards 1 x 64 : f32 reshard true [#fsdp.param<"w", tensor<f32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.02>>]
+func.func @reference(%x: tensor<64xf32> {fsdp.unit = @u}) -> tensor<f32> attributes {fsdp.program = "reference", fsdp.mesh = @mesh} {
+  %e = tensor.empty() : tensor<64xf32>
+  // expected-error@+1 {{found a result of a 'tensor.empty'}}
+  %w = fsdp.unshard %e @u site 0 : tensor<64xf32> -> tensor<f32>
   return %w : tensor<f32>
 }
 
@@ -210,7 +265,7 @@ func.func @reference(%x: tensor<64xf32>) -> tensor<f32> attributes {fsdp.program
 
 // The log-sum-exp of attention serves the gradient only: a loss cannot be computed from it.
 func.func @f(%q: tensor<1x1x2x4xf32> {fsdp.param = "q"}) -> tensor<f32> attributes {fsdp.program = "step"} {
-  // expected-error @below {{no gradient for the log-sum-exp of attention}}
+  // expected-error @below {{no gradient for result 1 of 'fsdp.attention' (the log-sum-exp): expected the loss to depend on result 0 only}}
   %o, %lse = fsdp.attention %q, %q, %q scale 0.5
       : tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32>, tensor<1x1x2x4xf32> -> tensor<1x1x2x4xf32>, tensor<1x1x2xf32>
   %zero = arith.constant dense<0.0> : tensor<f32>
@@ -227,10 +282,10 @@ func.func @f(%q: tensor<1x1x2x4xf32> {fsdp.param = "q"}) -> tensor<f32> attribut
 // Each step negates the partial result, so the reduction is not a sum of terms.
 func.func @f(%x: tensor<4xf32> {fsdp.param = "x"}) -> tensor<f32> attributes {fsdp.program = "step"} {
   %zero = arith.constant dense<0.0> : tensor<f32>
-  // expected-error @below {{no gradient for result 0 of this reduction: expected a sum (addf, subf) or an extreme}}
+  // expected-error @below {{a minimum of the 'outs' argument `out` and terms that do not read it}}
   %loss = linalg.reduce ins(%x : tensor<4xf32>) outs(%zero : tensor<f32>) dimensions = [0]
     (%in: f32, %out: f32) {
-      // expected-note @below {{it is combined by 'arith.subf' here}}
+      // expected-note @below {{'arith.subf' negates the 'outs' argument}}
       %s = arith.subf %in, %out : f32
       linalg.yield %s : f32
     }

@@ -1,4 +1,4 @@
-// The backward reads %x and %m anyway, so it computes the map %n again instead of keeping it.
+// The backward reads %x and %m anyway, so it computes the map %n again instead of loading it.
 // RUN: fsdp-opt %s --fsdp-add-backward --canonicalize --cse --fsdp-clone-cheap-forward | FileCheck %s
 
 // CHECK: %[[AGAIN:.*]] = linalg.generic {{.*}} attrs = {fsdp.recompute}

@@ -1,4 +1,4 @@
-// The backward gathers the unit again, with site 1.
+// The backward gathers the parameters of the unit a second time (site 1).
 // RUN: fsdp-opt %s --fsdp-add-backward --canonicalize --cse --fsdp-regather-parameters | FileCheck %s
 
 // CHECK-LABEL: func.func @step(

@@ -1,4 +1,4 @@
-// Targets of -100 do not count, so the loss is weighted.
+// The loss ignores targets of -100, so a new argument of the function weights the loss.
 // RUN: fsdp-opt %s --fsdp-weigh-loss | FileCheck %s
 
 // CHECK: %[[W:[a-z0-9]+]]: tensor<f32> {fsdp.loss_weight}

@@ -6,7 +6,8 @@ func.func @mean_square(%x: tensor<4xf32> {fsdp.batch = "x"}) -> tensor<f32> attr
   %z = arith.constant 0.0 : f32
   %e = tensor.empty() : tensor<f32>
   %f = linalg.fill ins(%z : f32) outs(%e : tensor<f32>) -> tensor<f32>
-  // expected-error@+1 {{grad-divide=tokens: expected the loss to be a mean over the targets that count (fsdp.cross_entropy, times a constant), found another op; use --grad-divide=average, divide the sum}}
+  // expected-error@+2 {{grad-divide=tokens: expected the loss to be 'fsdp.cross_entropy' times a constant, found 'linalg.generic'}}
+  // expected-note@+1 {{use --grad-divide=average, divide the sum of losses by the number of targets that are not ignored, or attach the loss with --attach-loss=cross_entropy --ignore-index=N}}
   %l = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%f : tensor<f32>) {
   ^bb0(%a: f32, %o: f32):
     %0 = arith.mulf %a, %a : f32
@@ -27,7 +28,8 @@ func.func @factor(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %w: tensor<f32> {fsdp.
   %e = tensor.empty() : tensor<f32>
   %r = linalg.generic {indexing_maps = [#none, #none, #none], iterator_types = []} ins(%l, %w : tensor<f32>, tensor<f32>) outs(%e : tensor<f32>) {
   ^bb0(%a: f32, %p: f32, %o: f32):
-    // expected-error@below {{found another op}}
+    // expected-error@+2 {{found 'arith.mulf'}}
+    // expected-note@+1 {{use --grad-divide=average}}
     %0 = arith.mulf %a, %p : f32
     linalg.yield %0 : f32
   } -> tensor<f32>
@@ -39,9 +41,9 @@ func.func @factor(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %w: tensor<f32> {fsdp.
 #none = affine_map<() -> ()>
 func.func @two(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %s: tensor<4xi64> {fsdp.batch = "other"},
                %t: tensor<4xi64> {fsdp.batch = "targets"}) -> tensor<f32> attributes {fsdp.program = "step"} {
-  // expected-note@+1 {{the other mean is here}}
+  // expected-note@+1 {{the other mean is here; use --grad-divide=average, or count the same targets in both}}
   %l, %lse = fsdp.cross_entropy %x, %t ignore -100 : tensor<4x5xf32>, tensor<4xi64> -> tensor<f32>, tensor<4xf32>
-  // expected-error@+1 {{found means over two sets of targets; use --grad-divide=average, or count the same targets in both}}
+  // expected-error@+1 {{found the sum of two means over different targets}}
   %m, %lse1 = fsdp.cross_entropy %x, %s ignore -100 : tensor<4x5xf32>, tensor<4xi64> -> tensor<f32>, tensor<4xf32>
   %e = tensor.empty() : tensor<f32>
   %r = linalg.generic {indexing_maps = [#none, #none, #none], iterator_types = []} ins(%l, %m : tensor<f32>, tensor<f32>) outs(%e : tensor<f32>) {
@@ -56,7 +58,8 @@ func.func @two(%x: tensor<4x5xf32> {fsdp.batch = "x"}, %s: tensor<4xi64> {fsdp.b
 
 // The loss does not depend on the batch.
 
-// expected-error@+1 {{grad-divide=tokens: expected the loss to be a mean over the targets that count}}
+// expected-error@+2 {{grad-divide=tokens: expected the loss to be 'fsdp.cross_entropy' times a constant, found a loss without cross-entropy}}
+// expected-note@+1 {{use --grad-divide=average}}
 func.func @constant(%w: tensor<f32> {fsdp.param = "w"}) -> tensor<f32> attributes {fsdp.program = "step"} {
   return %w : tensor<f32>
 }

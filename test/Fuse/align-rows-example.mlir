@@ -1,4 +1,4 @@
-// Rows of 99 bf16 are 198 bytes long; padded to 104 elements they are a multiple of 16 bytes.
+// A row of 99 bf16 has 198 bytes; padded to 104 elements, it has 208 bytes, a multiple of 16.
 // RUN: fsdp-opt %s --fsdp-align-rows | FileCheck %s
 
 // CHECK: fsdp.dispatch(%{{.*}}) inplace [-1] {kind = "map"} : (tensor<8x99xf32>) -> tensor<8x104xbf16>

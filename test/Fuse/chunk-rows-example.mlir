@@ -1,4 +1,4 @@
-// The product of 64 x 64 is larger than the limit, so it is computed in chunks of rows.
+// The result of 64 x 64 is larger than the limit, so the product is computed in chunks of rows.
 // RUN: fsdp-opt %s '--fsdp-chunk-rows=max-bytes=8192' | FileCheck %s
 
 // CHECK-COUNT-2: linalg.contract {{.*}} -> tensor<32x64xf32>

@@ -52,7 +52,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x16xf32>, %v: tensor<1x2x5
 
 // attention (C4)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x3x5x8xf32>, %v: tensor<1x3x5x8xf32>) {
-  // expected-error @below {{expected kv heads that divide the query heads, found 3 for 4}}
+  // expected-error @below {{expected the number of KV heads to divide the number of query heads, found 3 and 4}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x3x5x8xf32>, tensor<1x3x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -72,7 +72,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention (C6)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>) {
-  // expected-error @below {{expected a finite scale, found 0x7FF0000000000000 : f64}}
+  // expected-error @below {{expected a finite scale, found inf}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0x7FF0000000000000
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -82,7 +82,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention (C7)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %c: tensor<?xf32>) {
-  // expected-error @below {{expected captured tensors to be static, of f16, bf16, f32, f64 or integers of at most 64 bits}}
+  // expected-error @below {{expected captured tensors to be of static shape with elements of f16, bf16, f32, f64 or integers of at most 64 bits}}
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<?xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
   return
@@ -201,7 +201,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
   %o, %lse = fsdp.attention %q, %k, %v scale 0.5 capture(%c : tensor<4xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x4x3xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
-    // expected-error @below {{is not allowed in 'score_mod'}}
+    // expected-error @below {{is not allowed in 'score_mod': expected pure scalar ops of arith and math, fsdp.random_element, and tensor.extract of captured tensors; found operands of type 'tensor<4xf32>'}}
     %x = arith.addf %m, %m : tensor<4xf32>
     fsdp.yield %s : f32
   }
@@ -285,7 +285,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
     %t = arith.constant true
     fsdp.yield %t : i1
   }
-      // expected-error @below {{second region 'score_mod', expected at most one; merge the two}}
+      // expected-error @below {{has a second region 'score_mod'; expected at most one; merge the two}}
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
     fsdp.yield %s : f32
   }
@@ -306,7 +306,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C12)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>) {
-  // expected-error @below {{expected both 'score_mod' and 'score_grad', or neither of them}}
+  // expected-error @below {{expected both 'score_mod' and 'score_grad', or neither of them, found 'score_mod' only}}
   %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index) {
@@ -334,7 +334,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C13)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>) {
-  // expected-error @below {{expected a gradient of the shape of 'tensor<1x4x3x8xf32>', found 'tensor<1x4x4x8xf32>'}}
+  // expected-error @below {{expected dQ to have the shape of Q, 'tensor<1x4x3x8xf32>', found 'tensor<1x4x4x8xf32>'}}
   %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x4x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
   return
@@ -344,7 +344,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C14)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>, %c: tensor<4xf32>) {
-  // expected-error @below {{expected one gradient per captured float tensor (1), found 0}}
+  // expected-error @below {{expected 1 gradient, one per captured float tensor, found 0}}
   %d:3 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>
   return
@@ -354,7 +354,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
 
 // attention_grad (C14)
 func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x8xf32>, %o: tensor<1x4x3x8xf32>, %l: tensor<1x4x3xf32>, %g: tensor<1x4x3x8xf32>, %c: tensor<4xf32>) {
-  // expected-error @below {{expected a gradient of the shape of 'tensor<4xf32>', found 'tensor<5xf32>'}}
+  // expected-error @below {{expected the gradient of captured tensor 0 to have its shape, 'tensor<4xf32>', found 'tensor<5xf32>'}}
   %d:4 = fsdp.attention_grad %q, %k, %v, %o, %l, %g scale 0.5 capture(%c : tensor<4xf32>)
       : tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32>, tensor<1x4x3x8xf32>, tensor<1x4x3xf32>, tensor<1x4x3x8xf32> -> tensor<1x4x3x8xf32>, tensor<1x2x5x8xf32>, tensor<1x2x5x8xf32> gradients(tensor<5xf32>)
   return
@@ -385,7 +385,7 @@ func.func @f(%q: tensor<1x4x3x8xf32>, %k: tensor<1x2x5x8xf32>, %v: tensor<1x2x5x
       score_mod(%s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
     fsdp.yield %s : f32
   } score_grad(%dc: f32, %s: f32, %b: index, %h: index, %i: index, %j: index, %m: tensor<4xf32>) {
-    // expected-error @below {{expected 1 indices, found 2}}
+    // expected-error @below {{expected 1 index, found 2}}
     fsdp.contribute %dc to %m[%h, %h] : f32, tensor<4xf32>
     fsdp.yield %dc : f32
   }
@@ -398,8 +398,8 @@ func.func @weights_read_floats(%q: tensor<1x2x3x4xf32>, %t: tensor<3xf32>) -> te
   %o, %lse = fsdp.attention %q, %q, %q scale 0.5 capture(%t : tensor<3xf32>)
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
       weight_mod(%b: index, %h: index, %i: index, %j: index, %x: tensor<3xf32>) {
-    // expected-error @below {{in 'weight_mod' reads floats, which would have a gradient: expected integers}}
-    // expected-note @below {{multiply V by a learned factor of keys, or O by a learned factor of heads and rows; for any other factor, use separate products and a softmax}}
+    // expected-error @below {{reads a float tensor in 'weight_mod'; expected an integer tensor, because 'weight_mod' has no gradient}}
+    // expected-note @below {{for a learned factor per key, multiply V by the factor; for one per head and row, multiply O; for any other factor, use two matrix products and a softmax}}
     %f = tensor.extract %x[%j] : tensor<3xf32>
     fsdp.yield %f : f32
   }

@@ -61,7 +61,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the axis, found "b"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the size of the axis, found "b"}}
   %t = fsdp.all_reduce_start %s @m ["b"] sum channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return
@@ -72,7 +72,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 // all_gather_start (C3)
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected 32 elements of 'f32' for 2 ranks, found 'tensor<16xf32>'}}
+  // expected-error @below {{expected a result of type 'tensor<32xf32>', one input from each of 2 ranks, found 'tensor<16xf32>'}}
   %t = fsdp.all_gather_start %s @m ["a"] channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return
@@ -96,7 +96,7 @@ func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%s: tensor<16xf32>, %g: tensor<4x4xf32>) {
-  // expected-error @below {{expected the shape of parameter 'w', 'tensor<4x4xf32>', found 'tensor<16xf32>'}}
+  // expected-error @below {{expected token value 0 to have the shape of parameter 'w' ('tensor<4x4xf32>'), found 'tensor<16xf32>'}}
   %t = fsdp.unshard_start %s @u site 0 channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
   return
@@ -143,7 +143,30 @@ func.func @f(%s: tensor<16xf32>) {
 
 // await (C2)
 func.func @f(%t: !fsdp.token<tensor<16xf32>>) {
-  // expected-error @below {{expected the token of a collective that was started in the same block}}
+  // expected-error @below {{expected the token of a collective that was started in the same block, found a block argument}}
   %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
+  return
+}
+
+// -----
+
+// await (C2)
+func.func @f(%s: tensor<16xf32>) {
+  %t = builtin.unrealized_conversion_cast %s : tensor<16xf32> to !fsdp.token<tensor<16xf32>>
+  // expected-error @below {{started in the same block, found a 'builtin.unrealized_conversion_cast'}}
+  %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
+  return
+}
+
+// -----
+
+// await (C2)
+fsdp.mesh @m [#fsdp.axis<"a", [2]>]
+func.func @f(%s: tensor<16xf32>, %c: i1) {
+  %t = fsdp.all_reduce_start %s @m ["a"] sum channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
+  scf.if %c {
+    // expected-error @below {{started in the same block, found a collective of another block}}
+    %r = fsdp.await %t : !fsdp.token<tensor<16xf32>>
+  }
   return
 }

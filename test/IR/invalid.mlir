@@ -13,7 +13,7 @@ fsdp.mesh @m [#fsdp.axis<"a", [2]>, #fsdp.axis<"a", [2]>]
 // -----
 
 // mesh (C2)
-// expected-error @below {{axis 'a' expected factors of at least 1}}
+// expected-error @below {{axis 'a' expected factors of at least 1, found [2, 0]}}
 fsdp.mesh @m [#fsdp.axis<"a", [2, 0]>]
 
 // -----
@@ -50,7 +50,7 @@ fsdp.unit @u shards 1 x 16 : f32 reshard true [
 
 // unshard (C1)
 func.func @f(%s: tensor<16xf32>) {
-  // expected-error @below {{expected @u to be an 'fsdp.unit'}}
+  // expected-error @below {{expected @u to be an 'fsdp.unit', found no symbol @u}}
   %w = fsdp.unshard %s @u site 0 : tensor<16xf32> -> tensor<4x4xf32>
   return
 }
@@ -62,7 +62,7 @@ func.func @f(%s: tensor<16xf32>) {
 fsdp.unit @u shards 1 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%s: tensor<16xf32>) {
-  // expected-error @below {{expected the shape of parameter 'w', 'tensor<4x4xf32>', found 'tensor<8x2xf32>'}}
+  // expected-error @below {{expected result 0 to have the shape of parameter 'w' ('tensor<4x4xf32>'), found 'tensor<8x2xf32>'}}
   %w = fsdp.unshard %s @u site 0 : tensor<16xf32> -> tensor<8x2xf32>
   return
 }
@@ -72,7 +72,7 @@ func.func @f(%s: tensor<16xf32>) {
 // unshard (C2)
 fsdp.unit @u shards 1 x 16 : f32 reshard true []
 func.func @f(%s: tensor<16xf32>) {
-  // expected-error @below {{expected one result per parameter of @u (0), found 1}}
+  // expected-error @below {{expected 0 results, one per parameter of @u, found 1}}
   %w = fsdp.unshard %s @u site 0 : tensor<16xf32> -> tensor<8x2xf32>
   return
 }
@@ -106,7 +106,7 @@ func.func @f(%g: tensor<4x4xf32>) {
 fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<4x4xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 func.func @f(%g: tensor<4x4xf32>) {
-  // expected-error @below {{expected one operand per entry of 'params' (0), found 1}}
+  // expected-error @below {{expected 0 operands, one per entry of 'params', found 1}}
   %w = fsdp.reduce_scatter @u sum params [] (%g) : (tensor<4x4xf32>) -> tensor<16xf32>
   return
 }
@@ -115,7 +115,7 @@ func.func @f(%g: tensor<4x4xf32>) {
 
 // all_reduce (C1)
 func.func @f(%g: tensor<4xf32>) {
-  // expected-error @below {{expected @m to be an 'fsdp.mesh'}}
+  // expected-error @below {{expected @m to be an 'fsdp.mesh', found no symbol @m}}
   %w = fsdp.all_reduce %g @m ["a"] sum : tensor<4xf32>
   return
 }
@@ -126,7 +126,7 @@ func.func @f(%g: tensor<4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%g: tensor<4xf32>) {
-  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the axis, found "b"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the size of the axis, found "b"}}
   %w = fsdp.all_reduce %g @m ["b"] sum : tensor<4xf32>
   return
 }
@@ -136,7 +136,7 @@ func.func @f(%g: tensor<4xf32>) {
 // all_gather (C3)
 fsdp.mesh @m [#fsdp.axis<"a", [2]>]
 func.func @f(%g: tensor<4xf32>) {
-  // expected-error @below {{expected 8 elements of 'f32' for 2 ranks, found 'tensor<12xf32>'}}
+  // expected-error @below {{expected a result of type 'tensor<8xf32>', one input from each of 2 ranks, found 'tensor<12xf32>'}}
   %w = fsdp.all_gather %g @m ["a"] : tensor<4xf32> -> tensor<12xf32>
   return
 }
@@ -206,6 +206,12 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 3 []
 
 // -----
 
+// unit (C6)
+// expected-error @below {{'within' needs a number of shards with a proper divisor above 1, found 2 shards}}
+fsdp.unit @u shards 2 x 16 : f32 reshard true within 2 []
+
+// -----
+
 // unit (C7)
 // expected-error @below {{expected floats for trainable parameters, found 'i8'}}
 fsdp.unit @u shards 1 x 64 : i8 reshard true [#fsdp.param<"q", tensor<4xi8>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
@@ -219,13 +225,13 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 4 []
 // -----
 
 // unit (C6)
-// expected-error @below {{'within' expected 'reshard true' and parameters that are sharded over "shard"}}
+// expected-error @below {{'within' expected 'reshard true', found 'reshard false'}}
 fsdp.unit @u shards 4 x 16 : f32 reshard false within 2 []
 
 // -----
 
 // unit (C6)
-// expected-error @below {{'within' expected 'reshard true' and parameters that are sharded over "shard"}}
+// expected-error @below {{'within' expected parameters that are sharded over "shard", found parameters that every rank stores}}
 fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [] placement <parameters = [], gradients = ["shard"], optimizer = ["shard"]>
 
 // -----
@@ -240,7 +246,7 @@ fsdp.mesh @m [#fsdp.axis<"shard:2", [4]>]
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the axis, found "shard:3"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the size of the axis, found "shard:3"}}
   %y = fsdp.all_reduce %x @m ["shard:3"] sum : tensor<4xf32>
   return
 }
@@ -251,7 +257,7 @@ func.func @f(%x: tensor<4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [4]>]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the axis, found "shard:"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the size of the axis, found "shard:"}}
   %y = fsdp.all_reduce %x @m ["shard:"] sum : tensor<4xf32>
   return
 }
@@ -275,13 +281,13 @@ fsdp.unit @u shards 1 x 64 : index reshard true []
 // -----
 
 // unit (C4)
-// expected-error @below {{'placement' expected a prefix of ["shard", "replicate"], found ["replicate"]}}
+// expected-error @below {{'placement' expected gradients to be a prefix of ["shard", "replicate"], found ["replicate"]}}
 fsdp.unit @u shards 1 x 16 : f32 reshard false [] placement <parameters = [], gradients = ["replicate"], optimizer = ["shard"]>
 
 // -----
 
 // unit (C4)
-// expected-error @below {{'placement' expected the optimizer state to be sharded over at least the axes of the gradients, and the gradients over at least those of the parameters, found []}}
+// expected-error @below {{'placement' expected gradients to have at least the axes of parameters, ["shard"], found []}}
 fsdp.unit @u shards 1 x 16 : f32 reshard false [] placement <parameters = ["shard"], gradients = [], optimizer = ["shard"]>
 
 // -----
@@ -325,7 +331,7 @@ func.func @f(%x: tensor<6x10xf32>, %t: tensor<5xi64>) {
 
 // dispatch (C1)
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @below {{expected block arguments of the operands' types}}
+  // expected-error @below {{expected block arguments of types ('tensor<8xf32>'), found ('tensor<4xf32>')}}
   fsdp.dispatch (%x) inplace [] : (tensor<8xf32>) -> () {
   ^bb0(%a: tensor<4xf32>):
     fsdp.yield
@@ -337,7 +343,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 // dispatch (C2)
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @below {{expected 'fsdp.yield' of the results' types}}
+  // expected-error @below {{expected 'fsdp.yield' of types ('tensor<8xf32>'), found 'fsdp.yield' of types ()}}
   %y = fsdp.dispatch (%x) inplace [-1] : (tensor<8xf32>) -> tensor<8xf32> {
   ^bb0(%a: tensor<8xf32>):
     fsdp.yield
@@ -349,7 +355,7 @@ func.func @f(%x: tensor<8xf32>) {
 
 // dispatch (C3)
 func.func @f(%x: tensor<8xf32>) {
-  // expected-error @below {{'inplace' expected 1 entries, found 0}}
+  // expected-error @below {{'inplace' expected 1 entry, found 0}}
   %y = fsdp.dispatch (%x) inplace [] : (tensor<8xf32>) -> tensor<8xf32> {
   ^bb0(%a: tensor<8xf32>):
     fsdp.yield %a : tensor<8xf32>
@@ -391,7 +397,7 @@ fsdp.unit @u shards 2 x 64 : f32 reshard true rows [
 // -----
 
 // unit (C8)
-// expected-error @below {{with 'rows' expected one parameter, of floats, of rank 2 and at offset 0}}
+// expected-error @below {{with 'rows' expected one parameter, of floats, of rank 2 and at offset 0, found 1 parameter, 'tensor<10xf32>' at offset 0}}
 fsdp.unit @u shards 2 x 64 : f32 reshard true rows [
   #fsdp.param<"w", tensor<10xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
 

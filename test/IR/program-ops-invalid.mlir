@@ -6,7 +6,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected @f to be a function with 'fsdp.kernel'}}
+  // expected-error @below {{expected @f to be a function with 'fsdp.kernel', found a function without it}}
   %0 = fsdp.kernel_call @f(%x) inplace [-1] : (tensor<16xf32>) -> tensor<16xf32>
   return
 }
@@ -19,7 +19,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected argument 1 of @k to carry 'fsdp.out = 0'}}
+  // expected-error @below {{expected argument 1 of @k to have 'fsdp.out = 0', found 'fsdp.inout = 0'}}
   %0 = fsdp.kernel_call @k(%x) inplace [-1] : (tensor<16xf32>) -> tensor<16xf32>
   return
 }
@@ -32,7 +32,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected argument 0 of @k to carry 'fsdp.inout = 0'}}
+  // expected-error @below {{expected argument 0 of @k to have 'fsdp.inout = 0', found neither 'fsdp.out' nor 'fsdp.inout'}}
   %0 = fsdp.kernel_call @k(%x, %x) inplace [0] : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
   return
 }
@@ -45,7 +45,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected operands and destinations of the argument types of @k}}
+  // expected-error @below {{expected operands and results without 'inplace' to have the argument types of @k, ('tensor<16xf32>', 'tensor<16xf32>'), found ('tensor<16xf32>', 'tensor<8xf32>')}}
   %0 = fsdp.kernel_call @k(%x, %y) inplace [1] : (tensor<16xf32>, tensor<8xf32>) -> tensor<16xf32>
   return
 }
@@ -58,7 +58,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{'inplace' expected 1 entries, found 0}}
+  // expected-error @below {{'inplace' expected 1 entry, found 0}}
   %0 = fsdp.kernel_call @k(%x, %x) inplace [] : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xf32>
   return
 }
@@ -71,7 +71,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
   #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 func.func @f(%x: tensor<16xf32>, %y: tensor<8xf32>) {
-  // expected-error @below {{expected results of the result types of @k}}
+  // expected-error @below {{expected the result types of @k, ('tensor<16xf32>'), found ('tensor<8xf32>')}}
   %0 = fsdp.kernel_call @k(%x, %x) inplace [1] : (tensor<16xf32>, tensor<16xf32>) -> tensor<8xf32>
   return
 }
@@ -85,7 +85,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected only buffers, state slots and input slots in 'fsdp.layout'}}
+  // expected-error @below {{'fsdp.fill' op is not allowed in 'fsdp.layout'; expected only buffers, state slots and input slots}}
   fsdp.fill @b[0, 4]
 }
 
@@ -98,7 +98,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected an offset that is a multiple of 64 within the arena of 512 bytes, found 32}}
+  // expected-error @below {{expected the 64 bytes at offset 32 to lie in the device arena of 512 bytes, at a multiple of 64}}
   fsdp.buffer @c "c" inputs 64 at 32
 }
 
@@ -111,14 +111,30 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected an offset that is a multiple of 64 within the arena of 512 bytes, found 512}}
+  // expected-error @below {{expected the 64 bytes at offset 512 to lie in the device arena of 512 bytes, at a multiple of 64}}
   fsdp.buffer @c "c" inputs 64 at 512
 }
 
 // -----
 
+// (layout C3)
+fsdp.layout @arena arena 512 {
+  // expected-error @below {{expected the 128 bytes at offset 448 to lie in the device arena of 512 bytes, at a multiple of 64}}
+  fsdp.buffer @c "c" inputs 128 at 448
+}
+
+// -----
+
+// (layout C3)
+fsdp.layout @arena arena 512 attributes {fsdp.file_bytes = 128 : i64} {
+  // expected-error @below {{expected the 128 bytes at offset 64 to lie in the file of 128 bytes, at a multiple of 64}}
+  fsdp.buffer @c "c" optimizer 128 at 64 {fsdp.file}
+}
+
+// -----
+
 // (layout C2)
-// expected-error @below {{expected @block to be a buffer of the layout}}
+// expected-error @below {{expected @block to be a buffer of the layout, found no symbol @block in it}}
 fsdp.layout @arena arena 512 block @block {
 }
 
@@ -132,7 +148,7 @@ fsdp.layout @arena arena 512 attributes {shared_bytes = 1024 : i64} {
 // -----
 
 // (layout C4)
-// expected-error @below {{expected sizes, offsets and the number of workers to be at least 0, found -64}}
+// expected-error @below {{expected 'workers' to be at least 0, found -64}}
 fsdp.layout @arena arena 512 attributes {workers = -64 : i64} {
 }
 
@@ -158,7 +174,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected all of 'in', 'from' and 'to', or none of them}}
+  // expected-error @below {{expected all of 'in', 'from' and 'to', or none of them, found 'in' and 'from'}}
   fsdp.buffer @c "c" inputs 64 in @step from 3
 }
 
@@ -184,7 +200,7 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected @k to be an 'fsdp.unit'}}
+  // expected-error @below {{expected @k to be an 'fsdp.unit', found a 'func.func'}}
   fsdp.state_slot @k parameter @b : tensor<16xf32>
 }
 
@@ -210,8 +226,19 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 func.func private @k(%x: tensor<16xf32>, %s: tensor<16xf32> {fsdp.inout = 0 : i64}) -> tensor<16xf32> attributes {fsdp.kernel}
 fsdp.layout @arena arena 512 {
   fsdp.buffer @b "b" inputs 64
-  // expected-error @below {{expected @c to be a persistent buffer of the layout (without 'in')}}
+  // expected-error @below {{expected @c to be a persistent buffer of the layout (without 'in'), found no symbol @c in it}}
   fsdp.state_slot @u parameter @c : tensor<16xf32>
+}
+
+// -----
+
+// (state_slot C2)
+fsdp.unit @u shards 2 x 16 : f32 reshard true [
+  #fsdp.param<"w", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+fsdp.layout @arena arena 512 {
+  fsdp.buffer @b "b" gathered 64 in @step from 0 to 3
+  // expected-error @below {{expected @b to be a persistent buffer of the layout (without 'in'), found a buffer with 'in'}}
+  fsdp.state_slot @u parameter @b : tensor<16xf32>
 }
 
 // -----
@@ -256,7 +283,7 @@ fsdp.layout @arena arena 512 {
 // -----
 
 // (program C1)
-// expected-error @below {{expected @nowhere to be an 'fsdp.layout'}}
+// expected-error @below {{expected @nowhere to be an 'fsdp.layout', found no symbol @nowhere}}
 fsdp.program @step layout @nowhere {
 }
 
@@ -272,7 +299,7 @@ fsdp.layout @arena arena 512 {
   fsdp.state_slot @u parameter @s : tensor<16xf32>
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
-// expected-error @below {{expected @u to be an 'fsdp.mesh'}}
+// expected-error @below {{expected @u to be an 'fsdp.mesh', found an 'fsdp.unit'}}
 fsdp.program @step layout @arena mesh @u {
 }
 
@@ -307,7 +334,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected @nothing to be a buffer of @arena}}
+  // expected-error @below {{expected @nothing to be a buffer of @arena, found no symbol @nothing in it}}
   fsdp.fill @nothing[0, 4]
 }
 
@@ -415,7 +442,7 @@ fsdp.layout @arena arena 512 {
   fsdp.buffer @g "g" gathered 128 at 64 in @step from 0 to 3
 }
 fsdp.program @step layout @arena mesh @mesh {
-  // expected-error @below {{expected @nothing to be a function with 'fsdp.kernel'}}
+  // expected-error @below {{expected @nothing to be a function with 'fsdp.kernel', found no symbol @nothing}}
   fsdp.launch @nothing (@s[0, 64])
 }
 
@@ -735,7 +762,7 @@ fsdp.program @step layout @arena {
 fsdp.layout @arena arena 512 {
 }
 fsdp.program @step layout @arena {
-  // expected-error @below {{expected @arena to be an 'fsdp.unit'}}
+  // expected-error @below {{expected @arena to be an 'fsdp.unit', found an 'fsdp.layout'}}
   fsdp.initialise @arena parameter 0
 }
 
@@ -788,7 +815,7 @@ fsdp.layout @arena arena 512 {
 }
 fsdp.program @step layout @arena {
   fsdp.loop 3 {
-    // expected-error @below {{expected only commands and no loop in 'fsdp.loop'}}
+    // expected-error @below {{'fsdp.loop' op is not allowed in 'fsdp.loop'; expected commands other than 'fsdp.loop'}}
     fsdp.loop 2 {
     }
   }
@@ -797,7 +824,7 @@ fsdp.program @step layout @arena {
 // -----
 
 fsdp.layout @arena arena 4096 attributes {host_bytes = 64 : i64} {
-  // expected-error @below {{expected an offset that is a multiple of 64 within the arena of 64 bytes, found 64}}
+  // expected-error @below {{expected the 64 bytes at offset 64 to lie in the host arena of 64 bytes, at a multiple of 64}}
   fsdp.buffer @s "s" optimizer 64 host at 64
 }
 

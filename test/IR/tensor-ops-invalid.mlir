@@ -74,7 +74,7 @@ func.func @f(%s: tensor<i64>) {
 
 // gemm (C1)
 func.func @f(%a: tensor<4xf32>, %b: tensor<4x2xf32>, %c: tensor<4x2xf32>) {
-  // expected-error @below {{expected static A, B and C of one rank of at least 2}}
+  // expected-error @below {{expected A, B and C of static shape with equal numbers of dimensions, at least 2; found}}
   %r = fsdp.gemm %a, %b into %c transpose [false, false] alpha 1.0 beta 0.0 : tensor<4xf32>, tensor<4x2xf32>, tensor<4x2xf32> -> tensor<4x2xf32>
   return
 }
@@ -92,7 +92,7 @@ func.func @f(%a: tensor<2x3x4xf32>, %b: tensor<3x4x5xf32>, %c: tensor<2x3x5xf32>
 
 // gemm (C3)
 func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf32>) {
-  // expected-error @below {{expected matrices A, B and C of M x K, K x N and M x N, found 4 x 3, 4 x 5 and 3 x 5}}
+  // expected-error @below {{expected matrices A, B and C of M x K, K x N and M x N, after 'transpose' found 4 x 3, 4 x 5 and 3 x 5}}
   %r = fsdp.gemm %a, %b into %c transpose [true, false] alpha 1.0 beta 0.0 : tensor<3x4xf32>, tensor<4x5xf32>, tensor<3x5xf32> -> tensor<3x5xf32>
   return
 }
@@ -128,7 +128,16 @@ func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf32>, %d: 
 
 // gemm (C7)
 func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf32>) {
-  // expected-error @below {{expected finite alpha and beta}}
+  // expected-error @below {{expected a finite beta, found nan}}
+  %s = fsdp.gemm %a, %b into %c transpose [false, false] alpha 1.0 beta 0x7FF8000000000000 : tensor<3x4xf32>, tensor<4x5xf32>, tensor<3x5xf32> -> tensor<3x5xf32>
+  return
+}
+
+// -----
+
+// gemm (C7)
+func.func @f(%a: tensor<3x4xf32>, %b: tensor<4x5xf32>, %c: tensor<3x5xf32>) {
+  // expected-error @below {{expected a finite alpha, found inf}}
   %r = fsdp.gemm %a, %b into %c transpose [false, false] alpha 0x7FF0000000000000 beta 0.0 : tensor<3x4xf32>, tensor<4x5xf32>, tensor<3x5xf32> -> tensor<3x5xf32>
   return
 }

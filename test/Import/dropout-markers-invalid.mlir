@@ -3,8 +3,8 @@
 // expected-error @+2 {{expected 'fsdp.dropout' of '@fsdp.dropout.0' to be a probability in [0, 1), found 1.000000e+00 : f64}}
 // expected-note @+1 {{declare it as 'func.func private @fsdp.dropout.0(tensor<..>) -> tensor<..> attributes {fsdp.dropout = 0.1 : f64}'}}
 func.func private @fsdp.dropout.0(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {fsdp.dropout = 1.0 : f64}
-// expected-error @+2 {{expected 'fsdp.dropout' of '@fsdp.dropout.1' to be a probability in [0, 1), found 0x7FF8000000000000 : f64}}
-// expected-note @+1 {{declare it}}
+// expected-error @+2 {{expected 'fsdp.dropout' of '@fsdp.dropout.1' to be a probability in [0, 1), found nan}}
+// expected-note @+1 {{declare it as 'func.func private @fsdp.dropout.1(tensor<..>) -> tensor<..> attributes {fsdp.dropout = 0.1 : f64}'}}
 func.func private @fsdp.dropout.1(tensor<2x4xf32>) -> tensor<2x4xf32> attributes {fsdp.dropout = 0x7FF8000000000000 : f64}
 // expected-error @+2 {{to be a probability in [0, 1), found "often"}}
 // expected-note @+1 {{declare it}}
@@ -13,7 +13,7 @@ func.func private @fsdp.dropout.2(tensor<2x4xf32>) -> tensor<2x4xf32> attributes
 // expected-note @+1 {{declare it}}
 func.func private @fsdp.dropout_3(tensor<2x4xf32>) -> tensor<2x4xf32>
 // expected-error @+2 {{dropout marker '@held' must be a declaration, found a body}}
-// expected-note @+1 {{declare it}}
+// expected-note @+1 {{declare it as 'func.func private @held(tensor<..>)}}
 func.func private @held(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {fsdp.dropout = 0.1 : f64} {
   return %x : tensor<2x4xf32>
 }
@@ -27,10 +27,10 @@ func.func private @fsdp.dropout.3(tensor<f32>) -> tensor<f32> attributes {fsdp.d
 func.func @loss(%x: tensor<2x4xf32> {fsdp.batch = "x"}, %i: tensor<2x4xi32> {fsdp.batch = "i"}, %y: tensor<3x4xf32> {fsdp.param = "y"}, %s: tensor<f32>) {
   // expected-error @+1 {{a dropout marker takes a static tensor of f16, bf16, f32 or f64, found 'tensor<2x4xi32>'}}
   %0 = call @fsdp.dropout.0(%i) : (tensor<2x4xi32>) -> tensor<2x4xi32>
-  // expected-error @+1 {{a dropout marker takes one ranked tensor and returns its type, found 'tensor<2x4xf32>' -> 'tensor<2x5xf32>'}}
+  // expected-error @+1 {{a dropout marker takes one ranked tensor and returns a tensor of its type, found 'tensor<2x4xf32>' -> 'tensor<2x5xf32>'}}
   %1 = call @fsdp.dropout.1(%x) : (tensor<2x4xf32>) -> tensor<2x5xf32>
   // expected-error @+2 {{dropout expected a tensor whose first dimension is 2, the number of samples, or a multiple of it, found 'tensor<3x4xf32>'}}
-  // expected-note @+1 {{the numbers of each sample follow from its place in the batch: apply dropout to a tensor of all samples, the batch first}}
+  // expected-note @+1 {{the random numbers of a sample depend on its index in the batch; apply dropout to a tensor of all samples whose dimension 0 is the batch}}
   %2 = call @fsdp.dropout.2(%y) : (tensor<3x4xf32>) -> tensor<3x4xf32>
   // expected-error @+2 {{dropout expected a tensor whose first dimension is 2}}
   // expected-note @+1 {{apply dropout}}
@@ -48,10 +48,10 @@ func.func @loss(%x: tensor<2x4x3xf32> {fsdp.batch = "x"}, %w: tensor<4x4xf32> {f
   %e = tensor.empty() : tensor<4x2x3xf32>
   %t = linalg.transpose ins(%x : tensor<2x4x3xf32>) outs(%e : tensor<4x2x3xf32>) permutation = [1, 0, 2]
   // expected-error @+2 {{dropout expected the 2 samples of the batch in dimension 0 of 'tensor<4x2x3xf32>', found them in dimension 1}}
-  // expected-note @+1 {{the numbers would depend on the number of ranks: transpose the tensor before dropout, so that its first dimension is the batch}}
+  // expected-note @+1 {{the random numbers would depend on the number of ranks: transpose the tensor before dropout, so that its first dimension is the batch}}
   %0 = call @fsdp.dropout.0(%t) : (tensor<4x2x3xf32>) -> tensor<4x2x3xf32>
   %flat = tensor.collapse_shape %t [[0, 1], [2]] : tensor<4x2x3xf32> into tensor<8x3xf32>
-  // expected-error @+2 {{dropout expected the 2 samples of the batch in dimension 0 of 'tensor<8x3xf32>', found them inside dimension 0}}
+  // expected-error @+2 {{dropout expected the 2 samples of the batch in dimension 0 of 'tensor<8x3xf32>', found them as the inner part of dimension 0, after another dimension of size 4}}
   // expected-note @+1 {{transpose the tensor}}
   %1 = call @fsdp.dropout.1(%flat) : (tensor<8x3xf32>) -> tensor<8x3xf32>
   // expected-error @+2 {{dropout expected the 2 samples of the batch in dimension 0 of 'tensor<4x4xf32>', found a tensor without them}}
@@ -74,7 +74,7 @@ func.func @loss(%x: tensor<2x4xf32> {fsdp.batch = "x"}, %order: tensor<2xi64> {f
     %v = tensor.extract %x[%i, %j] : tensor<2x4xf32>
     linalg.yield %v : f32
   } -> tensor<2x4xf32>
-  // expected-warning @+1 {{cannot tell in which dimension of 'tensor<2x4xf32>' the samples lie; dropout takes them to be in dimension 0, so that its numbers may depend on the number of ranks}}
+  // expected-warning @+1 {{cannot tell in which dimension of 'tensor<2x4xf32>' the samples lie; dropout takes them to be in dimension 0, so that its random numbers may depend on the number of ranks}}
   %1 = call @fsdp.dropout.0(%0) : (tensor<2x4xf32>) -> tensor<2x4xf32>
   return
 }
@@ -115,7 +115,7 @@ func.func @loss(%x: tensor<2x4xf32> {fsdp.batch = "x"}) -> tensor<2x4xf32> {
 // -----
 
 func.func private @fsdp.dropout.0(tensor<0x4xf32>) -> tensor<0x4xf32> attributes {fsdp.dropout = 0.1 : f64}
-// expected-error @+2 {{dropout needs the number of samples, the first dimension of the batch inputs: found 'tensor<0x4xf32>'}}
+// expected-error @+2 {{dropout needs the number of samples, the first dimension of the batch inputs: expected at least 1 sample, found 0 in 'tensor<0x4xf32>'}}
 // expected-note @+1 {{argument 0 is 'tensor<0x4xf32>'}}
 func.func @loss(%x: tensor<0x4xf32> {fsdp.batch = "x"}) -> tensor<0x4xf32> {
   %0 = call @fsdp.dropout.0(%x) : (tensor<0x4xf32>) -> tensor<0x4xf32>

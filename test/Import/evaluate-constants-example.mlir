@@ -1,4 +1,4 @@
-// The logarithmic buckets of three distances become a constant, whose range is known.
+// The indices of three lookups, which depend on no input, become a constant with a known range.
 // RUN: fsdp-opt %s --fsdp-evaluate-constants --canonicalize | FileCheck %s
 
 // CHECK: arith.constant dense<[0, 2, 3]> : tensor<3xi64>

@@ -1,4 +1,4 @@
-// A lookup of one number becomes a sum that is masked by the index.
+// The lookup of one number per row becomes a sum over the row, in which a mask selects the number.
 // RUN: fsdp-opt %s --fsdp-expand-lookup --canonicalize | FileCheck %s
 
 // CHECK: linalg.generic {{.*}} iterator_types = ["parallel", "reduction"]

@@ -1,4 +1,4 @@
-// Both elementwise ops get the shape of the rows, and the views between them are removed.
+// Both elementwise ops use the shape of the rows, so that no view between the two ops is left.
 // RUN: fsdp-opt %s --fsdp-fold-reshapes --canonicalize | FileCheck %s
 
 // CHECK: tensor.collapse_shape

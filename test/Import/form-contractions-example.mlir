@@ -1,4 +1,4 @@
-// A sum of products with loops m, n and k is a contraction.
+// A sum of products with loops over m, n and k becomes a `linalg.contract`.
 // RUN: fsdp-opt %s --fsdp-form-contractions | FileCheck %s
 
 // CHECK: linalg.contract

@@ -1,4 +1,4 @@
-// Two elementwise generics become one.
+// Two elementwise `linalg.generic` ops become one op.
 // RUN: fsdp-opt %s --fsdp-fuse-elementwise --canonicalize | FileCheck %s
 
 // CHECK: linalg.generic

@@ -1,4 +1,4 @@
-// A lookup table gets normal initial values, and a factor starts from 1.
+// The lookup table gets normally distributed values, and the factor of a product starts from 1.
 // RUN: fsdp-opt %s --fsdp-infer-init 2>&1 | FileCheck %s
 
 // CHECK: remark: inferred initial values normal(0, 0.02) for 1 parameters: table

@@ -1,4 +1,4 @@
-// Two computed positions of a lookup become one computed index.
+// The two computed indices of a lookup are combined into one computed index.
 // RUN: fsdp-opt %s --fsdp-join-positions | FileCheck %s
 
 // CHECK: tensor.collapse_shape %{{.*}} {{\[\[}}0, 1], [2]] : tensor<3x4x5xf32> into tensor<12x5xf32>

@@ -1,4 +1,4 @@
-// A product of StableHLO becomes a linalg.generic, and a sum becomes an op of arith.
+// The matrix product becomes a `linalg.generic`, and the sum becomes an op of `arith` on tensors.
 // RUN: fsdp-opt %s --fsdp-lower-stablehlo 2>/dev/null | FileCheck %s
 
 // CHECK: linalg.generic

@@ -10,7 +10,7 @@ func.func @f(%x: tensor<2x3xf32>) -> tensor<3x3xf32> {
 // -----
 
 func.func @f(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
-  // expected-error @+1 {{expected different dimensions in [0, 2) in 'permutation', found [0, 0]}}
+  // expected-error @+1 {{expected 'permutation' to be distinct dimensions in [0, 2), found [0, 0]}}
   %0 = stablehlo.transpose %x, dims = [0, 0] : (tensor<2x3xf32>) -> tensor<2x3xf32>
   return %0 : tensor<2x3xf32>
 }
@@ -58,7 +58,7 @@ func.func @f(%x: tensor<8x5xf32>, %i: tensor<3x1xi32>) -> tensor<3x5xf32> {
 // -----
 
 func.func @f(%x: tensor<8xf32>, %i: tensor<i32>, %u: tensor<2xf32>) -> tensor<8xf32> {
-  // expected-error @+1 {{writes at a computed place, which is not supported; use jnp.where with a comparison of positions}}
+  // expected-error @+1 {{'stablehlo.dynamic_update_slice' at a computed index is not supported; select with jnp.where on the positions}}
   %0 = stablehlo.dynamic_update_slice %x, %u, %i : (tensor<8xf32>, tensor<2xf32>, tensor<i32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -66,7 +66,7 @@ func.func @f(%x: tensor<8xf32>, %i: tensor<i32>, %u: tensor<2xf32>) -> tensor<8x
 // -----
 
 func.func @f(%x: tensor<1x4x1xf32>, %k: tensor<3x1x1xf32>) -> tensor<1x6x1xf32> {
-  // expected-error @+1 {{has a dilated input (a transposed convolution), which is not supported; write it as an upsampling and a convolution}}
+  // expected-error @+1 {{'stablehlo.convolution' with a dilated input (a transposed convolution) is not supported; write it as an upsampling and a convolution}}
   %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {lhs_dilate = [2], pad = [[1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x4x1xf32>, tensor<3x1x1xf32>) -> tensor<1x6x1xf32>
   return %0 : tensor<1x6x1xf32>
 }
@@ -74,7 +74,7 @@ func.func @f(%x: tensor<1x4x1xf32>, %k: tensor<3x1x1xf32>) -> tensor<1x6x1xf32> 
 // -----
 
 func.func @f(%x: tensor<2x4x1xf32>, %k: tensor<3x1x2xf32>) -> tensor<1x4x2xf32> {
-  // expected-error @+1 {{has groups of samples ('batch_group_count'), which are not supported; write a convolution for each group}}
+  // expected-error @+1 {{'stablehlo.convolution' with 'batch_group_count' above 1 is not supported; write a convolution for each group}}
   %0 = stablehlo.convolution(%x, %k) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[1, 1]]} {batch_group_count = 2 : i64, feature_group_count = 1 : i64} : (tensor<2x4x1xf32>, tensor<3x1x2xf32>) -> tensor<1x4x2xf32>
   return %0 : tensor<1x4x2xf32>
 }
@@ -83,7 +83,7 @@ func.func @f(%x: tensor<2x4x1xf32>, %k: tensor<3x1x2xf32>) -> tensor<1x4x2xf32> 
 
 func.func @f(%x: tensor<2x4xf32>) -> tensor<2xf32> {
   %z = stablehlo.constant dense<0.000000e+00> : tensor<f32>
-  // expected-error @+1 {{expected one region of one block with 2 arguments}}
+  // expected-error @+1 {{expected one region of one block with 2 arguments, found no region}}
   %0 = "stablehlo.reduce"(%x, %z) {dimensions = array<i64: 1>} : (tensor<2x4xf32>, tensor<f32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
@@ -113,7 +113,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{'stablehlo.while' is control flow, which is not compiled; unroll the layers}}
+  // expected-error @+1 {{custom op 'stablehlo.while' is control flow, which is not compiled; unroll the layers}}
   %0 = stablehlo.while(%i = %x) : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -121,7 +121,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{expected one type per operand (2), found 3}}
+  // expected-error @+1 {{expected 2 types, one per operand, found 3}}
   %0 = stablehlo.add %x, %x : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }

@@ -1,4 +1,4 @@
-// An elementwise op of TOSA becomes a linalg.generic.
+// An elementwise op of TOSA becomes a `linalg.generic`.
 // RUN: fsdp-opt %s --fsdp-lower-tosa | FileCheck %s
 
 // CHECK: linalg.generic

@@ -1,4 +1,4 @@
-// Arguments are given by position, or by the name of their location.
+// The option names an argument by its position, or by the name in the argument's location.
 // RUN: fsdp-opt %s '--fsdp-mark-batch=batch=1=tokens,2=mask' | FileCheck %s
 
 // CHECK: %{{.*}}: tensor<2x4xi64> {fsdp.batch = "tokens", fsdp.position = 1 : i64}, %{{.*}}: tensor<2x4xi64> {fsdp.batch = "mask", fsdp.position = 2 : i64}

@@ -1,4 +1,4 @@
-// A named op becomes a generic, whose body uses the constant as a scalar.
+// The named op becomes a `linalg.generic`, whose body uses the constant as a scalar.
 // RUN: fsdp-opt %s --fsdp-normalise-ops | FileCheck %s
 
 // CHECK: %[[TWO:.*]] = arith.constant 2.000000e+00 : f32

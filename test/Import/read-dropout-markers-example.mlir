@@ -1,4 +1,4 @@
-// A call of a dropout marker becomes a product with random factors; arguments for the seed, the step and the sample are added.
+// Each marker becomes a product with random factors. New arguments are seed, step and sample.
 // RUN: fsdp-opt %s --fsdp-read-dropout-markers | FileCheck %s
 
 // CHECK: func.func @loss(%{{.*}}, %[[SEED:.*]]: tensor<i64> {fsdp.key = "seed"}

@@ -44,7 +44,7 @@ func.func private @fsdp.stop_gradient(%x: tensor<4xf32>) -> tensor<4xf32> {
 // A fusion merged the identity with its producer.
 func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> {
   %e = tensor.empty() : tensor<4xf32>
-  // expected-error @below {{expected 'fsdp.stop_gradient' on a 'linalg.generic' that yields its one input, found it on another 'linalg.generic'}}
+  // expected-error @below {{expected 'fsdp.stop_gradient' on a 'linalg.generic' that yields its one input, found it on a 'linalg.generic' that yields something else}}
   // expected-note @below {{a transformation has moved or merged the marker}}
   %d = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
       ins(%w : tensor<4xf32>) outs(%e : tensor<4xf32>) attrs = {fsdp.stop_gradient} {
@@ -68,7 +68,7 @@ func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> {
 
 func.func private @fsdp.stop_gradient(tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
 func.func @loss(%w: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @below {{a stop-gradient marker takes one ranked tensor and returns its type, found 'tensor<4xf32>', 'tensor<4xf32>' -> 'tensor<4xf32>'}}
+  // expected-error @below {{a stop-gradient marker takes one ranked tensor and returns a tensor of its type, found 'tensor<4xf32>', 'tensor<4xf32>' -> 'tensor<4xf32>'}}
   %a = call @fsdp.stop_gradient(%w, %w) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %a : tensor<4xf32>
 }

@@ -18,7 +18,7 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<4x4xf32> {fsdp.b
 
 // -----
 
-// expected-error @below {{argument 0 of @step: expected one of 'fsdp.unit' (a state), 'fsdp.batch' (an input), 'fsdp.block' and 'fsdp.rank'}}
+// expected-error @below {{argument 0 of @step: expected one of 'fsdp.unit' (a state), 'fsdp.batch' (an input), 'fsdp.block' and 'fsdp.rank', found none of them}}
 func.func @step(%x: tensor<16xf32>) attributes {fsdp.program = "step"} {
   return
 }
@@ -40,9 +40,31 @@ func.func @step(%x: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "velocity"}) at
 
 // -----
 
+fsdp.unit @u shards 1 x 16 : f32 reshard true []
+// expected-error @below {{expected 'fsdp.state' to be parameter, first_moment, second_moment, momentum or master, found no 'fsdp.state'}}
+func.func @step(%x: tensor<16xf32> {fsdp.unit = @u}) attributes {fsdp.program = "step"} {
+  return
+}
+
+// -----
+
 func.func @step(%block: tensor<16xf32> {fsdp.block}) -> tensor<16xf32> attributes {fsdp.program = "step"} {
-  // expected-error @below {{result 0 of @step: expected 'fsdp.updates' to name an argument that no other result updates}}
+  // expected-error @below {{result 0 of @step: expected 'fsdp.updates' to name an argument that no other result updates, found no 'fsdp.updates'}}
   return %block : tensor<16xf32>
+}
+
+// -----
+
+func.func @step(%block: tensor<16xf32> {fsdp.block}) -> (tensor<16xf32> {fsdp.updates = 5 : i64}) attributes {fsdp.program = "step"} {
+  // expected-error @below {{an argument that no other result updates, found 5, but the function has 1 argument}}
+  return %block : tensor<16xf32>
+}
+
+// -----
+
+func.func @step(%block: tensor<16xf32> {fsdp.block}) -> (tensor<16xf32> {fsdp.updates = 0 : i64}, tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step"} {
+  // expected-error @below {{result 1 of @step: expected 'fsdp.updates' to name an argument that no other result updates, found 0, which result 0 updates too}}
+  return %block, %block : tensor<16xf32>, tensor<16xf32>
 }
 
 // -----
@@ -51,7 +73,7 @@ func.func @step(%block: tensor<16xf32> {fsdp.block}) -> tensor<16xf32> attribute
 func.func @step(%x: tensor<16xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "step"} {
   return
 }
-// expected-error @below {{argument 0 of @eval has type 'tensor<8xf32>', expected 'tensor<16xf32>' as in the program before it}}
+// expected-error @below {{argument 0 of @eval has type 'tensor<8xf32>', expected 'tensor<16xf32>' as in @step}}
 func.func @eval(%x: tensor<8xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "eval"} {
   return
 }
@@ -98,8 +120,37 @@ fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
   #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
 func.func @eval(%x: tensor<16xf32> {fsdp.batch = "x"})
     attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
-  // expected-error @below {{expected the results of one 'fsdp.unshard' of the unit as operands, in order}}
+  // expected-error @below {{expected the results of one 'fsdp.unshard' of the unit as operands, in order, found a block argument as operand 0}}
   %a = fsdp.shard @u (%x) : (tensor<16xf32>) -> tensor<32xf32>
+  return
+}
+
+// -----
+
+fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
+fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
+  #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+fsdp.unit @v shards 4 x 16 : f32 reshard true within 2 [
+  #fsdp.param<"b", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func @eval(%p: tensor<16xf32> {fsdp.unit = @v, fsdp.state = "parameter"})
+    attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
+  %w = fsdp.unshard %p @v site 0 : tensor<16xf32> -> tensor<16xf32>
+  // expected-error @below {{of the unit as operands, in order, found a result of an 'fsdp.unshard' of @v as operand 0}}
+  %a = fsdp.shard @u (%w) : (tensor<16xf32>) -> tensor<32xf32>
+  return
+}
+
+// -----
+
+fsdp.mesh @mesh [#fsdp.axis<"shard", [4]>]
+fsdp.unit @u shards 4 x 16 : f32 reshard true within 2 [
+  #fsdp.param<"a", tensor<16xf32>, 0, trainable = true, decay = true, init = <normal, 0.0, 0.5>>,
+  #fsdp.param<"b", tensor<16xf32>, 16, trainable = true, decay = true, init = <normal, 0.0, 0.5>>]
+func.func @eval(%p: tensor<16xf32> {fsdp.unit = @u, fsdp.state = "parameter"})
+    attributes {fsdp.program = "eval", fsdp.mesh = @mesh} {
+  %w:2 = fsdp.unshard %p @u site 0 : tensor<16xf32> -> tensor<16xf32>, tensor<16xf32>
+  // expected-error @below {{in order, found result 1 of the 'fsdp.unshard' as operand 0}}
+  %a = fsdp.shard @u (%w#1, %w#0) : (tensor<16xf32>, tensor<16xf32>) -> tensor<32xf32>
   return
 }
 
@@ -117,7 +168,7 @@ func.func @eval(%p: tensor<32xf32> {fsdp.unit = @u, fsdp.state = "parameter"}) -
 
 // -----
 
-// expected-error @below {{takes the name @arena, which is reserved for the arena of the programs}}
+// expected-error @below {{symbol @arena is reserved for the arena of the programs; rename this 'fsdp.mesh'}}
 fsdp.mesh @arena [#fsdp.axis<"shard", [4]>]
 func.func @step(%x: tensor<16xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "step"} {
   return

@@ -1,4 +1,4 @@
-// The moments are in the host's arena, so the update runs there; gradient and parameter are copied.
+// The momentum is in the host's arena, so the update runs there on copies of its other operands.
 // RUN: fsdp-opt %s '--fsdp-offload-buffers=offload=optimizer' | FileCheck %s
 
 // CHECK: fsdp.buffer @state.1 "u momentum" optimizer 256 host

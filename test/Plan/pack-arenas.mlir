@@ -21,6 +21,6 @@ fsdp.layout @arena arena 0 {
 
 // -----
 
-// expected-error @below {{has no bytes; expected at least one state or input}}
+// expected-error @below {{'fsdp.layout' op has no bytes; expected at least one state or input}}
 fsdp.layout @arena arena 0 {
 }

@@ -1,4 +1,4 @@
-// The inner result %a0 of the unit is computed again for the backward; the last unit is not changed.
+// The call that computes %a0 is repeated for the backward; calls of the last unit are not repeated.
 // RUN: fsdp-opt %s '--fsdp-rematerialise=activation-checkpointing=full' | FileCheck %s
 
 // CHECK: %[[A:.*]] = fsdp.unshard %{{.*}} @a site 1

@@ -1,4 +1,4 @@
-// The gather of the second unit starts before the product of the first.
+// The gather of the second unit starts before the product of the first unit.
 // RUN: fsdp-opt %s --fsdp-schedule-collectives | FileCheck %s
 
 // CHECK: fsdp.collective 0 all_gather

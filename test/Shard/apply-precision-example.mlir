@@ -1,4 +1,4 @@
-// Parameter and product become bf16; the sums of the product stay f32.
+// The parameter and the product become bf16; the sums inside the product remain f32.
 // RUN: fsdp-opt %s '--fsdp-apply-precision=param-dtype=bf16' --canonicalize --cse | FileCheck %s
 
 // CHECK: tensor<8xbf16> {fsdp.init = {{.*}}, fsdp.master_dtype = f32, fsdp.param = "w"}

@@ -3,7 +3,9 @@
 // RUN: not fsdp-opt %s --fsdp-apply-precision="param-dtype=bf16 output-dtype=f64" 2>&1 | FileCheck %s --check-prefix=OUTPUT
 // OUTPUT: error: output-dtype: expected f32, bf16 or f16, found 'f64'
 // RUN: not fsdp-opt %s --fsdp-apply-precision="param-dtype=bf16 output-dtype=f16" 2>&1 | FileCheck %s --check-prefix=OTHER
-// OTHER: error: output-dtype: expected f32 or the param-dtype, found 'f16'
+// OTHER: error: output-dtype: expected f32 or the param-dtype ('bf16'), found 'f16'
+// RUN: not fsdp-opt %s --fsdp-apply-precision=output-dtype=f16 2>&1 | FileCheck %s --check-prefix=ALONE
+// ALONE: error: output-dtype: expected f32, because no param-dtype is given, found 'f16'
 
 // A type that is wider than the model's type, or another type of the same width.
 // RUN: not fsdp-opt %s --fsdp-apply-precision=param-dtype=f32 2>&1 | FileCheck %s --check-prefix=WIDER

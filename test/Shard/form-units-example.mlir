@@ -1,4 +1,4 @@
-// The layer h.0 becomes a unit; the other parameter belongs to the root unit.
+// The parameters of the layer h.0 become a unit; the other parameter belongs to the root unit.
 // RUN: fsdp-opt %s '--fsdp-form-units=mesh=shard=2' | FileCheck %s
 
 // CHECK: fsdp.mesh @mesh

@@ -1,6 +1,6 @@
 // RUN: fsdp-opt %s --fsdp-form-units -verify-diagnostics -split-input-file
 
-// expected-error@+1 {{expected one public function, the loss, found none; run the Import stage first}}
+// expected-error@+1 {{expected one public function (the loss), found none; run the Import stage first}}
 module {
   func.func private @main() { return }
 }
@@ -9,19 +9,19 @@ module {
 
 // expected-note@+1 {{'@forward' is here}}
 func.func @forward() { return }
-// expected-error@+1 {{expected one public function, the loss, found '@predict' beside it}}
+// expected-error@+1 {{expected one public function (the loss), found '@forward' and '@predict'}}
 func.func @predict() { return }
 
 // -----
 
-// expected-error@+1 {{expected one public function, the loss, found none; run the Import stage first}}
+// expected-error@+1 {{expected one public function (the loss), found none; run the Import stage first}}
 module {
   func.func private @loss(tensor<4xf32> {fsdp.param = "w"}) -> tensor<f32>
 }
 
 // -----
 
-// expected-error@+1 {{expected a body of one block}}
+// expected-error@+1 {{expected @loss to have a body of one block, found 2 blocks}}
 func.func @loss() {
   cf.br ^bb1
 ^bb1:
@@ -52,7 +52,7 @@ func.func @loss(%q: tensor<4xi4> {fsdp.param = "q", fsdp.init = #fsdp.init<const
 // -----
 
 // Integers are frozen.
-// expected-error@+1 {{all 1 parameters are frozen: there is nothing to train}}
+// expected-error@+1 {{no parameter can be trained: all parameters (1) are frozen or integers; remove parameters from --freeze or from the sidecar's list, or remove the attribute 'fsdp.frozen'}}
 func.func @loss(%q: tensor<4xi8> {fsdp.param = "q", fsdp.init = #fsdp.init<constant, 0.0, 0.0>}) {
   return
 }

@@ -49,7 +49,7 @@
 // RUN: not fsdp-opt %s --fsdp-form-units --fsdp-insert-unshard="grad-accum=0" 2>&1 | FileCheck %s --check-prefix=ACCUM
 // ACCUM: error: grad-accum: expected a number in [1, 1048576], found 0
 // RUN: not fsdp-opt %s --fsdp-form-units="freeze=h.*" 2>&1 | FileCheck %s --check-prefix=FROZEN
-// FROZEN: error: all 2 parameters are frozen: there is nothing to train; remove some from freeze, the sidecar or 'fsdp.frozen'
+// FROZEN: error: no parameter can be trained: all parameters (2) are frozen or integers; remove parameters from --freeze or from the sidecar's list, or remove the attribute 'fsdp.frozen'
 // RUN: not fsdp-opt %s --fsdp-form-units="freeze=h.0.b,h.1" 2>&1 | FileCheck %s --check-prefix=UNFROZEN
 // UNFROZEN: error: freeze: pattern 'h.0.b' matches no parameter; names look like 'h.0.w' and 'h.1.w'
 // RUN: not fsdp-opt %s --fsdp-form-units="freeze=h.0,,h.1" 2>&1 | FileCheck %s --check-prefix=NOPATTERN

@@ -1,4 +1,4 @@
-// The parameters become one shard argument per unit, and a gather.
+// The shard of the unit replaces the parameters as an argument; an op gathers the parameters.
 // RUN: fsdp-opt %s '--fsdp-form-units=mesh=shard=2' --fsdp-insert-unshard | FileCheck %s
 
 // CHECK: func.func @loss(%[[S:.*]]: tensor<64xf32> {fsdp.unit = @root}

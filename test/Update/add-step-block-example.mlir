@@ -1,4 +1,4 @@
-// The norm of the gradient and the loss are stored in the step block.
+// The function stores the loss and the norm of the gradient in the step block.
 // RUN: fsdp-opt %s --fsdp-add-step-block --cse | FileCheck %s
 
 // CHECK: func.func @step(

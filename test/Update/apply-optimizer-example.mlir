@@ -1,4 +1,4 @@
-// SGD without momentum and decay: p -= lr * g, if the step is finite.
+// SGD without momentum and weight decay computes p -= lr * g if the step is finite.
 // RUN: fsdp-opt %s '--fsdp-apply-optimizer=optimizer=sgd weight-decay=0' --cse | FileCheck %s
 
 // CHECK: %[[P:.*]]: tensor<64xf32> {fsdp.state = "parameter", fsdp.unit = @u}

@@ -8,13 +8,13 @@ func.func private @s() attributes {fsdp.program = "step", fsdp.mesh = @mesh}
 // -----
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
-// expected-error@+1 {{expected a body of one block}}
+// expected-error@+1 {{expected @f to have a body of one block, found a declaration}}
 func.func private @f() attributes {fsdp.program = "step", fsdp.mesh = @mesh}
 
 // -----
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
-// expected-error@+1 {{expected @u to be an 'fsdp.unit'}}
+// expected-error@+1 {{expected @u, the 'fsdp.unit' of argument 0, to name an 'fsdp.unit' op, found no symbol @u}}
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}) attributes {fsdp.program = "step", fsdp.mesh = @mesh} { return }
 
 // -----
@@ -52,10 +52,15 @@ func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>, %g: tensor
 // -----
 
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
-// expected-error@+1 {{expected attribute 'fsdp.mesh' to name an op 'fsdp.mesh'}}
+// expected-error@+1 {{expected attribute 'fsdp.mesh' to name an op 'fsdp.mesh', found no attribute}}
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step"} {
   return %l, %s : tensor<f32>, tensor<64xf32>
 }
+
+// -----
+
+// expected-error@+1 {{expected attribute 'fsdp.mesh' to name an op 'fsdp.mesh', found a 'func.func'}}
+func.func @step() attributes {fsdp.program = "step", fsdp.mesh = @step} { return }
 
 // -----
 
@@ -82,10 +87,11 @@ func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor
 
 fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>]
 fsdp.unit @u shards 1 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 0, trainable = true, decay = false, init = <constant, 0.0, 0.0>>]
+// expected-note@+1 {{the first one is @step}}
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   return %l, %s : tensor<f32>, tensor<64xf32>
 }
-// expected-error@+1 {{expected one program 'step', found another}}
+// expected-error@+1 {{expected one program 'step', found a second one, @again}}
 func.func @again(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh} {
   return %l, %s : tensor<f32>, tensor<64xf32>
 }

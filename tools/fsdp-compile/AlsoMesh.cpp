@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Split "shard=3,replicate=2,shard=2" into meshes. The axis 'shard' is the last axis of a mesh.
+// 1. Split "shard=3,replicate=2,shard=2" into meshes. A mesh ends with the axis 'shard'.
 // 2. Derive the names of the artifacts: gpt.shard3.fsdp and gpt.replicate2-shard2.fsdp.
-// 3. Set the micro-batches of a rank: if R ranks of --mesh have A each, r ranks have R A / r each.
-//    If this is not a whole number, print a warning and use the nearest whole number above 0.
+// 3. Set the number of micro-batches of each rank. If each of the R ranks of --mesh has A
+//    micro-batches, each of r ranks has R A / r. If R A / r is not a whole number, print a warning
+//    and use the nearest whole number above 0.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// --also-mesh=shard=3,replicate=2,shard=2 compiles the model once more for each of two meshes, with
-// the other options of the command line. A run can then resume with another number of ranks.
+// With --also-mesh=shard=3,replicate=2,shard=2, the model is compiled two more times: once for each
+// of the two meshes, with the other options of the command line. A run can then resume with a
+// different number of ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +17,8 @@
 
 namespace mlir::fsdp {
 
-/// Returns the meshes of --also-mesh, such as "shard=3" and "replicate=2,shard=2". The axis 'shard'
-/// is the last of each mesh. If `text` is not such a list, sets `problem`.
+/// Splits the value of --also-mesh into meshes, for example "shard=3" and "replicate=2,shard=2".
+/// Each mesh ends with the axis 'shard'. If `text` is not a valid list of meshes, sets `problem`.
 std::vector<std::string> splitMeshes(llvm::StringRef text, std::string &problem);
 
 /// Returns the path of the artifact for `mesh`, derived from the path of -o. For gpt.fsdp and
@@ -28,8 +29,8 @@ std::string getPathFor(llvm::StringRef output, llvm::StringRef mesh);
 std::optional<std::string> checkAlsoMesh(const StepOptions &options);
 
 /// Compiles the model for each mesh of --also-mesh. `compiled` are the options with which the model
-/// has been compiled for --mesh. The total number of micro-batches over all ranks does not change,
-/// or there is a warning. Returns the exit code of the first failure, or 0.
+/// has been compiled for --mesh. The total number of micro-batches over all ranks stays the same;
+/// if this is not possible, prints a warning. Returns the exit code of the first failure, or 0.
 int compileAlso(const CommandLine &line, const StepOptions &compiled,
                 llvm::function_ref<int(const CommandLine &)> compile);
 

@@ -97,8 +97,8 @@ bool fsdp::printedHelp(ArrayRef<char *> arguments) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The rows of the options' table as options of llvm::cl. An object unregisters them at its end,
-/// because the linker, which runs in this process, resets all registered options.
+/// Declares the rows of the table of options as options of llvm::cl. The destructor unregisters
+/// these options, because the linker, which runs in this process, resets all registered options.
 class ClOptions {
 public:
   cl::opt<std::string> input{cl::Positional, cl::init("-")};
@@ -161,7 +161,7 @@ static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
 }
 
 /// Returns the folder of --kernel-cache, or an empty text if the command line has an option of
-/// LLVM. Such an option may change the generated code, but is not part of the cache's keys.
+/// LLVM. Such an option may change the generated code, but the keys of the cache do not contain it.
 static std::string chooseKernelCache(const StepOptions &options) {
   for (const auto &[name, option] : cl::getRegisteredOptions())
     if (option->getNumOccurrences() && !findOption(name))
@@ -234,7 +234,7 @@ static std::string listStages() {
   return names;
 }
 
-/// Returns an error about contradictory output options, or nothing.
+/// Returns an error if options about the output contradict each other, and otherwise nothing.
 static std::optional<std::string> checkOutputs(const StepOptions &options) {
   const DriverOptions &driver = options.driver;
   bool explains = driver.explain != ExplainKind::None, reports = !driver.report.empty(),

@@ -28,7 +28,7 @@ bool printedHelp(llvm::ArrayRef<char *> arguments);
 /// Reads the command line and its configuration file. Returns nothing after an error was printed.
 std::optional<CommandLine> readCommandLine(int argc, char **argv);
 
-/// Prints "fsdp-compile: message", and the key of `file` that caused the error if there is one.
+/// Prints "fsdp-compile: message". If a key of `file` caused the error, also prints this key.
 void printUsageError(const llvm::Twine &message, const FileOptions &file = {});
 
 /// Returns an error about a combination of options, or nothing. Checks the combinations that the

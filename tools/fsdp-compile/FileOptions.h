@@ -13,18 +13,20 @@
 
 namespace mlir::fsdp {
 
-/// The options in the configuration file that --config names.
+/// The options that are set in the configuration file of --config.
 class FileOptions {
 public:
   /// Reads the file, and sets those of its options that the command line does not set. Returns
   /// false after printing an error.
   bool read(StepOptions &options);
 
-  /// If `message` begins with the name of an option that the file has set, prints the option's key.
+  /// If `message` begins with the name of an option that the file has set, prints where the file
+  /// sets it.
   void noteOrigin(llvm::StringRef message) const;
 
-  /// Checks the file's batch sizes and ranks against the model's batch and the mesh. Sets the
-  /// number of micro-batches that follows from them, unless the command line sets the number.
+  /// Compares the batch sizes and ranks in the file with the batch of the model and with the mesh.
+  /// Sets the number of micro-batches that follows from the file, unless the command line sets this
+  /// number.
   LogicalResult checkBatch(ModuleOp imported, StepOptions &options) const;
 
 private:

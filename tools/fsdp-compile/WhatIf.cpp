@@ -5,14 +5,14 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. Split "mesh=replicate=2,shard=8,param-dtype=bf16" into options. A segment that begins with an
-//    axis, such as shard=8, is part of the mesh before it. A segment without '=' is part of the
-//    value before it, as in "freeze=h.0,*.bias". `model=FILE` names another model, such as one with
-//    another batch size.
-// 2. Build the command line of each plan. Remove outputs, the options that the question sets, and
-//    options without effect beside them (--beta2 beside optimizer=sgd). Append the options of the
-//    question and --overlap --explain=json.
-// 3. Print one row per plan. The row of a failed plan has the error. Mark a plan whose output
-//    equals that of the plan without changes.
+//    axis, such as shard=8, belongs to the mesh before the segment. A segment without '=' belongs
+//    to the value before the segment, as in "freeze=h.0,*.bias". `model=FILE` names another model,
+//    for example one with another batch size.
+// 2. Build the command line of each plan. Remove output options, the options that the question
+//    sets, and options that have no effect together with those of the question (--beta2 together
+//    with optimizer=sgd). Append the options of the question, and --overlap --explain=json.
+// 3. Print one row for each plan. If a plan failed, its row contains the error. If the output for a
+//    plan equals that of the plan without changes, mark the plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,25 +35,25 @@ using llvm::StringRef;
 static constexpr unsigned mostSeconds = 600;
 
 namespace {
-/// A question: the changes to the command line for one plan.
+/// A question of --what-if. It contains the changes to the command line for one plan.
 struct Question {
   std::string text, model;
   std::vector<std::string> options; // such as --mesh=shard=64
 };
 
-/// The measures of a plan, or the error.
+/// The measures of a plan, or the error of a plan that failed.
 struct Answer {
   int64_t arena = 0, owned = 0, sent = 0;
   double compute = 0, exposed = 0;
   std::string plan; // output of --explain=json
   std::string problem;
-  int code = 0; // exit code if `problem` is set
+  int code = 0; // exit code of the process if `problem` is set
 };
 } // namespace
 
 static StringRef getOptionName(StringRef argument) { return argument.ltrim('-').split('=').first; }
 
-/// Returns the reason why a question cannot set an option, or an empty text.
+/// If a question cannot set an option, returns the reason, and otherwise an empty text.
 static std::string whyNotAsked(StringRef name) {
   if (name == "batch" || name == "seq")
     return "'" + name.str() + "' is part of the model: generate such a model and give model=FILE";
@@ -64,7 +64,7 @@ static std::string whyNotAsked(StringRef name) {
   return isOfLlvm || (row && !row->isPlan) ? "'" + name.str() + "' is not part of a plan" : "";
 }
 
-/// Parses a question (step 1 of the list above).
+/// Parses a question, as step 1 of the list above describes.
 static std::optional<Question> readQuestion(StringRef text) {
   Question question{text.str(), "", {}};
   auto fail = [&](const llvm::Twine &message) {
@@ -73,7 +73,8 @@ static std::optional<Question> readQuestion(StringRef text) {
   };
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');
-  std::string *value = nullptr; // value to which the next segment may be appended
+  // The value to which the next segment is appended if it belongs to it.
+  std::string *value = nullptr;
   for (StringRef part : parts) {
     StringRef name = part.split('=').first;
     bool isAxis = name == "shard" || name == "replicate",
@@ -128,8 +129,9 @@ static std::vector<Argument> readArguments(ArrayRef<std::string> words) {
   return arguments;
 }
 
-/// Step 2 of the list above. Appends to `withoutEffect` the options of the command line that have
-/// no effect beside those of the question.
+/// Builds the command line of a plan, as step 2 of the list above describes. Appends to
+/// `withoutEffect` those options of the command line that have no effect together with the options
+/// of the question.
 static std::vector<std::string> makeCommand(ArrayRef<std::string> words, StringRef input,
                                             const Question &question,
                                             std::vector<std::string> &withoutEffect) {

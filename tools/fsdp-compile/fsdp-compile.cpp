@@ -34,7 +34,7 @@ using namespace mlir::fsdp;
 
 static constexpr int badUsage = 2;
 
-/// Prints a location as "file:line:column: ". Prints nothing if it has no file.
+/// Prints a location as "file:line:column: ". Prints nothing if the location has no file.
 static void printLocation(Location loc, llvm::raw_ostream &os) {
   if (auto file = dyn_cast<FileLineColLoc>(loc);
       // The location of a module has line 0.
@@ -63,7 +63,7 @@ static void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool rema
   }
 }
 
-/// Writes the text that `write` prints to a file. The file is never incomplete.
+/// Writes to a file the text that `write` prints. The file is at no time incomplete.
 static LogicalResult writeText(MLIRContext *context, StringRef path,
                                llvm::function_ref<void(llvm::raw_ostream &)> write) {
   std::string text;
@@ -77,7 +77,7 @@ static LogicalResult writeModule(ModuleOp module, StringRef path) {
   return writeText(module.getContext(), path, [&](llvm::raw_ostream &os) { module.print(os); });
 }
 
-/// Writes the page of --report.
+/// Writes the HTML page of --report.
 static LogicalResult writePage(const StepCompilation &step) {
   ModuleOp planned = *step.module;
   const DriverOptions &driver = step.options.driver;
@@ -100,7 +100,7 @@ static ParseLimits limitsOf(const DriverOptions &driver) {
   return limits;
 }
 
-/// Plans the step with the value `sync` of --grad-sync and returns the measures of the plan.
+/// Plans the step with `sync` as the value of --grad-sync. Returns the measures of this plan.
 static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                                              MLIRContext &context) {
   // The first plan has already reported the diagnostics.
@@ -118,7 +118,7 @@ static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                        /*isTaken=*/false);
 }
 
-/// Returns the measures of the plan with --grad-sync=each and with --grad-sync=last.
+/// Returns the measures of two plans: one with --grad-sync=each and one with --grad-sync=last.
 static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step) {
   MLIRContext &context = *ModuleOp(*step.module).getContext();
   if (step.options.shard.gradAccum < 2)
@@ -132,7 +132,8 @@ static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step
       *step.module, asked == GradSync::Last ? "--grad-sync=last" : "--grad-sync=each", true);
   if (asked == GradSync::Auto && other->arenaBytes == own.arenaBytes &&
       other->reducedBytes == own.reducedBytes) {
-    own.option = other->option; // --grad-sync=auto has chosen the value of `other`
+    // Both plans are the same, so --grad-sync=auto has chosen the value of `other`.
+    own.option = other->option;
     other = planOtherwise(step.options, GradSync::Each, context);
     if (failed(other))
       return {};
@@ -159,8 +160,9 @@ static LogicalResult explainStep(const StepCompilation &step) {
   return driver.report.empty() ? success() : writePage(step);
 }
 
-/// If requested, compiles the kernels and writes the artifact. With a memory limit, first explains
-/// the plan and checks the arena's size, because compiling the kernels takes the most time.
+/// If requested, compiles the kernels and writes the artifact. If there is a memory limit, the plan
+/// is explained and the size of the arena is checked before the kernels are compiled, because
+/// compiling them takes the most time.
 static int finish(StepCompilation &step) {
   int64_t limit = step.options.plan.memoryLimit;
   bool writes = !step.options.driver.output.empty(),
@@ -197,7 +199,7 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  // Diagnostics do not print ops, because users know their model but not the IR.
+  // Diagnostics do not print ops, because users know their model but do not know the IR.
   context.printOpOnDiagnostic(false);
   const DriverOptions &driver = line.options.driver;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diag) {

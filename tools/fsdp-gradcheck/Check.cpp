@@ -4,19 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Four evaluations approximate the derivative of f at x in the direction u, with an error of O(h⁴):
+// The derivative of f at x in the direction u is approximated from four evaluations of f. The error
+// of the approximation is O(h⁴):
 //
 //   D(u) = (8 (f(x + hu) - f(x - hu)) - (f(x + 2hu) - f(x - 2hu))) / 12h
 //
-// D(u) is compared with <g, u>, where g is the compiler's gradient. A small argument is checked in
-// every unit direction, and a larger one in some unit directions and some random directions. A
-// random direction changes all elements.
+// D(u) is compared with <g, u>, where g is the gradient that the compiler's code computes. An
+// argument with few elements is checked in every unit direction. A larger argument is checked in
+// some unit directions and in some random directions. A random direction changes all elements.
 //
-// - The error is divided by the largest of <g, u>, D(u) and 1e-3 of the largest possible <g, u>.
-//   The allowed error includes the rounding errors of the finite differences.
-// - For an argument without a gradient, the differences must be zero.
-// - In all evaluations, the results of fsdp.stop_gradient are those at x (HoldStopped.cpp).
-// - NaN and infinite values are reported instead of compared.
+// - The error of a direction is divided by a scale: the largest of |<g, u>|, |D(u)|, and 1e-3 times
+//   the largest possible |<g, u>|. The error may in addition contain the rounding errors of the
+//   finite differences.
+// - If an argument has no gradient, the finite differences must be zero.
+// - In all evaluations, the results of fsdp.stop_gradient have the values that they have at x
+//   (HoldStopped.cpp).
+// - If a value is NaN or infinite, it is reported and not compared.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +32,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::gradcheck;
 
 namespace {
-/// The generator SplitMix64 of random numbers.
+/// Generates random numbers by the algorithm SplitMix64.
 class Random {
 public:
   explicit Random(uint64_t seed) : state(seed) {}
@@ -72,8 +75,8 @@ private:
 } // namespace
 
 double gradcheck::boundFor(unsigned precision, unsigned numOps, double tolerance) {
-  // A value of a 16-bit type is computed in f32 and rounded once to 16 bits. In f32, the rounding
-  // errors of n ops are taken to add up to the square root of n.
+  // In a 16-bit type, each value is computed in f32 and rounded to 16 bits only once. In f32, the
+  // rounding errors of n ops are assumed to grow with the square root of n.
   double roundings = precision < 24 ? 8 : 8 * std::max(1.0, std::sqrt(numOps));
   return std::max(tolerance, roundings * std::ldexp(1.0, -static_cast<int>(precision)));
 }
@@ -155,9 +158,10 @@ LogicalResult Checker::compare(Buffer &x, const std::vector<double> &at, const D
   // In types narrower than f64, rounding errors are in proportion to the largest possible <g, u>.
   if (row.isNarrow)
     scale = std::max(scale, row.largest * std::sqrt(length));
-  if (!(error <= row.bound * scale + rounding)) // is also true for NaN
+  // This form of the condition is also true if the error is NaN.
+  if (!(error <= row.bound * scale + rounding))
     row.ok = false;
-  // If the gradient is zero, there is no relative error to report.
+  // If the gradient is zero, no relative error is reported.
   if (gradient || !row.ok)
     row.worst = std::max(row.worst, error / scale);
   ++row.numChecked;

@@ -13,12 +13,14 @@
 namespace mlir::fsdp::gradcheck {
 
 struct CheckOptions {
-  double tolerance = 1e-6; ///< largest relative error in f64; narrower types allow more
-  double step = 1e-4;      ///< step h of the finite differences
+  /// Largest allowed relative error in f64. The limit is higher for narrower types.
+  double tolerance = 1e-6;
+  double step = 1e-4; ///< step h of the finite differences
   uint64_t seed = 1;
-  int64_t allElements = 64; ///< arguments of at most so many elements are checked in all
-  int64_t elements = 6;     ///< number of random elements to check in larger arguments
-  int64_t directions = 3;   ///< number of random directions for larger arguments
+  /// If an argument has at most this number of elements, all of them are checked.
+  int64_t allElements = 64;
+  int64_t elements = 6;   ///< number of random elements that are checked in larger arguments
+  int64_t directions = 3; ///< number of random directions in which larger arguments are checked
 };
 
 /// The result for one checked argument.
@@ -30,8 +32,8 @@ struct Row {
   double worst = 0;   ///< largest relative error
   double bound = 0;
   unsigned precision = 53; ///< significand bits of the function's narrowest float
-  bool isNarrow = false;   ///< true if a float of the function is narrower than f64
-  std::string notFinite;   ///< name of the first value with NaN or infinity, or empty
+  bool isNarrow = false;   ///< true if a float type of the function is narrower than f64
+  std::string notFinite;   ///< name of the first value that is NaN or infinite, or empty
   bool ok = true;
 };
 

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the formulas in the descriptions of the ops element by element. Sums add the terms in
-// order. As the descriptions require, types narrower than 32 bits are widened to f32.
+// Implements, element by element, the formulas in the descriptions of the ops. Sums add their terms
+// one after the other, in the order of the indices. As the descriptions require, types narrower
+// than 32 bits are widened to f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Builds arithmetic on scalars.
+/// Builds arithmetic ops on scalars.
 struct Code {
   OpBuilder &b;
   Location loc;
@@ -50,7 +51,8 @@ struct Code {
   Value sub(Value l, Value r) { return arith::SubFOp::create(b, loc, l, r); }
   Value mul(Value l, Value r) { return arith::MulFOp::create(b, loc, l, r); }
   Value select(Value c, Value l, Value r) { return arith::SelectOp::create(b, loc, c, l, r); }
-  /// Returns whether target `t` is not ignored, and its index, or 0 for an ignored target.
+  /// Returns two values for the target `t`: whether the target counts, and its index. For an
+  /// ignored target, the index is 0.
   std::pair<Value, Value> target(Value t, std::optional<int64_t> ignored) {
     Value valid = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
     if (ignored) {
@@ -67,7 +69,7 @@ static Type widen(Type type) {
   return type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type;
 }
 
-/// Builds a tensor with result[i..] = emit(i..).
+/// Builds a tensor whose element at [i..] is emit(i..).
 static Value forEach(OpBuilder &b, Location loc, RankedTensorType type, Emit emit) {
   return tensor::GenerateOp::create(b, loc, type, ValueRange{},
                                     [&](OpBuilder &b, Location loc, ValueRange at) {
@@ -127,7 +129,8 @@ static void decompose(ScatterAddRowsOp op, IRRewriter &b) {
   b.replaceOp(op, nest.results);
 }
 
-/// Builds max(1, number of rows whose target is not ignored). The mean over no rows is then 0.
+/// Builds max(1, number of rows whose target is not ignored), by which a mean is divided. Because
+/// of the 1, the mean over no rows is 0.
 static Value countRows(Code &code, Value targets, std::optional<int64_t> ignored, Type type) {
   int64_t rows = cast<RankedTensorType>(targets.getType()).getDimSize(0);
   Value count = fold(code, rows, code.real(type, 0), [&](Code &c, Value sum, Value n) {
@@ -221,8 +224,8 @@ static void decompose(linalg::SoftmaxOp op, IRRewriter &b) {
       }));
 }
 
-/// Computes the scores again for each element of the result. An op that a gradient op uses is
-/// lowered by the compiler's decomposition instead.
+/// Lowers attention to loops. For each element of the result, the scores are computed again. If an
+/// AttentionGradOp uses the op, the op is lowered by the decomposition of the compiler instead.
 static void decompose(AttentionOp op, IRRewriter &b) {
   if (llvm::any_of(op->getUsers(), llvm::IsaPred<AttentionGradOp>))
     return b.replaceOp(op, lowerToLinalg(op, b));
@@ -287,7 +290,7 @@ static void decompose(AttentionOp op, IRRewriter &b) {
 static void decompose(AttentionGradOp op, IRRewriter &b) { b.replaceOp(op, lowerToLinalg(op, b)); }
 static void decompose(RandomOp op, IRRewriter &b) { b.replaceOp(op, lowerToLinalg(op, b)); }
 
-/// Decomposes math.clampf here, because --math-expand-ops of MLIR 22 swaps its two bounds.
+/// math.clampf is decomposed here, because --math-expand-ops of MLIR 22 swaps its two bounds.
 static void decompose(math::ClampFOp op, IRRewriter &b) {
   Value low = arith::MaximumFOp::create(b, op.getLoc(), op.getValue(), op.getMin());
   b.replaceOp(op, arith::MinimumFOp::create(b, op.getLoc(), low, op.getMax()));

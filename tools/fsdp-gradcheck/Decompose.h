@@ -11,8 +11,9 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// Rewrites softmax and fsdp ops, such as attention and cross-entropy, as loops. The compiler's
-/// decompositions are called only for fsdp.random, and for attention with a gradient op.
+/// Rewrites softmax and the ops of the fsdp dialect, such as attention and cross-entropy, as loops.
+/// The decompositions of the compiler are used only for fsdp.random, and for an attention op that
+/// an attention gradient op uses.
 LogicalResult decomposeRaisedOps(ModuleOp module);
 
 } // namespace mlir::fsdp::gradcheck

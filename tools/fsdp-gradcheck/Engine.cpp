@@ -4,14 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Turn arguments and results into memrefs, which are passed as plain pointers.
+// 1. Convert arguments and results to memrefs, which are passed as plain pointers.
 // 2. Decompose softmax and fsdp ops into loops (Decompose.cpp), and bufferize.
 // 3. Turn every allocation into a global buffer, so that calls allocate no memory.
 // 4. Add checks of indices and divisors (GuardAccesses.cpp).
 // 5. Lower linalg to loops, math ops to calls of libm, and all ops to LLVM. The JIT does not
 //    optimise, because compiling takes most of the time.
 //
-// Only ops that compute gradients, and fsdp.random, are lowered by code of the compiler under test.
+// Of these steps, only the lowering of ops that compute gradients and of fsdp.random is code of the
+// compiler under test.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,7 +73,7 @@ void Buffer::set(int64_t i, double v) {
 /// Returns a symbol for a function that differs from all names of functions in libm.
 static std::string symbolOf(StringRef function) { return ("checked." + function).str(); }
 
-/// Turns a function on tensors into a function on memrefs.
+/// Converts a function on tensors to a function on memrefs.
 static void exposeBuffers(func::FuncOp func) {
   Block &block = func.getBody().front();
   OpBuilder b(func.getContext());
@@ -101,7 +102,7 @@ static void exposeBuffers(func::FuncOp func) {
                                                       /*writable=*/true);
   }
   terminator->setOperands({});
-  // The last argument is the memory in which a failed guard stores the fault.
+  // The last argument is the memory to which a guard that fails writes the fault.
   types.push_back(MemRefType::get({2}, b.getI64Type()));
   block.addArgument(types.back(), func.getLoc());
   func.removeArgAttrsAttr();

@@ -14,7 +14,7 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// The bytes of one tensor, whose elements are read and written as doubles.
+/// Contains the bytes of one tensor. Its elements are read and written as doubles.
 class Buffer {
 public:
   explicit Buffer(RankedTensorType type);
@@ -31,10 +31,10 @@ private:
   std::vector<char> bytes;
 };
 
-/// All public functions of a module, compiled with upstream MLIR passes and libm.
+/// Contains all public functions of a module, compiled by MLIR's own passes and linked with libm.
 class Engine {
 public:
-  /// Compiles a module. Returns null after reporting an error.
+  /// Compiles a module. Reports an error and returns null on failure.
   static std::unique_ptr<Engine> create(OwningOpRef<ModuleOp> module);
   /// Runs a function. Arguments and results are in the order of the function's type. Fails with a
   /// diagnostic if an index is out of range or an integer division is undefined.

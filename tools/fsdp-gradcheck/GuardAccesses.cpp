@@ -9,9 +9,9 @@
 //                                           %safe = select %ok, %at, %c0
 //                                           memref.load %table[%safe]
 //
-// Loop indices and constants in range need no guard. In the same way, 1 replaces a divisor of 0,
-// and a divisor of -1 if the dividend is the least integer. The caller reads the fault after the
-// call (Engine.cpp).
+// An index that is a loop index or a constant, and is always in range, needs no guard. Divisors are
+// guarded in the same way: a divisor of 0 is replaced by 1, and so is a divisor of -1 if the
+// dividend is the least integer. After the call, the caller reads the fault (Engine.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,8 +44,8 @@ private:
 };
 } // namespace
 
-/// Returns \p value if \p ok is true at run time, else \p substitute. If \p ok is false, stores the
-/// guard's number and \p reported as the fault.
+/// Returns \p value if \p ok is true at run time, and \p substitute otherwise. If \p ok is false,
+/// stores the number of the guard and \p reported as the fault.
 Value Guards::replaceUnless(Value ok, Value value, int64_t substitute, Guard guard,
                             Value reported) {
   guards.push_back(guard);

@@ -11,17 +11,18 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// A memory access or an integer division whose operand is checked at run time.
+/// A guard: a memory access or an integer division of which one operand is checked at run time.
 struct Guard {
   Location loc;
   bool isDivision = false;
   int64_t bound = 0; ///< an index must be in [0, bound)
 };
 
-/// Adds checks to \p func so that no access is outside its buffer and no integer division is
-/// undefined. Appends the guards to \p guards. If a guard fails, the last argument of \p func, a
-/// memref<2xi64>, receives 1 + the guard's index in \p guards, and the value. Fails with a
-/// diagnostic if a buffer is empty, because there is no element to access instead.
+/// Adds guards to \p func, so that no access is outside of its buffer and no integer division is
+/// undefined. Appends the added guards to \p guards. The last argument of \p func is a
+/// memref<2xi64>. If a guard fails, the function stores two numbers there: 1 + the index of the
+/// guard in \p guards, and the value of the checked operand. Fails with a diagnostic if a buffer is
+/// empty, because a guard then has no element that could be accessed instead.
 LogicalResult guardAccesses(func::FuncOp func, std::vector<Guard> &guards);
 
 /// Reports the error of a guard that failed for \p value.

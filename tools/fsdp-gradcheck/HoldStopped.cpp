@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finite differences of x * stop_gradient(x) would vary both factors, but the gradient is that of x
-// * c with the constant c = x. So c becomes an argument of f:
+// Finite differences of f(x) = x * stop_gradient(x) would vary both factors. The gradient, however,
+// is that of x * c with a constant c whose value is x. Therefore c becomes an argument of f:
 //
 //   f(x) = x * stop_gradient(x)     becomes     f(x, c) = x * c     and     f.held(x) = x
 //
@@ -13,7 +13,7 @@
 //     returns these inputs.
 //  2. In f, the result of each fsdp.stop_gradient becomes an argument after the other arguments.
 //
-// The checker calls f.held once, at the point x at which it computes the differences of f.
+// The checker calls f.held only once: at the point x at which it approximates the derivative of f.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ static SmallVector<StopGradientOp> collectStops(func::FuncOp func) {
   return stops;
 }
 
-/// Adds the function that returns the inputs of the fsdp.stop_gradient ops of `func`.
+/// Adds a function that returns the inputs of all fsdp.stop_gradient ops of `func`.
 static void addHeldFunction(func::FuncOp func) {
   auto held = func.clone();
   held.setSymName(getHeldName(func.getSymName()));

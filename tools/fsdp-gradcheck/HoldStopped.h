@@ -15,8 +15,8 @@ namespace mlir::fsdp::gradcheck {
 /// Returns the name of the function that computes the stopped values of `function`.
 std::string getHeldName(StringRef function);
 
-/// Makes the result of each fsdp.stop_gradient in `func` an argument, and adds a function that
-/// computes the values for these arguments. Sets `function.held`. Does nothing if there is no
+/// Converts the result of each fsdp.stop_gradient in `func` to an argument. Adds a function that
+/// computes the values of these arguments. Sets `function.held`. Does nothing if `func` contains no
 /// fsdp.stop_gradient.
 LogicalResult holdStopped(func::FuncOp func, Function &function);
 

@@ -6,7 +6,7 @@
 //
 //   f(args) -> tensors     becomes     f(args, weights) -> loss = Σ weights · tensors
 //
-// There are two versions of each function f. The version in `forward` computes in f64, for finite
+// Each function f has two versions. The version in `forward` computes in f64, for finite
 // differences. The version in `gradient` has the types of the model, and the stage Differentiate
 // differentiates it.
 //
@@ -43,7 +43,8 @@ static Type widen(Type type) {
   return type.getIntOrFloatBitWidth() < 32 ? Float32Type::get(type.getContext()) : type;
 }
 
-/// Builds sum + Σ weight · x over the elements of x, in the type of `sum`.
+/// Builds sum + Σ weight · x, where the sum runs over all elements of x. The result has the type of
+/// `sum`.
 static Value addWeighed(OpBuilder &b, Location loc, Value x, Value weight, Value sum) {
   unsigned rank = cast<RankedTensorType>(x.getType()).getRank();
   AffineMap all = b.getMultiDimIdentityMap(rank), none = AffineMap::get(rank, 0, b.getContext());
@@ -63,7 +64,8 @@ static Value addWeighed(OpBuilder &b, Location loc, Value x, Value weight, Value
       .getResult(0);
 }
 
-/// Replaces the results of a function by one loss, the weighed sum of all float results.
+/// Replaces the results of a function by one loss, which is the weighted sum of the elements of all
+/// float results.
 static LogicalResult makeLoss(func::FuncOp func) {
   Operation *terminator = func.getBody().front().getTerminator();
   SmallVector<Value> results;
@@ -123,8 +125,9 @@ static void setRange(func::FuncOp func, unsigned i, Argument &argument) {
     argument.ignore = ignore.getInt();
 }
 
-/// Describes the arguments. If arguments are marked as parameters, those that are float and
-/// trainable are checked. Otherwise all float arguments are.
+/// Describes the arguments. If some arguments are marked as parameters, the checked arguments are
+/// those parameters that are float and trainable. If no argument is marked, all float arguments are
+/// checked.
 static LogicalResult describe(func::FuncOp func, Function &function) {
   function.name = func.getName().str();
   bool marked = llvm::any_of(llvm::seq<unsigned>(0, func.getNumArguments()), [&](unsigned i) {
@@ -188,7 +191,8 @@ static void widenModule(ModuleOp module) {
   });
 }
 
-/// Multiplies the result of op number `n` in each backward by 1.0001.
+/// Makes the gradients wrong: in each backward computation, multiplies the result of op number `n`
+/// by 1.0001.
 static void spoil(ModuleOp module, unsigned n) {
   for (auto func : module.getOps<func::FuncOp>()) {
     SmallVector<linalg::GenericOp> backward;

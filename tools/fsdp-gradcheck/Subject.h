@@ -22,17 +22,17 @@ struct Argument {
   std::optional<int64_t> ignore; ///< value that some elements get, such as a padding id
 };
 
-/// A checked function: types of its arguments, its loss and its gradients.
+/// A function to check: the types of its arguments, of its loss and of its gradients.
 struct Function {
   std::string name;
   std::vector<Argument> arguments;
   RankedTensorType loss;               ///< type of the loss in the gradient function
-  std::vector<unsigned> gradients;     ///< index of each gradient's argument
+  std::vector<unsigned> gradients;     ///< for each gradient: index of its argument
   std::vector<RankedTensorType> types; ///< types of the returned gradients
   unsigned precision = 53;             ///< significand bits of the narrowest float
   unsigned numOps = 0;                 ///< number of structured ops, each of which may round
   std::vector<RankedTensorType>
-      held; ///< types of the stopped values: the last arguments of the forward
+      held; ///< types of the stopped values, which are the last arguments of the forward function
 };
 
 struct Subject {
@@ -41,13 +41,15 @@ struct Subject {
   OwningOpRef<ModuleOp> gradient; ///< differentiated
 };
 
-/// Fails with an error if the tensors of a function have more than 2^24 elements together. All of
-/// them are in memory, and each direction needs several evaluations.
+/// Reports an error if the tensors of a function together have more than 2^24 elements. The limit
+/// exists because all tensors are in memory at the same time and each direction needs several
+/// evaluations.
 LogicalResult checkSizes(ModuleOp module);
 
-/// Prepares the functions: inlines calls, replaces the results by one loss with random weights, and
-/// differentiates the loss. If `widen` is set, first changes all floats to f64. If `sabotage` is n
-/// > 0, multiplies the result of op n in each backward by 1.0001.
+/// Prepares the functions: inlines calls, replaces the results of each function by a single loss
+/// with random weights, and differentiates the loss. If `widen` is true, first changes all float
+/// types to f64. If `sabotage` is a number n above 0, multiplies the result of op number n in each
+/// backward computation by 1.0001.
 FailureOr<Subject> prepare(OwningOpRef<ModuleOp> module, StringRef onlyFunction, bool widen,
                            unsigned sabotage);
 

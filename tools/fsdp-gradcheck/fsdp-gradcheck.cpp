@@ -112,8 +112,8 @@ static void print(const Row &row) {
       static_cast<long long>(row.numChecked), row.largest, row.worst, row.bound);
 }
 
-/// Infers the limits of ids from the tables in which they are looked up. Random ids are below these
-/// limits. Replaces the markers of stopped gradients by ops.
+/// Derives the limits of ids from the sizes of the tables in which the ids are looked up. Random
+/// ids are drawn below these limits. Also replaces the markers of stopped gradients by ops.
 static LogicalResult boundIds(ModuleOp module) {
   PassManager pm(module->getContext(), ModuleOp::getOperationName());
   pm.addPass(fsdp::createReadStopMarkersPass());
@@ -153,7 +153,8 @@ static int run(const CommandLine &options) {
                      options.all,       options.elements, options.directions};
   int64_t total = 0, good = 0, notFinite = 0;
   double worst = 0;
-  // The widest precision of all rows. The summary prints the worst error of rows that have it.
+  // The highest number of significand bits of all rows. The summary prints the largest error of the
+  // rows with this number of bits.
   unsigned precision = 0;
   for (const Function &function : subject->functions) {
     FailureOr<std::vector<Row>> rows = fsdp::gradcheck::check(function, *forward, *gradient, check);

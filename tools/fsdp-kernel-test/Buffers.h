@@ -14,7 +14,7 @@
 
 namespace mlir::fsdp {
 
-/// Memory with 64-byte alignment, after which guard bytes with a known value follow.
+/// Memory that is aligned to 64 bytes. Guard bytes with a known value follow the memory.
 class Buffer {
   struct alignas(64) Line {
     char bytes[64];
@@ -33,16 +33,17 @@ public:
   }
 };
 
-/// Read or write an element of any type as a double.
+/// Read an element of any type as a double, or write a double as an element of this type.
 double toDouble(const char *p, Type type);
 void fromDouble(char *p, Type type, double value);
 
 void fill(Buffer &buffer, DenseElementsAttr values);
 
-/// Returns the largest difference, and the largest that rounding may cause. The second is twice the
-/// rounding error of adding 0.3 to the values and subtracting it again, but at least one unit in
-/// the last place of the largest value. For fewer than 16 values it is 16 units, because low
-/// precision may by chance be exact on few values.
+/// Returns two numbers: the largest difference between the elements of both buffers, and the
+/// largest difference that rounding may cause. The second number is twice the largest rounding
+/// error of adding 0.3 to an element and subtracting 0.3 again, but at least one unit in the last
+/// place of the largest element. For fewer than 16 elements it is at least 16 units in the last
+/// place, because an evaluation in low precision may by chance have no error on few values.
 std::pair<double, double> measureError(Buffer &got, Buffer &expected, RankedTensorType type);
 
 } // namespace mlir::fsdp

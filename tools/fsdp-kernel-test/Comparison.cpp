@@ -12,8 +12,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the allowed error of a result: that of its type, or of a coarser type to which the
-/// kernel, unlike the oracle, rounds intermediate values.
+/// Returns the allowed error of a result. It is the error that the type of the result allows. If
+/// the kernel, unlike the oracle, rounds intermediate values to a coarser type, it is the error
+/// that this type allows.
 static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
   if (bounds.tolerance)
     return *bounds.tolerance;
@@ -31,8 +32,9 @@ static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
   return element.isBF16() ? 1.6e-2 : element.isF16() ? 2e-3 : 0;
 }
 
-/// Returns the largest relative difference. A difference is divided by the expected value, or by
-/// `floorShare` times the root mean square of the tensor, whichever is larger.
+/// Returns the largest relative difference between two buffers. The difference of two elements is
+/// divided by the larger of two numbers: the absolute value of the expected element, and
+/// `floorShare` times the root mean square of the tensor.
 static double compare(Buffer &got, Buffer &expected, RankedTensorType type, double floorShare,
                       int64_t *where) {
   size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
@@ -71,12 +73,13 @@ static bool sameBits(std::vector<Buffer> &a, std::vector<Buffer> &b, StringRef n
   return true;
 }
 
-/// Number of draws of inputs over which the errors of a result with few values are compared. In one
+/// Number of draws of inputs over which errors are compared if a result has few values. In a single
 /// draw, the oracle in the kernel's types may by chance have no errors.
 static constexpr unsigned pooledDraws = 16;
 
 namespace {
-/// Root mean squares of a result's errors over elements and draws, and the largest rounding error.
+/// The errors of a result: two root mean squares over all elements and draws, and the largest
+/// rounding error.
 struct PooledError {
   double kernel = 0, low = 0, rounding = 0;
 };
@@ -96,8 +99,8 @@ static double sumSquares(Buffer &got, Buffer &expected, RankedTensorType type) {
   return sum;
 }
 
-/// Returns the errors of binding `number` over `pooledDraws` draws. The first draw of inputs is
-/// also that of all other checks.
+/// Returns the errors of the binding `number` over `pooledDraws` draws of inputs. The first of
+/// these draws is the draw that all other checks use.
 static PooledError poolErrors(func::FuncOp kernel, Subject &subject, Oracle &oracle, Subject &rough,
                               size_t index, unsigned number) {
   PooledError pooled;
@@ -131,8 +134,8 @@ bool fsdp::givesSameBitsInParts(Trial &trial) {
   return fine;
 }
 
-/// Returns the elements of a result that are undefined, because the kernel inserts a slice into an
-/// empty tensor and they are outside the slice.
+/// Returns the elements of a result whose values are undefined. Such elements exist if the kernel
+/// inserts a slice into an empty tensor, and lie outside the slice.
 static SmallVector<int64_t> findOpen(func::FuncOp kernel, BlockArgument argument) {
   auto out = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr);
   auto insert = out ? kernel.front()
@@ -154,7 +157,8 @@ static SmallVector<int64_t> findOpen(func::FuncOp kernel, BlockArgument argument
   return open;
 }
 
-/// Sets the undefined elements (findOpen()) to zero in both buffers, so that they are equal.
+/// Sets the undefined elements (findOpen()) to zero in all buffers, so that these elements are
+/// equal.
 static void forgetOpen(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());
@@ -207,7 +211,7 @@ static bool isWithinFactor(Trial &trial, BlockArgument argument) {
   auto type = cast<RankedTensorType>(argument.getType());
   auto [error, rounding] = measureError(trial.got[number], trial.expected[number], type);
   double lowError = measureError(trial.low[number], trial.expected[number], type).first;
-  // An infinite error in the kernel's types does not raise the bound.
+  // If the error of the oracle in the kernel's types is infinite, it counts as zero.
   double allowed = *trial.bounds.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding;
   if (error > allowed && std::isfinite(error) && type.getNumElements() <= 16) {
     PooledError pooled =
@@ -225,7 +229,8 @@ static bool isWithinFactor(Trial &trial, BlockArgument argument) {
   return false;
 }
 
-/// Returns true if the error is at most the bound of the element type or --tolerance.
+/// Returns true if the error is at most --tolerance or, without this option, at most the bound of
+/// the element type.
 static bool isWithinBound(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());

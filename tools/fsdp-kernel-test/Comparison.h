@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The error of a result is its difference from the oracle in f64. The allowed error depends on the
-// element type, is a given tolerance, or is a multiple of the oracle's error in the kernel's own
-// types.
+// The error of a result is its difference from the result of the oracle in f64. The allowed error
+// is the bound of the element type, a given tolerance, or a multiple of the error that the oracle
+// has in the kernel's own types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,21 +17,24 @@
 
 namespace mlir::fsdp {
 
-/// Bounds of the errors of results.
+/// The bounds that the errors of results must not exceed.
 struct Bounds {
-  std::optional<double> tolerance;   ///< largest allowed error; unset: that of the type
-  std::optional<double> errorFactor; ///< bound / error in the kernel's types
-  double floor = 1; ///< errors are relative to the larger of the value and this fraction of the
-                    ///< root mean square
+  /// Largest allowed error. If it is unset, the bound of the element type applies.
+  std::optional<double> tolerance;
+  /// Allowed error divided by the error of the oracle in the kernel's types.
+  std::optional<double> errorFactor;
+  /// An error is relative to the larger of two numbers: the expected value, and this fraction of
+  /// the root mean square of the tensor.
+  double floor = 1;
 };
 
-/// The buffers of a kernel's run, and the values with which they are compared.
+/// The buffers of one run of a kernel, and the values with which they are compared.
 struct Trial {
   const Bounds &bounds;
   func::FuncOp kernel;
   Subject &subject;
   Oracle &oracle;
-  Subject *rough; ///< the oracle's functions in the kernel's own types, or null
+  Subject *rough; ///< the functions of the oracle in the kernel's own types, or null
   size_t index;
   std::vector<Buffer> inputs, expected, got, low;
   double worst = 0;
@@ -39,13 +42,13 @@ struct Trial {
   const std::string &name() const { return subject.info(index).name; }
 };
 
-/// Returns true if the kernel computes equal bits when its range is split into several calls.
+/// Returns true if the kernel computes the same bits when its range is split into several calls.
 bool givesSameBitsInParts(Trial &trial);
 
 /// Returns true if `other` computes the same bits. `how` describes `other` in an error.
 bool givesSameBits(Trial &trial, Subject &other, Split split, const std::string &how);
 
-/// Returns true if all results are within the bounds, and the kernel changed nothing else.
+/// Returns true if all results are within their bounds and the kernel changed no other bytes.
 bool isAsExpected(Trial &trial);
 
 } // namespace mlir::fsdp

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the emulator for code that is built like the compiler. The header is needed because the
-// compiler is built without exceptions, and the emulator without LLVM.
+// Declares the emulator in a form that code with the compiler's build options can use. This header
+// is needed because the compiler is built without exceptions, and the emulator is built without the
+// headers of LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,7 @@ public:
   explicit EmulatorDevice(const std::string &ptx);
   ~EmulatorDevice();
   /// Runs the launches in order. The arguments are the bindings and then `scratchBytes` of
-  /// uninitialised memory. Returns an error, or an empty text.
+  /// uninitialised memory. Returns an error, or an empty text on success.
   std::string run(const std::vector<EmulatorLaunch> &launches,
                   const std::vector<EmulatorBinding> &bindings, size_t scratchBytes,
                   EmulatorCounts &counts);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An option is an error if it has no effect beside the other options.
+// It is an error to give an option that has no effect together with the other options.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
 )";
 
 namespace {
-/// The options of llvm::cl.
+/// The options of the command line as options of llvm::cl.
 struct CommandLine {
   cl::OptionCategory category{"Options"};
   cl::opt<std::string> inputFile{cl::Positional, cl::Required, cl::desc("<kernels.mlir>"),
@@ -115,7 +115,8 @@ static std::optional<std::string> checkValues(const CommandLine &line) {
   return std::nullopt;
 }
 
-/// Returns an error if an option has no effect, or nothing.
+/// Returns an error if an option has no effect together with the other options, and otherwise
+/// nothing.
 static std::optional<std::string> checkUnread(const CommandLine &line) {
   bool emulates = line.device == "emulate", emits = !line.emit.empty(),
        saves = !line.saveBundle.empty();

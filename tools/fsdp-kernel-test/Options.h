@@ -25,7 +25,8 @@ struct Options {
   bool onlyCompiles() const { return !emit.empty() || !saveBundle.empty(); }
 };
 
-/// Parses the command line. Ends the process on --help, and with exit code 2 on bad usage.
+/// Parses the command line. Ends the process after printing the help if --help is given, and with
+/// exit code 2 if the command line is wrong.
 Options parseOptions(int argc, char **argv);
 
 } // namespace mlir::fsdp

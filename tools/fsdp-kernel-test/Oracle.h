@@ -13,25 +13,27 @@
 
 namespace mlir::fsdp {
 
-/// Returns the attribute `fsdp.values` of an argument, or null if it has no value of this type.
+/// Returns the attribute `fsdp.values` of an argument. Returns null if the argument has no such
+/// attribute, or if its type is not that of the argument.
 DenseElementsAttr valuesOf(BlockArgument argument);
 
-/// Returns the kernel and the index of the result that argument `number` gets (attribute
-/// fsdp.from).
+/// Returns the kernel, and the index of the kernel's result, from which argument `number` gets its
+/// values (attribute fsdp.from).
 std::optional<std::pair<std::string, int64_t>> sourceOf(func::FuncOp kernel, unsigned number);
 
-/// Checks that arguments are tensors of static shape, that each fsdp.range has two floats, and that
-/// each fsdp.limit is positive.
+/// Checks that all arguments are tensors of static shape, that each fsdp.range contains two floats,
+/// and that each fsdp.limit is positive.
 LogicalResult verifyArguments(ArrayRef<func::FuncOp> kernels);
 
 /// Checks that each fsdp.from names a result of an earlier kernel, and that their types are equal.
 LogicalResult verifySources(ArrayRef<func::FuncOp> kernels);
 
-/// Runs the reference kernels in f64, and stores results that later kernels get as inputs.
+/// Runs the reference kernels in f64. Stores the results that later kernels get as inputs.
 class Oracle {
   Subject &subject;
   ArrayRef<func::FuncOp> kernels;
-  /// Results by the kernel's name, the index of the result, and the number of the draw of inputs.
+  /// Stored results. The key consists of the name of the kernel, the index of the result, and the
+  /// number of the draw of inputs.
   std::map<std::tuple<std::string, int64_t, unsigned>, Buffer> found;
 
 public:
@@ -40,8 +42,8 @@ public:
   bool run(size_t index, std::vector<Buffer> &bindings, unsigned draw);
 };
 
-/// Returns values of all bindings. `draw` seeds the random values. `oracle` may be null if no
-/// argument gets a result of another kernel.
+/// Returns the values of all bindings of a kernel before its run. `draw` is the seed of the random
+/// values. `oracle` may be null if no argument gets the result of another kernel.
 std::vector<Buffer> makeInputs(func::FuncOp kernel, Oracle *oracle, unsigned draw);
 
 } // namespace mlir::fsdp

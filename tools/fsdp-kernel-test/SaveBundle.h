@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A bundle is a folder with kernels.ptx, kernels.cubin if a ptxas is available, and kernels.json:
+// A bundle is a folder that contains kernels.ptx, kernels.json and, if a ptxas is available,
+// kernels.cubin. This is an example of kernels.json:
 //
 //   {"chip": "sm_80", "kernels": [{"name": "fwd", "scratchBytes": 0,
 //     "bindings": [{"dtype": "bf16", "shape": [2, 8], "out": false}, ...],
@@ -18,7 +19,7 @@
 
 #include "fsdp/Codegen/Gpu/GpuImage.h"
 
-/// Creates `folder` and writes the bundle of `image`, which was compiled from functions of
+/// Creates `folder` and writes the bundle of `image` to it. `image` was compiled from functions of
 /// `module`. Returns false after printing an error.
 bool saveBundle(const mlir::fsdp::GpuImage &image, mlir::ModuleOp module, llvm::StringRef folder);
 

@@ -28,7 +28,8 @@ CpuSubject::CpuSubject(const Image &image) : image(image) {
   // would return this image.
 }
 
-/// Runs the range of a phase in calls. `split` selects their number and order.
+/// Runs the range of a phase in one or more calls. `split` selects the number and the order of
+/// these calls.
 static void runPieces(const PhaseInfo &phase, Split split,
                       llvm::function_ref<void(int64_t, int64_t)> run) {
   int64_t tiles = llvm::divideCeil(phase.extent, phase.tile);
@@ -49,7 +50,7 @@ bool CpuSubject::run(size_t index, std::vector<Buffer> &bindings, Split split) {
   std::vector<void *> pointers;
   for (Buffer &buffer : bindings)
     pointers.push_back(buffer.data());
-  constexpr char nan = char(0xFF); // each float type with all bytes 0xFF is NaN
+  constexpr char nan = char(0xFF); // in each float type, a value whose bytes are all 0xFF is NaN
   Buffer shared(info.sharedBytes, nan), worker(info.workerBytes, nan);
   if (info.sharedBytes)
     pointers.push_back(shared.data());

@@ -14,7 +14,8 @@
 
 namespace mlir::fsdp {
 
-/// Calls for the range of a phase: one, three, or many in reverse order.
+/// How the range of a phase is divided into calls: one call, three calls, or many calls in reverse
+/// order.
 enum class Split { Whole, Three, Reverse };
 
 class Subject {
@@ -25,12 +26,12 @@ public:
   virtual bool run(size_t index, std::vector<Buffer> &bindings, Split split) = 0;
   /// Prints the kernel's phases or launches, and its scratch bytes.
   virtual void describe(size_t index, llvm::raw_ostream &os) const = 0;
-  /// Returns true if the range of a kernel can be split into calls.
+  /// Returns true if the range of a kernel can be split into several calls.
   virtual bool canSplit() const { return true; }
 };
 
-/// Runs the kernels of a CPU image in this process. Ranges of several workers are run one after the
-/// other.
+/// Runs the kernels of a CPU image in this process. The ranges that several workers would run in
+/// parallel are run one after the other.
 class CpuSubject : public Subject {
 public:
   explicit CpuSubject(const Image &image);
@@ -44,7 +45,7 @@ private:
   const Image &image;
 };
 
-/// Runs PTX in the emulator, which checks memory accesses.
+/// Runs the kernels of a GPU image in the emulator of PTX, which checks every memory access.
 class EmulatedSubject : public Subject {
 public:
   explicit EmulatedSubject(const GpuImage &image) : image(image), device(image.ptx) {}
@@ -56,7 +57,7 @@ public:
 private:
   const GpuImage &image;
   EmulatorDevice device;
-  EmulatorCounts counts; ///< counters of the last run
+  EmulatorCounts counts; ///< counters of the last kernel run
 };
 
 } // namespace mlir::fsdp

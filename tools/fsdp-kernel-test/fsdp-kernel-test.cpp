@@ -4,28 +4,29 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles the kernels of a file, loads the image, and runs every kernel on seeded random inputs,
-// with these checks:
+// Compiles the kernels of a file, loads the image, and runs every kernel on random inputs that are
+// drawn from a seed. The following is checked:
 //
-// 1. Running the range in one call, in three calls, and in many calls in reverse order must result
-//    in equal bits.
+// 1. A run of the range in one call, in three calls, and in many calls in reverse order must
+//    compute the same bits.
 // 2. With --also-cpu, the kernel compiled for that CPU must compute equal bits.
 // 3. The results must differ from the f64 oracle's by at most a bound for the element type.
 //
 // With --device=emulate, kernels are compiled to PTX and emulated. Checks 1 and 2 are then omitted.
 //
-// - No byte outside a written binding may change.
-// - Input floats are uniform in [-1, 1], or in [lo, hi] with `fsdp.range = [lo, hi]`. Input
-//   integers are in [0, fsdp.limit). Write-only bindings and scratch are filled with NaN before the
-//   run.
-// - With --error-factor=F, the error of a result may be F times the error of the oracle in the
-//   kernel's own types, plus an allowance for rounding. No value may be NaN. If a result of up to
-//   16 values exceeds that bound, the root mean squares of the errors of 16 draws of inputs are
-//   compared.
-// - `fsdp.values = dense<..>` are the values of an input. For a write-only argument (fsdp.out),
-//   they are the values that kernel and oracle must write.
-// - With `fsdp.from = ["kernel", i]`, an argument is the oracle's result i of an earlier kernel.
-//   Kernels of gradients get results of their forward kernels in this way.
+// - No byte may change outside of the bindings that the kernel writes.
+// - Floats in inputs are drawn uniformly from [-1, 1], or from [lo, hi] if the argument has
+//   `fsdp.range = [lo, hi]`. Integers in inputs are drawn from [0, fsdp.limit). Write-only bindings
+//   and scratch are filled with NaN before the run.
+// - With --error-factor=F, the error of a result may be at most F times the error that the oracle
+//   has in the kernel's own types, plus an allowance for rounding. If a result of at most 16 values
+//   exceeds this bound, the kernel is run on 16 draws of inputs, and the bound is applied to the
+//   root mean squares of the errors. No value of the result may be NaN.
+// - The attribute `fsdp.values = dense<..>` gives the values of an input. For an argument that is
+//   only written (fsdp.out), it gives the values that the kernel and the oracle must write.
+// - With the attribute `fsdp.from = ["kernel", i]`, an argument gets the result i that the oracle
+//   computed for an earlier kernel. In this way, a kernel that computes gradients gets the results
+//   of its forward kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +51,8 @@ using namespace mlir::fsdp;
 
 static Options options;
 
-/// Prints phases and scratch bytes of a kernel and, if requested, the shortest of several times.
+/// Prints the phases and the scratch bytes of a kernel. If the options request it, also times
+/// several runs and prints the shortest time.
 static void printKernel(Subject &subject, size_t index, const std::vector<Buffer> &inputs) {
   llvm::outs() << "@" << subject.info(index).name << ": ";
   subject.describe(index, llvm::outs());
@@ -136,8 +138,9 @@ static bool hasKernels(ModuleOp module) {
   return false;
 }
 
-/// Returns the kernels of the module and erases all others. With --only, returns only that kernel,
-/// and if results are compared the kernels whose results its arguments get.
+/// Returns the kernels of the module that the options select, and erases all other functions. With
+/// --only, this kernel is selected. If results are compared, the kernels from whose results its
+/// arguments get their values are selected too.
 static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   llvm::StringSet<> names;
   if (auto only = module.lookupSymbol<func::FuncOp>(options.only);
@@ -161,7 +164,7 @@ namespace {
 struct Compiled {
   FailureOr<Image> image = failure();
   std::unique_ptr<CpuSubject> subject;
-  /// Loads an image. Returns false if compiling or loading has failed.
+  /// Loads an image. Returns false if the image could not be compiled or loaded.
   bool take(FailureOr<Image> made) {
     image = std::move(made);
     if (failed(image))
@@ -261,15 +264,15 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
   return fine ? 0 : 1;
 }
 
-/// Compiles the kernels for --target and prints what --emit selects. Returns the exit code.
+/// Compiles the kernels for --target and prints what --emit requests. Returns the exit code.
 static int printGpuKernels(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;
   codegen.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
-  // In seconds. All kernels are in one PTX text, which takes ptxas long to compile.
+  // In seconds. All kernels are in a single PTX text, for which ptxas may need a long time.
   codegen.ptxasTimeout = 1200;
   EmitKind what{};
-  (void)readValue(options.emit, what); // parseOptions() has checked the value
+  (void)readValue(options.emit, what); // parseOptions() has already checked the value
   return succeeded(fsdp::printGpuKernels(module, codegen, what, llvm::outs())) ? 0 : 1;
 }
 

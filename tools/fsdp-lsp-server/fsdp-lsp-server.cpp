@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs MLIR's language server with the fsdp dialect. The option --help describes editors' set-up.
+// Runs MLIR's language server with the fsdp dialect registered. The text of --help describes how
+// editors are set up.
 //
 //===----------------------------------------------------------------------===//
 

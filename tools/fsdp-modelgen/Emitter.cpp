@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds the ops of each layer. In a bf16 or f16 model, sums are f32, and the result of a layer is
-// rounded once.
+// Builds the ops of each layer. In a bf16 or f16 model, sums are computed in f32, and the result of
+// a layer is rounded only once.
 //
 //   linear     contract, then one map that adds the bias
 //   layerNorm  sum x, mean, sum (x - mean)², 1/σ, one map      (two passes)
@@ -110,7 +110,8 @@ Emitter::Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter>
   auto type = builder.getFunctionType(types, RankedTensorType::get({}, wide));
   function = func::FuncOp::create(builder, loc("loss"), "loss", type);
 
-  // All arguments' attributes are set at once, because setting those of one copies all others.
+  // The attributes of all arguments are set in one call, because setting the attributes of a single
+  // argument copies those of all other arguments.
   SmallVector<Location> locations;
   SmallVector<DictionaryAttr> attributes;
   auto describe = [&](StringRef name, ArrayRef<NamedAttribute> marks) {
@@ -139,7 +140,7 @@ Value Emitter::param(StringRef name) const {
   return value;
 }
 
-/// Returns a location that contains the name of a value in the printed IR.
+/// Returns a location whose name is the name of the value in printed IR.
 Location Emitter::loc(StringRef what) {
   std::string name = scope.empty() ? what.str() : what.empty() ? scope : scope + "." + what.str();
   return NameLoc::get(builder.getStringAttr(name));
@@ -167,7 +168,7 @@ Value Emitter::contract(StringRef spec, Value a, Value b, StringRef what) {
       .getResult(0);
 }
 
-/// Converts the block arguments of a body to scalars of the wide type.
+/// Converts the block arguments of an op's body to scalars of the wide type.
 static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange arguments,
                                  FloatType wide) {
   SmallVector<Scalar> scalars;
@@ -184,7 +185,7 @@ static SmallVector<Scalar> widen(OpBuilder &builder, Location loc, ValueRange ar
 Value Emitter::generic(
     const Loops &loops, ValueRange operands, Value init, StringRef what,
     llvm::function_ref<Value(OpBuilder &, Location, ArrayRef<Scalar>, Value)> body) {
-  Location inside = builder.getUnknownLoc(); // no named locations in bodies
+  Location inside = builder.getUnknownLoc(); // values in bodies get no named locations
   auto build = [&](OpBuilder &nested, Location, ValueRange arguments) {
     for (Value argument : arguments)
       argument.setLoc(inside);
@@ -346,8 +347,8 @@ Value Emitter::activate(Value x, StringRef what) {
              [&](ArrayRef<Scalar> in) { return activation(config.activation, in[0]); });
 }
 
-/// Builds scale · scores for keys up to the query's position, and -inf for later keys. The
-/// dimensions are [b, heads…, t, s].
+/// Builds the masked scores. They are scale · scores for keys up to the position of the query, and
+/// -inf for later keys. The dimensions of the scores are [b, heads…, t, s].
 Value Emitter::maskFuture(Value scores, double scale) {
   unsigned rank = cast<RankedTensorType>(scores.getType()).getRank();
   StringRef spec = rank == 4 ? "bhts->bhts" : "bhgts->bhgts";

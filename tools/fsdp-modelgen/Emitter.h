@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds the layers of the model families. A specification as in einsum describes the loops of an
-// op: a letter per loop, the operands before "->", and the result after it. The op sums over the
-// loops that are not in the result.
+// Builds the layers of the model families. The loops of an op are described by a specification as
+// in einsum. Each letter is a loop; the operands are written before "->" and the result after it.
+// The op sums over those loops whose letters the result does not contain.
 //
 //   contract("nk,ok->no", x, w)          x · wᵀ
 //   map("nc,c->nc", {x, b}, type, body)  one body per element
 //   sum("nc->n", {x}, body)              the sum of bodies over c
 //
-// Sums, statistics and bodies are in the *wide* type (f64 in an f64 model, else f32). Values
-// between layers are in the model's type.
+// Sums, statistics and the bodies of ops are computed in the *wide* type, which is f64 in an f64
+// model and f32 in other models. Values between layers are in the model's type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@
 
 namespace mlir::fsdp::modelgen {
 
-/// A parameter with its Hugging Face name.
+/// A parameter of a model. It has the name that it has in Hugging Face's model.
 struct Parameter {
   enum class Init { Zeros, Ones, Normal };
   std::string name;
@@ -67,9 +67,9 @@ public:
   // Layers. Their inputs and results have the shape [tokens, channels].
   Value embed(Value table, StringRef what);
   Value add(Value a, Value b, StringRef what);
-  /// Applies dropout to x, whose first dimension counts sequences or tokens. In training, an
-  /// element becomes 0 with the given probability. Other elements are scaled up, so that expected
-  /// values do not change.
+  /// Applies dropout to x. The first dimension of x counts sequences or tokens. In training, an
+  /// element becomes 0 with the probability `probability`. The other elements are multiplied by a
+  /// factor that keeps the expected value of each element.
   Value dropout(Value x, double probability, StringRef what);
   /// Builds a linear layer. `spec` is the product of x and the weight: "nk,ko->no" (GPT-2) or
   /// "nk,ok->no" (Llama). `bias` may be null.
@@ -77,10 +77,10 @@ public:
   Value layerNorm(Value x, Value weight, Value bias);
   Value rmsNorm(Value x, Value weight);
   Value activate(Value x, StringRef what);
-  /// Builds causal attention. q is [b, t, h, d] or, with shared key/value heads, [b, t, h, g, d]; k
-  /// and v are [b, t, h, d].
+  /// Builds causal attention. q has the shape [b, t, h, d] or, if several query heads share a
+  /// key/value head, [b, t, h, g, d]. k and v have the shape [b, t, h, d].
   Value causalAttention(Value q, Value k, Value v, double scale);
-  /// Ends the function, which returns the mean cross-entropy of the scores x · headᵀ.
+  /// Ends the function. Its result is the mean cross-entropy of the scores x · headᵀ.
   void finish(Value x, Value head);
 
 private:
@@ -99,13 +99,14 @@ private:
   func::FuncOp function;
   llvm::StringMap<Value> params;
   std::string scope;
-  int64_t randomSites = 0; // number of dropout ops built so far
+  int64_t randomSites = 0; // number of dropout ops that have been built
 };
 
 /// Applies the activation function of an MLP.
 Scalar activation(Activation kind, Scalar x);
 
-/// Return the parameters of a family in the order of Hugging Face, or build its loss function.
+/// For each family of models: a function that returns the parameters in Hugging Face's order, and a
+/// function that builds the loss function.
 std::vector<Parameter> gpt2Parameters(const ModelConfig &config);
 void emitGPT2(Emitter &emit);
 std::vector<Parameter> llamaParameters(const ModelConfig &config);

@@ -9,8 +9,8 @@
 //               x += c_proj(gelu(c_fc(ln_2(x))))
 //   loss = cross_entropy(ln_f(x) · wteᵀ, targets)
 //
-// Names, shapes, order and initial values are those of Hugging Face's GPT2Model. GPT2Model's linear
-// layers (Conv1D) store weights as [in, out].
+// Names, shapes, order and initial values are those of Hugging Face's GPT2Model. The linear layers
+// of GPT2Model (Conv1D) store their weights as [in, out].
 //
 //===----------------------------------------------------------------------===//
 

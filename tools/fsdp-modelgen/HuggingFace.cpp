@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. Parse the file (at most 16 MiB, 64 levels). `model_type` selects the family and its defaults.
-// 2. Read every key that affects the model, including keys of transformers 4 (rope_theta,
-//    rope_scaling) and of transformers 5 (rope_parameters).
-// 3. Report an error for each other key, unless it is known not to affect the model.
+// 2. Read every key that affects the model. This includes keys of transformers 4 (rope_theta,
+//    rope_scaling) and keys of transformers 5 (rope_parameters).
+// 3. Report an error for every other key, except keys that are known not to affect the model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,10 +123,11 @@ static std::string print(const JsonValue &value) {
 }
 
 namespace {
-/// A JSON object. Each of its keys must be read, or be known not to affect the model.
+/// A JSON object. Each of its keys must either be read or be known not to affect the model.
 class Section {
 public:
-  /// `name` is printed before a key in messages, such as "'rope_scaling': ". It is "" for the file.
+  /// In messages, `name` is printed before a key, for example "'rope_scaling': ". For the object of
+  /// the whole file, `name` is "".
   Section(const JsonValue &object, StringRef file, StringRef name, HuggingFaceResult &result)
       : object(object), file(file), name(name), result(result) {}
 
@@ -137,7 +138,8 @@ public:
   void error(const Twine &message) { error(object, message); }
   void note(const Twine &message) { result.notes.push_back((file + ": " + name + message).str()); }
 
-  /// Returns the value of `key`, or null if it is absent or null.
+  /// Returns the value of `key`. Returns null if the object does not contain `key`, or if its value
+  /// is null.
   const JsonValue *take(StringRef key) {
     seen.insert(key);
     const JsonMember *member = object.find(key);
@@ -229,7 +231,7 @@ static void readActivation(Section &file, StringRef key, Activation &target) {
                            "'; expected gelu_new, gelu, silu or relu");
 }
 
-/// Adds a note if the file sets a dropout that the generated model omits.
+/// Adds a note if the file requests dropout, because the generated model omits dropout.
 static void noteDropout(Section &file, StringRef key) {
   double rate = 0;
   file.read(key, rate);
@@ -257,7 +259,8 @@ static void readGPT2(Section &file, ModelConfig &config) {
     noteDropout(file, key);
 }
 
-/// Reads rope_scaling of transformers 4, or rope_parameters of version 5 (also has rope_theta).
+/// Reads rope_scaling of transformers 4, or rope_parameters of transformers 5. The latter also
+/// contains rope_theta.
 static void readRope(Section &file, StringRef path, StringRef key, ModelConfig &config,
                      HuggingFaceResult &result) {
   const JsonValue *value = file.take(key);

@@ -14,13 +14,13 @@ namespace mlir::fsdp::modelgen {
 
 struct HuggingFaceResult {
   ModelConfig config;
-  std::vector<std::string> errors; // errors; the file is refused if there are any
+  std::vector<std::string> errors; // errors of the file, which is refused if there are any
   std::vector<std::string> notes;  // parts of the file that the model omits
 };
 
 /// Reads `path`, which is a file or a folder with config.json. Absent keys have the model type's
-/// defaults. A key is an error unless it is supported, known not to affect the model, or in
-/// `ignored`.
+/// defaults. Reports an error for each key that is not supported, unless the key is known not to
+/// affect the model or is in `ignored`.
 HuggingFaceResult readHuggingFaceConfig(StringRef path, ArrayRef<std::string> ignored);
 
 } // namespace mlir::fsdp::modelgen

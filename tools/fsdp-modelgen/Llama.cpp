@@ -10,7 +10,7 @@
 //               x += down_proj(silu(gate_proj(z)) · up_proj(z)), z = post_attention_layernorm(x)
 //   loss = cross_entropy(norm(x) · lm_headᵀ, targets)
 //
-// Names, shapes, order and initial values of parameters are those of Hugging Face's
+// The names, shapes, order and initial values of the parameters are those of Hugging Face's
 // LlamaForCausalLM. Weights are [out, in]. Rotary embedding rotates the pairs (i, i + d/2) of a
 // head's d channels, as the checkpoints of Hugging Face require.
 //
@@ -57,8 +57,8 @@ std::vector<Parameter> modelgen::llamaParameters(const ModelConfig &config) {
 // Rotary embedding
 //===----------------------------------------------------------------------===//
 
-/// Scales a frequency as in Llama 3.1: divides low frequencies by `factor`, keeps high frequencies,
-/// and interpolates for those between.
+/// Scales a frequency. The method of Llama 3.1 divides low frequencies by `factor`, keeps high
+/// frequencies, and interpolates between both for the frequencies between them.
 static double stretch(double frequency, const RopeScaling &scaling) {
   if (scaling.kind == RopeScaling::Kind::None)
     return frequency;
@@ -74,7 +74,8 @@ static double stretch(double frequency, const RopeScaling &scaling) {
 }
 
 namespace {
-/// Constant tables of cos and sin for each position and frequency, [seq, head-dim / 2].
+/// Two constant tables, which contain cos and sin for each position and frequency. Their shape is
+/// [seq, head-dim / 2].
 struct Rotation {
   Value cos, sin;
 
@@ -95,8 +96,8 @@ struct Rotation {
 };
 } // namespace
 
-/// Rotates x [b, t, heads, d]. With the halves (low, high) of d, the result is (low·cos - high·sin,
-/// high·cos + low·sin).
+/// Applies the rotary embedding to x, whose shape is [b, t, heads, d]. If low and high are the two
+/// halves of d, the result is (low·cos - high·sin, high·cos + low·sin).
 static Value rotate(Emitter &emit, Value x, const Rotation &rotation, const std::string &what) {
   int64_t half = *emit.config.headDim / 2;
   Value low = emit.slice(x, 3, 0, half, what + ".low"),

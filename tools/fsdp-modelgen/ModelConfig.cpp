@@ -43,7 +43,7 @@ static int64_t defaultIntermediate(Family family, int64_t hidden) {
 }
 
 namespace {
-/// Collects the errors of a configuration.
+/// Collects the error messages about a configuration.
 class Faults {
 public:
   std::vector<std::string> messages;
@@ -108,7 +108,8 @@ static void checkHeads(const ModelConfig &config, Faults &faults) {
 std::vector<std::string> ModelConfig::resolve() {
   constexpr int64_t sizeLimit = int64_t(1) << 24;
   Faults faults;
-  faults.size("layers", layers, 4096); // generating a layer takes 1 ms and 12 kB of text
+  // The limit is low because each layer takes 1 ms and 12 kB of text to generate.
+  faults.size("layers", layers, 4096);
   faults.size("hidden", hidden, sizeLimit);
   faults.size("heads", heads, 1 << 16);
   faults.size("vocab", vocab, sizeLimit);

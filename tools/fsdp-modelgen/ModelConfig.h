@@ -40,8 +40,8 @@ struct ModelConfig {
   double epsilon = 0, initRange = 0.02, ropeTheta = 10000;
   double embeddingDropout = 0, attentionDropout = 0, residualDropout = 0;
   RopeScaling scaling;
-  bool tied = false;                                      // the output head is the embedding
-  bool qkvBias = false, outBias = false, mlpBias = false; // for Llama; GPT-2 always has biases
+  bool tied = false;                                      // the output head is the embedding table
+  bool qkvBias = false, outBias = false, mlpBias = false; // only for Llama; GPT-2 always has biases
   bool scaleScores = true, scaleScoresByLayer = false;    // GPT-2
 
   /// Returns Hugging Face's configuration of GPT-2 124M or Llama 7B.

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A configuration begins as the family's defaults or the content of config.json. Options replace
-// fields, and `ModelConfig::resolve` checks the configuration.
+// A configuration begins as the family's defaults or the content of config.json. Then the options
+// replace fields, and `ModelConfig::resolve` checks the configuration.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ static constexpr llvm::StringLiteral overview =
 )";
 
 namespace {
-/// One option per field of the configuration. A field changes only if its option is given.
+/// One option per field of the configuration. A field is changed only if its option is given.
 struct CommandLine {
   using Int = cl::opt<int64_t>;
   using Real = cl::opt<double>;
@@ -126,7 +126,7 @@ std::optional<Family> CommandLine::chosenFamily() {
   return std::nullopt;
 }
 
-/// Sets `target` to the option's value if the option is given.
+/// If the option is given, sets `target` to the value of the option.
 template <typename Target, typename Option>
 static void overrideWith(Target &target, const Option &option) {
   if (option.getNumOccurrences())
@@ -135,7 +135,7 @@ static void overrideWith(Target &target, const Option &option) {
 
 void CommandLine::overrideSizes(ModelConfig &config) {
   bool reshaped = hidden.getNumOccurrences() || heads.getNumOccurrences();
-  if (reshaped) // the next fields are derived again from the new sizes
+  if (reshaped) // the following fields are derived again from the new sizes
     config.headDim = std::nullopt;
   if (heads.getNumOccurrences())
     config.kvHeads = std::nullopt;
@@ -220,7 +220,7 @@ std::optional<ModelConfig> CommandLine::configure() {
 }
 
 std::optional<Request> modelgen::parseCommandLine(int argc, char **argv) {
-  cl::ResetCommandLineParser(); // unregisters LLVM's own options
+  cl::ResetCommandLineParser(); // unregisters the options of LLVM itself
   CommandLine line;
   cl::SetVersionPrinter([](raw_ostream &os) { os << "fsdp-modelgen " FSDP_VERSION "\n"; });
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))

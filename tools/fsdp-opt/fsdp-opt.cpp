@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs mlir-opt with the fsdp dialect and passes. MLIR's --help lists about 1200 options of LLVM.
-// The --help of fsdp-opt instead describes first steps and lists the passes of this project.
+// Runs mlir-opt with the fsdp dialect and the passes of this project. The --help of mlir-opt lists
+// about 1200 options of LLVM. The --help of fsdp-opt describes the first steps instead, and lists
+// the passes of this project.
 //
 //===----------------------------------------------------------------------===//
 
@@ -128,7 +129,7 @@ int main(int argc, char **argv) {
   std::string why;
   std::unique_ptr<llvm::MemoryBuffer> file;
   if (input != "-" && !(file = fsdp::openModel(input, fsdp::ParseLimits().bytes, why)))
-    return badUsage(why); // standard input is read later, after all checks
+    return badUsage(why); // standard input is read later, after all other checks
   if (std::optional<std::string> problem = fsdp::whyNotWritable(output))
     return badUsage(*problem);
   warnOfEmptyStatistics();

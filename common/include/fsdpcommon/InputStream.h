@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads inputs that may be pipes, such as the pipe of a shell's <(command). Devices are refused,
-// because they may provide bytes without end. The wait for a pipe's data is limited:
+// Reads inputs that may be pipes, such as the pipe that a shell opens for <(command). Devices are
+// refused, because they may provide bytes without end. The time for which the reader waits for data
+// from a pipe is limited:
 //
 //     no process has opened the pipe for writing    10 s
 //     a process has, and writes nothing             600 s

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses all JSON files of compiler and runtime except headers of .safetensors files. Records line
-// and column of each value for diagnostics. The functions use neither LLVM nor exceptions.
+// Parses all JSON files that the compiler and the runtime read, except the JSON headers of
+// .safetensors files. The parser records the line and the column of each value, so that diagnostics
+// can state them. The functions use neither LLVM nor exceptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,11 +23,12 @@ namespace fsdpcommon {
 
 struct JsonMember;
 
-/// A value, and the line and column of its first character. Both count from 1; columns are bytes.
+/// A value of a JSON file, and the line and the column of its first character. The line and the
+/// column are counted from 1. The column is a number of bytes.
 struct JsonValue {
   enum class Kind { null, boolean, integer, number, string, array, object };
   Kind kind = Kind::null;
-  /// The decoded string, or the file's text of a number or literal.
+  /// For a string, its decoded characters. For a number or a literal, its text in the file.
   std::string text;
   unsigned line = 1, column = 1;
   std::vector<JsonValue> elements;
@@ -56,12 +58,13 @@ struct JsonProblem {
   std::string message;
 };
 
-/// Returns `text`, which comes from a file, in a form for diagnostics: without control characters
-/// and with at most about `most` bytes.
+/// Returns `text`, which comes from a file, in a form that diagnostics can print: control
+/// characters are replaced, and at most about `most` bytes are kept.
 std::string shortText(std::string_view text, size_t most = 80);
 
-/// Parses a file of at most 16 MiB, with at most 64 levels. An object must not have a name twice.
-/// On an error, returns nothing and sets `problem`. The wait for a pipe is limited (InputStream.h).
+/// Parses a JSON file of at most 16 MiB, whose values are nested at most 64 levels deep. It is an
+/// error if an object contains two members of the same name. On an error, returns nothing and sets
+/// `problem`. The time of waiting for a pipe is limited, as InputStream.h describes.
 std::optional<JsonValue> readJson(const std::string &path, JsonProblem &problem);
 /// Parses `text` as readJson() parses the content of a file.
 std::optional<JsonValue> parseJson(std::string_view text, JsonProblem &problem);

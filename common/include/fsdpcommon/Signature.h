@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The 128 bytes of an artifact's header are signed. The header contains the SHA-256 of the whole
-// file, so the signature covers the file. The file OUT.fsdp.sig contains the 64 bytes of the
-// signature. Keys are PEM files, as written by `openssl genpkey -algorithm ed25519` and `openssl
-// pkey -pubout`.
+// A signature signs the 128 bytes of an artifact's header. The header contains the SHA-256 of the
+// whole file, so the signature protects the whole file. The file OUT.fsdp.sig contains the 64 bytes
+// of the signature. Keys are PEM files, as written by `openssl genpkey -algorithm ed25519` and
+// `openssl pkey -pubout`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@ inline std::string signatureFile(const std::string &artifact) { return artifact 
 std::string signHeader(const fsdprt_artifact_header &header, const std::string &key,
                        Signature &signature);
 
-/// Verifies the signature in the file `file` with the public key in the PEM file `key`. Returns an
-/// empty text if the signature is that of the header, and otherwise an error.
+/// Verifies the signature that `file` contains, with the public key that the PEM file `key`
+/// contains. Returns an empty text if the signature belongs to the header, and otherwise an error.
 std::string verifyHeader(const fsdprt_artifact_header &header, const std::string &file,
                          const std::string &key);
 

@@ -9,8 +9,8 @@
 
 namespace fsdpcommon {
 
-/// Requests the permission of Linux to use AMX's tile registers in all threads of this process.
-/// Returns true if the process has the permission, which Linux never withdraws. Without the
+/// Requests from Linux the permission to use AMX's tile registers in all threads of this process.
+/// Returns true if the process has this permission. Linux never withdraws it. Without the
 /// permission the first AMX instruction raises SIGILL.
 bool requestTileData();
 

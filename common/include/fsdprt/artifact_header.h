@@ -11,12 +11,14 @@
 //     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
 //
 // All integers are little-endian. Offsets and sizes are in bytes from the beginning of the file.
-// The image is a position-independent ELF shared object without undefined symbols, needed
-// libraries, thread-local storage or initialisers. If no program launches a kernel, the image may
-// be absent: its offset and size are then 0. The values are initial values of parameters, at
-// offsets that the manifest states. A file without values has their offset and size 0, and version
+// The image is an ELF shared object with position-independent code. It has no undefined symbols,
+// needs no other libraries, and has neither thread-local storage nor initialisers. If no program
+// launches a kernel, the image may be absent. Its offset and size are then 0. The section of values
+// contains initial values of parameters. The manifest states the offset of each parameter's values.
+// If a file has no values, the offset and the size of this section are 0, and the file has version
 // 2, which older readers accept. The gaps between header, manifest, image and values are zero. The
-// hash covers the whole file, with the field sha256 taken as zeros.
+// hash is computed over the whole file. For this computation, the bytes of the field sha256 are
+// taken as zeros.
 //
 //===----------------------------------------------------------------------===*/
 

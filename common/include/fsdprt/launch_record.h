@@ -4,20 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel function for a CPU does not check its bindings, so the manifest must launch the function
-// only with the extent and sizes for which it was compiled. For each function k, the image has a
-// data symbol "k.launch" of 64-bit words: the number of records, then the records. Each record is
+// A kernel function for a CPU does not check its bindings. The manifest must therefore launch the
+// function only with the extent and with buffer sizes for which the function was compiled. For each
+// function k, the image has a data symbol "k.launch", which consists of 64-bit words: first the
+// number of records, then the records. Each record is
 //
 //     extent, tile, shared bytes, worker bytes, number n of bindings, n least bytes of bindings
 //
-// A function that the compiler generates has one record. A handwritten one has a record per launch.
+// A function that the compiler generates has only one record. A function of a handwritten kernel
+// has a record for each launch.
 //
 //===----------------------------------------------------------------------===*/
 
 #ifndef FSDPRT_LAUNCH_RECORD_H
 #define FSDPRT_LAUNCH_RECORD_H
 
-/* The data symbol of a function has the function's name with this suffix. */
+/* The name of the data symbol is the name of the function followed by this suffix. */
 #define FSDPRT_LAUNCH_SUFFIX ".launch"
 
 #endif /* FSDPRT_LAUNCH_RECORD_H */

@@ -16,13 +16,14 @@ namespace mlir::fsdp {
 /// Name of the mesh axis over which units are sharded.
 inline constexpr StringLiteral shardAxis = "shard";
 
-/// Returns the number of ranks among which a collective on tensors exchanges data.
+/// Returns the number of ranks that exchange data with each other in a collective on tensors.
 int64_t getGroupSize(Operation *collective, SymbolTableCollection &tables);
 
 /// Returns the number of iterations of `loop`, or nothing if a bound or the step is not constant.
 std::optional<int64_t> getTripCount(scf::ForOp loop);
 
-/// Offset of a view in its source: `bytes` plus `stride` bytes per iteration of the loop around it.
+/// Offset of a view in its source, in bytes. In iteration i of the loop around the view, the offset
+/// is `bytes` + i · `stride`.
 struct ViewOffset {
   int64_t bytes = 0, stride = 0;
 };
@@ -45,13 +46,16 @@ public:
 
   int64_t getPosition(Operation *op) const { return positions.lookup(op); }
   /// Returns the last position at which the content of `value` or of a view of it is read. If a
-  /// loop reads the value but does not define it, this is the position of the loop's end.
+  /// loop reads a value that is defined outside the loop, the position of that read is the end of
+  /// the loop, because the next iteration reads the value again.
   int64_t getEnd(Value value);
-  /// Marks `value` as never overwritten. Called for each argument that no result updates.
+  /// Declares that no kernel may overwrite `value`. The planner calls this method for each argument
+  /// of the function that no result updates.
   void keep(Value value) { ends[value] = std::numeric_limits<int64_t>::max(); }
 
-  /// Returns true if the kernel may overwrite operand `index`: no later op reads the content of
-  /// this operand, and no other operand of the call shares its memory.
+  /// Returns true if the kernel that `call` calls may overwrite operand `index`. This is so if no
+  /// later op reads the content of the operand, and if no other operand of the call shares memory
+  /// with the operand.
   bool mayOverwrite(KernelCallOp call, unsigned index);
 
 private:

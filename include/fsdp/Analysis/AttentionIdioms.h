@@ -12,11 +12,12 @@
 namespace mlir::fsdp {
 
 /// Returns the common name of the mask, such as "causal, window of 256 or 4 sink keys". Returns an
-/// empty name if mask_mod keeps all scores. The name is for messages only.
+/// empty name if mask_mod keeps all scores. Only messages contain the name.
 std::string nameMask(AttentionOp op);
 
-/// Returns the names of the operations of score_mod on the score, in the order of their
-/// application, such as "softcap 30, ALiBi". Returns an empty string if score_mod keeps the score.
+/// Returns the names of the operations that score_mod applies to the score, in the order in which
+/// score_mod applies them, such as "softcap 30, ALiBi". Returns an empty string if score_mod does
+/// not change the score.
 std::string nameScore(AttentionOp op);
 
 } // namespace mlir::fsdp

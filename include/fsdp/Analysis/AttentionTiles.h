@@ -6,20 +6,24 @@
 //
 // A forward kernel holds a tile of rows [q0, q1) and loops over tiles of keys. A backward kernel
 // holds a tile of keys [k0, k1) and loops over tiles of rows. This analysis derives from mask_mod
-// which range of the loop is visited for a tile, and in which subrange the mask is not evaluated:
+// over which range the loop runs for a given tile, and in which subrange the kernel need not
+// evaluate the mask:
 //
 //          begin   fullBegin    fullEnd   end
 //   keys ....|========|============|=======|....        mask_mod = q >= k && q - k < 256
 //     skipped   masked   mask-free   masked              [max(0, q0 - 255), q1), free in
 //                                                        [max(0, q1 - 256), q0 + 1)
 //
-// The ranges of a tile (for example, sink tokens and a window) are disjoint and in ascending order.
+// A tile can have several ranges, for example one for sink tokens and one for a window. The ranges
+// of a tile are disjoint and in ascending order.
 //
 // Guarantees:
-//  - The ranges of a tile of rows contain every key that mask_mod keeps for one of the rows.
-//  - mask_mod keeps every key in a mask-free subrange for every row of the tile.
+//  - The ranges of a tile of rows contain every key that mask_mod keeps for at least one of the
+//    rows.
+//  - For every row of the tile, mask_mod keeps every key in a mask-free subrange.
 //
-// If the mask depends on captured data per row or key, no range has a mask-free subrange.
+// If mask_mod reads captured data per row or per key, the analysis knows only the range of the
+// data. A condition on such data usually has an empty mask-free subrange.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,15 +39,16 @@ namespace mlir::fsdp {
 // Dependence of values on row and column
 //===----------------------------------------------------------------------===//
 
-/// Indices of the score matrix (row, column) on which a value depends; `|` is the union.
+/// States on which indices of the score matrix (row, column) a value depends. The operator `|`
+/// computes the union of two dependences.
 enum class Dependence : unsigned { None = 0, Row = 1, Column = 2, Both = 3 };
 
 inline Dependence operator|(Dependence a, Dependence b) {
   return static_cast<Dependence>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
 
-/// Dependence of every value of one attention function (score_mod, mask_mod or score_grad), and how
-/// often a kernel must compute the value:
+/// Determines, for every value in one attention function (score_mod, mask_mod or score_grad), on
+/// which indices the value depends. A kernel computes a value as often as its dependence requires:
 ///   - None: computed once per batch and head
 ///   - Row: computed once per row, before the loop over keys
 ///   - Column: computed once per key
@@ -73,9 +78,10 @@ struct TileRange {
 enum class TileState { Masked, Partial, Unmasked };
 
 /// A comparison that holds for every score that the mask keeps, such as `documents[q] ==
-/// documents[k]`. The value `row` depends only on the row, `column` only on the column, and at
-/// least one of the two reads captured data. A kernel can skip a tile if the ranges of `row` and
-/// `column` in the tile show that the comparison is false for all its scores.
+/// documents[k]`. The value `row` depends only on the row, and the value `column` only on the
+/// column. At least one of the two values is computed from captured data. A kernel can skip a tile
+/// if the ranges of the values `row` and `column` in the tile show that the comparison is false for
+/// all scores of the tile.
 struct SideComparison {
   arith::CmpIPredicate predicate;
   Value row, column; // values of mask_mod
@@ -98,13 +104,15 @@ public:
 
   /// Returns true if mask_mod provably keeps every score.
   bool isUnmasked() const;
-  /// Returns true if every row provably keeps a key, so that no row has maximum -inf or sum 0.
+  /// Returns true if mask_mod provably keeps at least one key for every row. The maximum of a row
+  /// is then never -inf, and the sum of a row is never 0.
   bool hasKeyInEveryRow() const;
   /// Returns true if mask_mod provably keeps no score.
   bool isFullyMasked() const;
 
-  /// Returns whether the ranges of keys of the rows [q0, q1) contain the keys [k0, k1) not at all,
-  /// in part, or in a mask-free subrange. `rowsOfTile` contains q0, q1, batch, head and scalars.
+  /// Returns Masked if the ranges of keys of the rows [q0, q1) contain none of the keys [k0, k1),
+  /// Unmasked if a mask-free subrange contains all these keys, and else Partial. `rowsOfTile`
+  /// contains q0, q1, the batch, the head, and the function that evaluates scalars.
   TileState classify(const TileSymbols<int64_t> &rowsOfTile, int64_t k0, int64_t k1) const;
 
   ArrayRef<SideComparison> getSideComparisons() const { return comparisons; }
@@ -113,7 +121,8 @@ private:
   void analyse(Region &maskMod, ArrayRef<int64_t> extents);
   static SmallVector<TileRange> inTiles(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
   /// Calls `test` for each row, as a tile of one row, and returns whether all calls return true.
-  /// Returns nothing if the ranges depend on data, or if there are more than 2^20 rows to test.
+  /// Returns nothing if the ranges depend on data, or if more than 2^20 rows would have to be
+  /// tested.
   std::optional<bool> allRows(llvm::function_ref<bool(const TileSymbols<int64_t> &)> test) const;
 
   SmallVector<TileRange> keys, rows;

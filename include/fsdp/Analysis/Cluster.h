@@ -25,17 +25,19 @@ const Cluster &getCpuCluster();
 
 /// Name of getGpuCluster() as a value of --cluster.
 inline constexpr llvm::StringLiteral gpuClusterName = "8xH100";
-/// Returns eight H100 joined by NVLink, the cluster of examples/clusters/8xH100.json.
+/// Returns a cluster of eight H100 GPUs that NVLink connects. examples/clusters/8xH100.json
+/// describes the same cluster.
 const Cluster &getGpuCluster();
 
-/// Returns the seconds of a ring collective over n = `ranks` ranks whose numbers differ by
-/// `stride`. `rounds` is the number of passes around the ring: 2 for an all-reduce. `bytes` is the
-/// size of the whole tensor. Returns zero for one rank.
+/// Returns the seconds that a ring collective takes over n = `ranks` ranks, where the numbers of
+/// neighbouring ranks differ by `stride`. `rounds` is the number of passes around the ring: 2 for
+/// an all-reduce. `bytes` is the size of the whole tensor. Returns zero for one rank.
 ///
 ///   bytes * (n - 1) / n / bandwidth + latency of the n - 1 steps
 ///
-/// A level of links that joins groups of m ranks of the ring has m links per group. NCCL makes the
-/// same estimate (src/graph/tuning.cc).
+/// If links of a level connect groups of m ranks of the ring with each other, each group has m such
+/// links, so the bandwidth of the level is m times that of one link. NCCL estimates the time in the
+/// same way (src/graph/tuning.cc).
 double getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64_t stride,
                       unsigned rounds = 1);
 

@@ -18,7 +18,8 @@ public:
   CommandGraph(Block &block, SymbolTableCollection &tables);
 
   ArrayRef<Operation *> getCommands() const { return commands; }
-  /// Return the indices of the commands that must run before (or after) command `index`, sorted.
+  /// Return the sorted indices of the commands that must run before (getBefore) or after (getAfter)
+  /// the command `index`.
   ArrayRef<unsigned> getBefore(unsigned index) const { return before[index]; }
   ArrayRef<unsigned> getAfter(unsigned index) const { return after[index]; }
 

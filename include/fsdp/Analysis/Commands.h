@@ -17,18 +17,21 @@ struct Access {
   bool reads = false, writes = false;
 };
 
-/// Returns the ranges of buffers that one command accesses; none for a loop. A launch reads the
-/// bindings that are not marked `fsdp.out`, and writes those marked `fsdp.out` or `fsdp.inout`.
+/// Returns the ranges of buffers that one command accesses. Returns an empty list for a loop. A
+/// launch reads the bindings that are not marked `fsdp.out`, and writes those marked `fsdp.out` or
+/// `fsdp.inout`.
 SmallVector<Access> getAccesses(Operation *command, SymbolTableCollection &tables);
 
-/// Returns a description of a command for messages: its op or kind of collective, and its label.
+/// Returns a description of a command for messages. It consists of the name of the op, or the kind
+/// of a collective, and the label of the command.
 std::string describeCommand(Operation *command);
 
 /// A command and its number (see FSDPProgramOps.td).
 struct NumberedCommand {
   Operation *op;
   int64_t number;
-  /// Number of the loop around the command, and of the last command in that loop; else -1.
+  /// Number of the loop around the command, and number of the last command in that loop. Both are
+  /// -1 if the command is in no loop.
   int64_t loopFirst = -1, loopLast = -1;
   /// Number of times that the program runs the command.
   int64_t turns = 1;
@@ -36,17 +39,18 @@ struct NumberedCommand {
 
 SmallVector<NumberedCommand> numberCommands(ProgramOp program);
 
-/// Numbers of the first and the last command that needs a buffer.
+/// Number of the first command that needs a buffer, and number of the last command that needs it.
 /// - A buffer that is used inside and outside a loop is needed during the whole loop.
-/// - Source and target of an asynchronous transfer are needed until the wait for the transfer.
+/// - The source and the target of an asynchronous transfer are needed until the wait for the
+///   transfer.
 struct Lifetime {
   int64_t first, last;
 };
 llvm::MapVector<StringAttr, Lifetime> getLifetimes(ProgramOp program,
                                                    SymbolTableCollection &tables);
 
-/// Sets the lifetimes of the buffers of `program`, which have names `@PROGRAM.N`. Erases those
-/// buffers that no command of `program` uses.
+/// Sets the lifetimes of the buffers of `program`. These are the buffers whose names have the form
+/// `@PROGRAM.N`. Erases those of them that no command of `program` uses.
 void setLifetimes(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables);
 
 } // namespace mlir::fsdp

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Estimates the times of commands. The time of a kernel is that of its multiply-adds or of its
-// memory traffic, whichever is longer (roofline model). The time of a collective is that of a ring
-// (Cluster.h). The estimates serve to compare plans, not to predict measured times.
+// Estimates the times of commands. The time of a kernel is the time of its multiply-adds or the
+// time of its memory traffic, whichever is longer (roofline model). The time of a collective is the
+// time of a ring algorithm (Cluster.h). The compiler compares plans by these estimates. The
+// estimates do not predict measured times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,8 @@
 namespace mlir::fsdp {
 
 /// Returns the cluster that the file `path` describes. Returns getCpuCluster() if `path` is empty,
-/// and getGpuCluster() if `path` is `gpuClusterName`. Emits errors at their positions in the file.
+/// and getGpuCluster() if `path` is `gpuClusterName`. If the file is invalid, emits an error whose
+/// location is the place in the file.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 
 /// Estimates the seconds that one rank needs for a command of a program.
@@ -29,12 +31,13 @@ public:
   explicit CostModel(const Cluster &cluster) : cluster(cluster) {}
 
   /// Returns the seconds of one execution of a command.
-  /// - Loop: the sum over all commands of all iterations.
-  /// - Collective: the time from its start to its end if no other transfer uses its links.
+  /// - Loop: the sum of the seconds of all commands in all iterations.
+  /// - Collective: the time from the start to the end of the collective if no other transfer uses
+  ///   the same links.
   /// - Wait: zero.
   double getSeconds(Operation *command);
-  /// Returns the seconds that the collective would take for zero bytes. One launch of several
-  /// collectives takes this time only once.
+  /// Returns the latency of the collective, that is, the seconds that it would take for zero bytes.
+  /// If one launch starts several collectives, the launch takes the latency only once.
   double getLatency(CollectiveOp collective);
   /// Returns the seconds of one launch of a kernel.
   double getKernelSeconds(func::FuncOp kernel);

@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 
 /// Part of a training step. Each op belongs to one part.
 enum class StepPart {
-  model,     ///< all other ops: the forward and the backward
+  model,     ///< ops of the forward and the backward: all ops that belong to no other part
   loss,      ///< ops that reduce the loss and store it in the step block
   gradient,  ///< ops that convert, add and reduce the gradients of units
   norm,      ///< ops that compute the norm of the gradients and store it in the step block
@@ -26,7 +26,8 @@ enum class StepPart {
 };
 StringRef stringifyStepPart(StepPart part);
 
-/// Assigns each op to a part of the step. Walks backwards from the results of the program.
+/// Assigns each op to a part of the step. For this, follows operands backwards from the results of
+/// the program.
 class StepParts {
 public:
   /// `program` is the function of a program after the stage Update.
@@ -48,22 +49,26 @@ private:
   DenseMap<Operation *, FlatSymbolRefAttr> units;
 };
 
-/// A row of the table of types: the ops of a part of the step with equal `what` and `types`.
+/// A row of the table of types. The row describes all ops of one part of the step that have equal
+/// `what` and equal `types`.
 struct DtypeRow {
   StepPart part;
-  std::string
-      what; ///< text such as "product", "reduction", "conversion", or the name of a collective
+  /// Kind of the ops: a word such as "product", "reduction" or "conversion", or the name of a
+  /// collective.
+  std::string what;
   std::string types; ///< `bf16 x bf16 -> f32`
-  /// Number of executions of these ops in one step, and the elements, and their bytes, that the ops
-  /// write, send or keep in one step.
+  /// `count` is the number of executions of these ops in one step. `elements` is the number of
+  /// elements that the ops write, send or keep in one step, and `bytes` is the size of these
+  /// elements.
   int64_t count = 0, elements = 0, bytes = 0;
 };
 
-/// Returns the rows of the program `step`, sorted by part; no rows if there is no such program.
+/// Returns the rows of the table for the program `step`, sorted by part. Returns no rows if the
+/// module has no program `step`.
 SmallVector<DtypeRow> measureDtypes(ModuleOp updated);
 
-/// Write the rows as a table, or as the JSON array `dtypes`. The table omits the rows of the part
-/// `model` unless `all` is set.
+/// The first function writes the rows as a table. It omits the rows of the part `model` unless
+/// `all` is set. The second function writes all rows as the JSON array `dtypes`.
 void writeDtypes(ArrayRef<DtypeRow> rows, bool all, raw_ostream &os);
 void writeDtypes(ArrayRef<DtypeRow> rows, llvm::json::OStream &json);
 

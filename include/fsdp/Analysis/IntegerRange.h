@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines ranges of integers for ids of lookups, values of attention functions, mask formulas and
-// subscripts of kernels. Ranges of results of arith ops come from MLIR's InferIntRangeInterface.
+// Defines ranges of integers. They describe the possible ids of lookups, values in attention
+// functions, values in mask formulas, and subscripts in kernels. MLIR's InferIntRangeInterface
+// computes the ranges of the results of arith ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,13 +20,15 @@
 
 namespace mlir::fsdp {
 
-/// All integers from `lo` to `hi`, by default all of int64_t. Values are signed, but i1 is 0 or 1.
+/// All integers from `lo` to `hi`, by default all values of int64_t. The integers are signed,
+/// except that a value of type i1 is 0 or 1.
 struct IntegerRange {
   int64_t lo = std::numeric_limits<int64_t>::min();
   int64_t hi = std::numeric_limits<int64_t>::max();
 
   static IntegerRange of(int64_t value) { return {value, value}; }
-  /// Returns the range of the indices of a dimension, [0, extent - 1]; [0, 0] if the extent is 0.
+  /// Returns the range of the indices of a dimension of size `extent`: [0, extent - 1], or [0, 0]
+  /// if the extent is 0.
   static IntegerRange below(int64_t extent) { return {0, std::max<int64_t>(extent - 1, 0)}; }
   /// Returns the range of all values of an integer type, or of the element type of a shaped type.
   static IntegerRange ofType(Type type);
@@ -39,13 +42,14 @@ struct IntegerRange {
 inline IntegerRange join(IntegerRange a, IntegerRange b) {
   return {std::min(a.lo, b.lo), std::max(a.hi, b.hi)};
 }
-/// Return the range of the exact sum or product, or all of int64_t if a bound exceeds 64 bits.
+/// Return the range of the sum or of the product, computed without wrapping. Return the range of
+/// all int64_t values if a bound of the result does not fit 64 bits.
 IntegerRange operator+(IntegerRange a, IntegerRange b);
 IntegerRange operator*(IntegerRange a, IntegerRange b);
 
-/// Returns the range of the result of `op`, derived from the ranges `operands` by MLIR's rules,
-/// which take wrapping into account. Returns the range of the result type if `op` has no rule.
-/// Ignores the ranges of float operands.
+/// Returns the range of the result of `op`. MLIR's rules compute it from the ranges `operands` of
+/// the operands and take wrapping into account. Returns the range of the result type if `op` has no
+/// rule. Ignores the ranges of float operands.
 IntegerRange inferResultRange(Operation *op, ArrayRef<IntegerRange> operands);
 
 } // namespace mlir::fsdp

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the JSON reader of common/, which the runtime also uses, in the compiler's namespace.
+// Makes the JSON reader of common/ available in the compiler's namespace. The runtime uses the same
+// reader.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,9 +15,10 @@ namespace mlir::fsdp {
 constexpr int64_t kMaxArenaBytes = int64_t(1) << 48;
 
 /// Fails with an error if the arena of a rank is larger than `limit` bytes, or than kMaxArenaBytes
-/// if `limit` is 0. The error names the command with the most live bytes. Notes list the largest
-/// categories of buffers and the options that reduce them. Ignores the arena of the reference
-/// program, because users need not run that program.
+/// if `limit` is 0. The error names the command with the most live bytes. Notes of the error list
+/// the categories of buffers that take the most memory, and the options that reduce the memory of
+/// these categories. Ignores the arena of the reference program, because users need not run that
+/// program.
 LogicalResult checkMemoryLimit(ModuleOp planned, int64_t limit);
 
 } // namespace mlir::fsdp

@@ -12,13 +12,15 @@
 namespace mlir::fsdp {
 
 /// Number of multiply-adds of the contractions and attention ops in a kernel. `bf16` is the number
-/// with two bf16 factors. `wide` is the number of all others, where each f64 product counts as two.
+/// of multiply-adds whose two factors are bf16. `wide` is the number of all other multiply-adds,
+/// where a multiply-add of f64 factors counts as two.
 struct MultiplyAdds {
   uint64_t wide = 0, bf16 = 0;
 };
 MultiplyAdds countMultiplyAdds(Operation *kernel);
 
-/// Returns the bytes that a kernel reads and writes. A binding updated in place counts twice.
+/// Returns the bytes that a kernel reads and writes. A binding that the kernel updates in place
+/// counts twice.
 uint64_t countMovedBytes(func::FuncOp kernel);
 
 } // namespace mlir::fsdp

@@ -23,7 +23,8 @@ inline int64_t getBufferAlignment(int64_t bytes) {
   return bytes >= largeBuffer ? pageAlignment : bufferAlignment;
 }
 
-/// A buffer of `bytes` bytes that is alive from moment `first` to moment `last`, both included.
+/// A buffer of `bytes` bytes that is alive from the moment `first` to the moment `last`, including
+/// these two moments.
 struct Interval {
   int64_t bytes = 0;
   int64_t first = 0, last = 0;
@@ -34,20 +35,25 @@ struct Interval {
 struct Packing {
   /// Offset in bytes of each interval, in the order of the intervals.
   llvm::SmallVector<int64_t> offsets;
-  /// Size of the packing in bytes, and its lower bound: the peak of the live bytes.
+  /// Size of the packing in bytes, and the lower bound of the sizes of all packings. The lower
+  /// bound is the peak of the live bytes.
   int64_t bytes = 0, lowerBound = 0;
-  /// Name of the order of intervals that produced this packing, for reports.
+  /// Name of the order in which the intervals were placed to obtain this packing. Reports contain
+  /// this name.
   llvm::StringRef method;
 };
 
-/// Returns the peak of the live bytes, with the size of each buffer rounded up to the alignment.
-/// Sets `moment`, if not null, to the first moment with that peak.
+/// Returns the peak of the live bytes, with the size of each buffer rounded up to the alignment. If
+/// `moment` is not null, sets `*moment` to the first moment at which the live bytes reach this
+/// peak.
 int64_t getLiveBytes(llvm::ArrayRef<Interval> intervals, int64_t *moment = nullptr);
 
 /// Assigns an offset of at least 0 to each interval so that no two intervals that are alive at the
-/// same time overlap in memory. Returns the smallest packing found. If `enough` is not 0, the
-/// search stops at a packing of at most `enough` bytes, and skips step 4 of Packing.cpp if the
-/// lower bound exceeds `enough`. The result depends only on the order of the moments.
+/// same time overlap in memory. Returns the smallest packing that the search found. If `enough` is
+/// not 0, the search stops as soon as it has found a packing of at most `enough` bytes. If the
+/// lower bound exceeds `enough`, no such packing exists, and the search skips step 4 of
+/// Packing.cpp. The result depends only on the order of the moments, not on the distances between
+/// them.
 Packing packIntervals(llvm::ArrayRef<Interval> intervals, int64_t enough = 0);
 
 } // namespace mlir::fsdp

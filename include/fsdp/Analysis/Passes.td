@@ -10,14 +10,15 @@
 include "mlir/Pass/PassBase.td"
 
 def PrintAttentionIdiomsPass : Pass<"fsdp-print-attention-idioms"> {
-  let summary = "Print the keys that attention masks, and the tiles that its kernels can skip";
+  let summary = "Print which keys each attention masks, and which tiles its kernels can skip";
   let description = [{
     - Requires: nothing.
-    - Ensures: one remark per `fsdp.attention`, which names the idioms of the score and mask
-      functions. For a tile of rows, the remark gives the range of keys that a kernel visits, and
-      the range in which no key is masked. For a tile of keys, it gives these two ranges of rows. It
-      also gives the number of executions of each op of the functions. If all keys of all rows are
-      masked, there is a warning.
+    - Ensures: the pass prints one remark per `fsdp.attention`. The remark names the idioms of the
+      score and mask functions. For a tile of rows, the remark gives the range of keys that a kernel
+      visits, and the range of keys in which no key is masked. For a tile of keys, the remark gives
+      the two corresponding ranges of rows. The remark also counts the ops of the functions that run
+      once, once per row, once per key, and once per score. If all keys of all rows are masked, the
+      pass prints a warning.
     - Keeps: the IR.
   }];
   let options = [Option<"tile", "tile", "int64_t", /*default=*/"0",

@@ -14,13 +14,14 @@ namespace mlir::fsdp {
 /// Number of cases of the enum Category.
 inline constexpr unsigned numCategories = getMaxEnumValForCategory() + 1;
 
-/// Memory in bytes. Categories can peak at different commands, so the sum of `bytes` may exceed
-/// `peak`.
+/// Memory in bytes. Different categories can reach their peaks at different commands, so the sum of
+/// `bytes` over all categories may exceed `peak`.
 struct MemoryReport {
   /// Peak of the live bytes of each category.
   int64_t bytes[numCategories] = {};
-  /// Size of the arena, its lower bound (the peak of the live bytes), and the bytes of padding
-  /// between and after parameters.
+  /// `peak` is the size of the arena. `lowerBound` is the lower bound of this size, which is the
+  /// peak of the live bytes. `padding` is the number of bytes of padding between and after
+  /// parameters.
   int64_t peak = 0, lowerBound = 0, padding = 0;
   /// Size of the arena in host memory, and the peak of the live host bytes of each category.
   int64_t host = 0, hostBytes[numCategories] = {};
@@ -34,10 +35,10 @@ struct MemoryReport {
   /// Live bytes of each category at `peakCommand`.
   int64_t atPeak[numCategories] = {};
   /// Size of the arena of the unsharded reference, which computes all micro-batches of the step on
-  /// one rank. 0 if the module has no reference.
+  /// one rank. It is 0 if the module contains no reference program.
   int64_t unshardedPeak = 0;
-  /// The command with the most live bytes, its number, the live bytes, and the live buffers,
-  /// largest first.
+  /// The command at which the most bytes are live, the number of this command, the bytes that are
+  /// live at this command, and the buffers that are live at this command, largest first.
   Operation *peakCommand = nullptr;
   int64_t peakNumber = 0, peakBytes = 0;
   SmallVector<BufferOp> peakBuffers;
@@ -56,9 +57,11 @@ struct CommunicationReport {
   CollectiveKind kind;
   std::string axis;
   Type dtype;
-  /// True for collectives on scalars such as the loss, false for data of units.
+  /// True for collectives on scalars such as the loss, false for collectives on parameters or
+  /// gradients of units.
   bool control;
-  /// Payload in bytes including padding, bytes that one rank sends, and number of collectives.
+  /// `bytes` is the payload in bytes, including padding. `wireBytes` is the number of bytes that
+  /// one rank sends. `count` is the number of collectives.
   int64_t bytes = 0, wireBytes = 0, count = 0;
 };
 
@@ -66,21 +69,22 @@ struct CommunicationReport {
 struct UnitReport {
   UnitOp unit;
   int64_t elements = 0, trained = 0;
-  /// Bytes on one rank of the shard of parameters, the shard of optimizer state, and gathered
-  /// parameters.
+  /// Bytes that one rank needs for its shard of the parameters, for its shard of the optimizer
+  /// state, and for the gathered parameters.
   int64_t shardBytes = 0, optimizerBytes = 0, gatheredBytes = 0;
   /// Bytes of padding between and after parameters, summed over all shards.
   int64_t paddingBytes = 0;
-  /// Element type of the gathered parameters (null if they are not gathered), and number of gathers
-  /// in a step. `reshard` describes what happens to gathered parameters after the forward.
+  /// Element type of the gathered parameters, or null if the parameters are not gathered. `gathers`
+  /// is the number of gathers in a step. `reshard` describes what happens to gathered parameters
+  /// after the forward.
   Type gatherType;
   int64_t gathers = 0;
   std::string reshard;
-  /// Gathered bytes that a rank keeps after the forward for a backward that gathers among fewer
-  /// ranks.
+  /// If the backward gathers among fewer ranks than the forward, the number of bytes of the
+  /// gathered parameters that a rank keeps between forward and backward.
   int64_t keptBytes = 0;
 
-  /// Returns true if this unit differs from `other` only in names.
+  /// Returns true if the units `*this` and `other` differ only in names.
   bool isLike(const UnitReport &other) const;
 };
 
@@ -94,12 +98,13 @@ SmallVector<UnitReport> measureUnits(ModuleOp planned);
 /// Measures the collectives of the program `step`.
 SmallVector<CommunicationReport> measureCommunication(ModuleOp planned);
 
-/// Cost of the plan that results from one value of an option.
+/// Memory and communication of the plan that results from one value of an option.
 struct ChoiceReport {
-  std::string option; ///< option and value, written as on the command line
+  std::string option; ///< the option and its value, as written on the command line
   bool isTaken;
   int64_t arenaBytes = 0;
-  /// Payload in bytes of all gathers and of all reductions of a step, without those on scalars.
+  /// Payload in bytes of all gathers of a step, and of all reductions of a step. Collectives on
+  /// scalars do not count.
   int64_t gatheredBytes = 0, reducedBytes = 0;
 };
 ChoiceReport measureChoice(ModuleOp planned, StringRef option, bool isTaken);

@@ -13,7 +13,8 @@
 namespace mlir::fsdp {
 
 /// Channels of a scheduled program. Channels 1 and 2 are for gathers and reductions. Channels 3 to
-/// 6 are for copies to the device, to the host, from the rank's file, and to the file.
+/// 6 are for copies to the device, to the host, from the rank's file, and to the rank's file, in
+/// this order.
 inline constexpr int64_t gatherChannel = 1, reduceChannel = 2, toDeviceChannel = 3,
                          toHostChannel = 4, fromFileChannel = 5, toFileChannel = 6;
 /// Returns the index of the links that a channel uses. Channels with equal indices share links.
@@ -21,19 +22,20 @@ inline unsigned getLinks(int64_t channel) {
   return (channel > reduceChannel) + (channel > toHostChannel);
 }
 
-/// Attributes of a scheduled collective or copy. `secondsAttr` contains the estimated seconds of
-/// the transfer if it is alone on its links. `exposedAttr` contains the seconds for which its wait
-/// stalls. `limitAttr` contains the reason why the transfer does not start earlier or end later,
-/// such as "source", "first use" or "memory".
+/// Attributes of a scheduled collective or copy. `secondsAttr` contains the estimated duration of
+/// the transfer in seconds if no other transfer uses the same links. `exposedAttr` contains the
+/// seconds for which the wait for the transfer stalls the program. `limitAttr` contains the reason
+/// why the transfer does not start earlier or end later, such as "source", "first use" or "memory".
 inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp.exposed",
                                limitAttr = "fsdp.limit";
-/// Attribute of a scheduled program: {cluster, compute, unscheduled, scheduled, bound}. The numbers
-/// are seconds of one execution (see ScheduleReport).
+/// Attribute of a scheduled program. It is a dictionary {cluster, compute, unscheduled, scheduled,
+/// bound}. The numbers in it are seconds of one execution of the program (see ScheduleReport).
 inline constexpr StringLiteral scheduleAttr = "fsdp.schedule";
 
-/// Returns true if one launch may start both collectives, because they have the same kind and axes.
+/// Returns true if one launch may start both collectives. This is so if the collectives have the
+/// same kind and the same axes.
 bool canStartTogether(CollectiveOp a, CollectiveOp b);
-/// Returns true if this collective and the previous command start in one launch.
+/// Returns true if the launch that starts the previous command also starts `collective`.
 bool startsWithPrevious(CollectiveOp collective);
 
 /// A collective or a copy whose wait stalls the program.
@@ -46,11 +48,13 @@ struct ExposedReport {
 struct ScheduleReport {
   bool isScheduled = false;
   StringRef cluster;
-  /// Estimated seconds of all compute, of all commands one after another, and of the schedule.
-  /// `bound` is a lower bound for every schedule.
+  /// Estimated seconds. `compute` is the sum over all commands that compute. `unscheduled` is the
+  /// duration of the step if all commands run one after another. `scheduled` is the duration of the
+  /// step with this schedule. `bound` is a lower bound of the duration with any schedule.
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
-  /// Numbers of collectives in the step, of launches that start them, and of copies on channels.
-  /// `exposed` lists the collectives and copies that stall the step, longest stall first.
+  /// Number of collectives in the step, number of launches that start these collectives, and number
+  /// of copies on channels. `exposed` lists the collectives and copies that stall the step for more
+  /// than 1 % of their own duration, longest stall first.
   int64_t collectives = 0, launches = 0, copies = 0;
   SmallVector<ExposedReport> exposed;
 

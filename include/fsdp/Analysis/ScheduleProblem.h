@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Describes the commands of a block, their dependences, and which commands are transfers
-// (collectives, and copies between memories). The problem contains no IR: commands and transfers
-// are indices, and a solution is an order of such indices.
+// (collectives, and copies between memories). The problem contains no IR. Commands and transfers
+// are represented by indices, and a solution is an order of these indices.
 //
 //   slots      0    1    2    3    4    5
 //   compute    | C0 | C1 | C2 | C3 | C4 |
@@ -28,7 +28,8 @@
 
 namespace mlir::fsdp {
 
-/// An element of an order: a command that is no transfer, or the start or the wait of a transfer.
+/// An element of an order. It is a command that is not a transfer, or the start of a transfer, or
+/// the wait for a transfer.
 struct ScheduleEvent {
   enum class Kind { compute, start, wait } kind;
   unsigned index; ///< index of the command or of the transfer
@@ -37,8 +38,8 @@ struct ScheduleEvent {
 class ScheduleProblem {
 public:
   static constexpr unsigned none = ~0u;
-  /// Kind of a command. Launches and copies can move with the wait of a transfer. All commands
-  /// except loops can move with the start of a transfer.
+  /// Kind of a command. Only launches and copies can be moved together with the wait of a transfer.
+  /// All commands except loops can be moved together with the start of a transfer.
   enum class Kind { launch, copy, loop, other };
   enum class Role { fixed, transfer, prologue, epilogue };
 
@@ -49,7 +50,8 @@ public:
 
     // Derived.
     Role role = Role::fixed;
-    unsigned home = none; ///< index of the transfer that the command is or with which it moves
+    /// Index of the transfer that this command is, or with which this command moves.
+    unsigned home = none;
     /// Number of fixed commands that precede the command.
     unsigned slot = 0;
     /// Commands that must precede this command, and commands that must follow it.
@@ -60,30 +62,33 @@ public:
     unsigned command = none;
     /// Channel of Analysis/Schedule.h.
     int64_t channel = 0;
-    /// Whether the transfer starts as late as possible: true for a gather, and for a copy whose
-    /// data a command waits for.
+    /// Whether the scheduler should start the transfer as late as possible. This is true for a
+    /// gather, and for a copy for whose data a command waits.
     bool isLate = false;
-    bool isBackward = false; ///< whether the transfer is a gather of the backward
+    bool isBackward = false; ///< whether the transfer is a gather in the backward
     double seconds = 0, latency = 0;
     /// Payload of a collective in bytes.
     int64_t sentBytes = 0;
-    /// Device bytes that live longer when the transfer moves: the target if `isLate`, else the
-    /// source.
+    /// Size in bytes of the device buffer that is live for a longer time if the transfer moves.
+    /// This buffer is the target if `isLate` is true, else the source.
     int64_t bytes = 0;
-    /// Transfers with equal `alike` can start in one launch. With `none`, a transfer starts alone.
+    /// One launch can start several transfers that have the same value of `alike`. A transfer whose
+    /// `alike` is `none` is started by a launch of its own.
     unsigned alike = none;
 
     // Derived.
-    /// Whether the transfer ends as early as possible: not `isLate`, or no command waits for it.
+    /// Whether the scheduler should end the transfer as early as possible. This is true if `isLate`
+    /// is false, or if no fixed command depends on the transfer.
     bool isEarly = false;
-    /// Commands that move with the start of the transfer, and those that move with the wait.
+    /// `prologue` lists the commands that move with the start of the transfer. `epilogue` lists the
+    /// commands that move with the wait for the transfer.
     llvm::SmallVector<unsigned> prologue, epilogue;
     unsigned earliest = 0, latest = 0; ///< first and last slot that the dependences allow
   };
 
   /// Adds a command and returns its index.
   unsigned addCommand(Kind kind, double seconds, int64_t live);
-  /// Adds the constraint that command `later` follows command `earlier`.
+  /// Adds the constraint that the command `later` must run after the command `earlier`.
   void addDependence(unsigned earlier, unsigned later);
   /// Declares that the command `transfer.command` is a transfer.
   void addTransfer(const Transfer &transfer) { transfers.push_back(transfer); }
@@ -93,8 +98,9 @@ public:
   /// Derives roles, slots and windows of a problem that check() accepts. O(commands + dependences).
   void derive();
   /// Returns the reason why `order` is not a valid order of this problem, or an empty string. In a
-  /// valid order, each command, start and wait occurs once, and all dependences are kept. A
-  /// transfer begins at its start and is done at its wait. O(commands + dependences).
+  /// valid order, each command that is no transfer, each start and each wait occurs exactly once,
+  /// and all dependences are kept. For the dependences, a transfer begins at its start and is done
+  /// at its wait. O(commands + dependences).
   std::string verify(llvm::ArrayRef<ScheduleEvent> order) const;
 
   llvm::ArrayRef<Command> getCommands() const { return commands; }
@@ -106,7 +112,7 @@ public:
   /// Returns the total seconds of the fixed commands before a slot.
   double getTime(unsigned slot) const { return time[slot]; }
   double getEndTime() const { return time.back(); }
-  /// Returns the total seconds of all commands, if none overlap.
+  /// Returns the sum of the seconds of all commands. This is the duration if no commands overlap.
   double getUnscheduled() const;
   /// Returns the total seconds of the commands that move with a transfer.
   double getMovedSeconds(const Transfer &transfer) const;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Codegen is a late stage, but earlier stages depend on the capabilities of the target, which this
-// interface reports. Codegen registers an implementation for each target.
+// Codegen is a late stage, but earlier stages depend on the capabilities of the target. They query
+// these capabilities through this interface. Codegen registers an implementation for each target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +19,11 @@ namespace mlir {
 class Operation;
 namespace fsdp {
 
-/// Limits on the chunks of an intermediate result that is computed one chunk of rows at a time.
+/// Limits on the size of a chunk, for an intermediate result that is computed one chunk of rows at
+/// a time.
 struct ChunkLimits {
   int64_t maxBytes; ///< largest size of a chunk in bytes; 0 for no limit
-  int64_t minRows;  ///< least rows of a chunk; has precedence over `maxBytes`
+  int64_t minRows;  ///< least number of rows of a chunk; has precedence over `maxBytes`
 };
 
 /// Properties of a target. The default implementations describe a CPU.
@@ -30,14 +31,17 @@ class TargetInfo {
 public:
   virtual ~TargetInfo() = default;
 
-  /// Returns the limits on chunks. The default of 32 MiB is close to the cache size of a core. With
-  /// 16 rows, a kernel of a contraction can reuse the operands.
+  /// Returns the limits on chunks. The default of 32 MiB is close to the cache size of a core. If a
+  /// chunk has at least 16 rows, the kernel of a contraction can use each element of an operand
+  /// several times after one load.
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
   /// Returns the alignment in bytes that a matrix product requires for rows of its operands, or 0.
   virtual int64_t getRowAlignment() const { return 0; }
-  /// Returns true if the host can run the kernels. Updates of offloaded state then run on the host.
+  /// Returns true if the host can run the kernels. If it returns true, updates of offloaded state
+  /// run on the host.
   virtual bool hostComputes() const { return true; }
-  /// Returns the name of the default cluster for time estimates; empty for getCpuCluster().
+  /// Returns the name of the default cluster for time estimates. An empty name stands for
+  /// getCpuCluster().
   virtual llvm::StringRef getClusterName() const { return ""; }
   /// Returns the reason why the target has no kernel for an attention op or its gradient op.
   /// Returns nothing if there is a kernel.
@@ -49,7 +53,8 @@ public:
 void registerTarget(std::unique_ptr<TargetInfo> (*create)(const CodegenOptions &),
                     llvm::StringRef names);
 
-/// Returns the properties of the target in the options, or null if it is not registered.
+/// Returns the properties of the target that `options` name, or null if this target is not
+/// registered.
 std::shared_ptr<const TargetInfo> getTargetInfo(const CodegenOptions &options);
 
 /// Returns the error "--target=NAME: expected ..." if no target has this name, or nothing.

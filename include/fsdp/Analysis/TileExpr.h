@@ -9,9 +9,10 @@
 //
 //   max(0, q0 - 255)
 //
-// The constructors simplify trees. The terms of a sum are distinct. A minimum or maximum has no
-// operand that provably never decides the result. Every tree stores the range of its values. If a
-// computation could overflow, or if an operand is null, the result is the null tree.
+// The functions that create trees simplify them. All terms of a sum are different from each other.
+// A minimum or maximum is replaced by one of its operands if the other operand can provably never
+// be the result. Every tree stores the range of its values. If a computation could overflow, or if
+// an operand is null, the result is the null tree.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,14 +27,16 @@
 
 namespace mlir::fsdp {
 
-/// Values of the symbols of a tree: integers for evaluate(), index values for emit().
+/// Values of the symbols of a tree. T is int64_t for evaluate(), and Value (of type index) for
+/// emit().
 template <typename T>
 struct TileSymbols {
   /// The tile [begin, end). The last tile ends at the extent of its dimension.
   T begin, end;
   T batch, head;
-  /// Returns the integer or the index value for a value of the region that depends on neither row
-  /// nor column. Called only for the kind Scalar.
+  /// Returns the integer or the index value that stands for a value of the region. The value of the
+  /// region depends on neither row nor column. This function is called only for trees of the kind
+  /// Scalar.
   llvm::function_ref<T(Value)> scalar = nullptr;
 };
 
@@ -43,16 +46,18 @@ public:
   enum class Symbol { Begin, End, Batch, Head, Row, Column };
   enum class Kind { Constant, Symbol, Scalar, Opaque, Sum, FloorDiv, Min, Max, Choose };
 
-  /// Every value of a tree is within ±limit. A scalar that is read from memory is clamped to ±far.
+  /// Every value of a tree is in [-limit, limit]. A scalar that the kernel reads from memory is
+  /// clamped to [-far, far].
   static constexpr int64_t limit = int64_t(1) << 60, far = int64_t(1) << 40;
 
   /// Creates the null tree, which stands for an unknown value.
   TileExpr() = default;
   static TileExpr constant(int64_t value);
   static TileExpr symbol(Symbol symbol, IntegerRange range);
-  /// Returns a tree for a value of the region that depends on neither row nor column.
+  /// Returns a tree that represents a value of the region that depends on neither row nor column.
   static TileExpr scalar(Value value, IntegerRange range);
-  /// Returns a tree for any other value of the region, of which only the range is known.
+  /// Returns a tree that represents any other value of the region, of which only the range is
+  /// known.
   static TileExpr opaque(Value value, IntegerRange range);
   /// Returns the tree of `condition >= 0 ? yes : no`.
   static TileExpr choose(TileExpr condition, TileExpr yes, TileExpr no);
@@ -68,22 +73,24 @@ public:
   Symbol asSymbol() const;
   /// Returns the value of the region that a Scalar or Opaque tree represents.
   Value value() const;
-  /// Return the terms and the offset of a sum Σ factor · term + offset. Every other tree counts as
-  /// a sum of one term.
+  /// Return the terms and the offset of a sum Σ factor · term + offset. A constant counts as a sum
+  /// without terms. Any other tree counts as a sum of one term.
   struct Term;
   SmallVector<Term, 4> terms() const;
   int64_t offset() const;
-  /// Returns the operands of FloorDiv, Min and Max, or the condition, `yes` and `no` of Choose.
+  /// Returns the operands of a tree of the kind FloorDiv, Min or Max. For the kind Choose, returns
+  /// the condition, `yes` and `no`.
   ArrayRef<TileExpr> operands() const;
   int64_t divisor() const;
 
   bool contains(llvm::function_ref<bool(TileExpr)> predicate) const;
-  /// Returns true if the value depends only on the begin and the end of the tile.
+  /// Returns true if the value of the tree depends only on the begin and the end of the tile.
   bool isPositional() const;
 
   int64_t evaluate(const TileSymbols<int64_t> &symbols) const;
   Value emit(OpBuilder &b, Location loc, const TileSymbols<Value> &symbols) const;
-  /// Prints the tree. `tile` is the letter of the tile's bounds: "q" for q0 and q1.
+  /// Prints the tree. `tile` is the letter with which the bounds of the tile are printed, for
+  /// example "q" for q0 and q1.
   void print(raw_ostream &os, StringRef tile) const;
 
   friend TileExpr operator+(TileExpr a, TileExpr b);

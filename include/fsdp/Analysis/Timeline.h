@@ -20,23 +20,25 @@ namespace mlir::fsdp {
 /// One event in the sequence of commands of a rank.
 struct TimelineEvent {
   enum class Kind { compute, start, wait } kind;
-  /// Seconds of a compute event. For a start: seconds of the transfer if it is alone on its links.
+  /// Seconds of a compute event. For a start, the seconds of the transfer if no other transfer uses
+  /// the same links.
   double seconds = 0;
   /// For a start or a wait, `collective` is the index of the transfer (a collective or a copy).
-  /// Only a start has `channel` and `links`. Transfers of one channel run one after another.
-  /// Channels with equal `links` share the bandwidth equally.
+  /// `channel` and `links` are set only for a start. Transfers of the same channel run one after
+  /// another. Channels with equal `links` share the bandwidth of these links equally.
   unsigned collective = 0, channel = 0, links = 0;
 };
 
 struct Timeline {
   double seconds = 0, computeSeconds = 0;
-  /// For each transfer, the seconds for which its wait stalls, and the times of its begin and end.
+  /// For each transfer, the seconds for which its wait stalls the rank, and the times at which the
+  /// transfer begins and ends.
   llvm::SmallVector<double> exposed, begin, end;
   /// Time at which each event begins.
   llvm::SmallVector<double> moments;
 };
 
-/// Simulates `events` from time 0. `events` must contain a wait for every start.
+/// Simulates `events` from time 0. For every start, `events` must contain a wait.
 Timeline simulate(llvm::ArrayRef<TimelineEvent> events, unsigned collectives);
 
 /// A transfer of `seconds` seconds on the links. `head` seconds of compute must precede the
@@ -46,8 +48,9 @@ struct LinkJob {
 };
 
 /// Returns a lower bound, in seconds, of the duration of every schedule with unlimited memory. The
-/// bound is the larger of the compute time and the makespan of the jobs under Jackson's preemptive
-/// rule. This rule runs the ready job with the largest tail and is optimal for one machine.
+/// bound is the larger of two numbers: the compute time, and the makespan of the jobs under
+/// Jackson's preemptive rule. At any time, this rule runs the job with the largest tail among those
+/// that are ready. It is optimal for one machine.
 double getLowerBound(double computeSeconds, llvm::ArrayRef<LinkJob> jobs);
 
 } // namespace mlir::fsdp

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the interface of Codegen to the driver. `compileCpuImage` compiles the kernel functions
-// of a module into one linked image. `compileReferenceImage` compiles the functions as plain loops,
-// for comparisons of results. A kernel passes through these forms:
+// Declares the functions of Codegen that the driver calls. `compileCpuImage` compiles the kernel
+// functions of a module into one linked image. `compileReferenceImage` compiles the functions as
+// plain loops, whose results serve for comparisons. A kernel passes through these forms:
 //
 //   kernel            func.func private @k(tensors..) -> tensors {fsdp.kernel}
 //     lowerKernel       |
@@ -30,16 +30,17 @@ namespace mlir::fsdp {
 class KernelCache;
 
 /// Replaces a kernel on tensors by its phase functions and erases `kernel`. A phase is a
-/// public func.func without results. The arguments of a phase are memrefs (static identity layout,
-/// storage element types) in binding order, then `memref<?xi8>` when info.sharedBytes > 0, then
-/// index begin, index end and the worker's scratch `memref<?xi8>`. Each phase has the attributes
-/// fsdp.extent and fsdp.tile. info.phases lists the phases in the order in which they run.
+/// public func.func without results. The first arguments of a phase are memrefs in binding order,
+/// with a static shape, the identity layout and storage element types. They are followed by
+/// `memref<?xi8>` if info.sharedBytes > 0, the indices begin and end, and the worker's scratch
+/// `memref<?xi8>`. Each phase has the attributes fsdp.extent and fsdp.tile. info.phases lists the
+/// phases in the order of execution.
 LogicalResult lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 /// Compiles every kernel (fsdp.kernel) of `module` and links the objects; `module` is not changed.
-/// Equal modules result in equal bytes, with or without `cache`. Kernels found in `cache` are not
-/// compiled again. The linker runs in this process and resets llvm::cl options to their defaults,
-/// so read the options before the call.
+/// Equal modules result in equal bytes of the image, with or without `cache`. Kernels found in
+/// `cache` are not compiled again. The linker runs in this process and resets the options of
+/// llvm::cl to their defaults. Callers must therefore read their options before this call.
 FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target,
                                  KernelCache *cache = nullptr);
 
@@ -47,8 +48,9 @@ FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target,
 /// image has no code.
 FailureOr<Image> measureCpuKernels(ModuleOp module, const CpuTarget &target);
 
-/// Compiles the kernels for comparisons: upstream passes emit plain loops for one thread that call
-/// libm. If `widen` is true, all arithmetic on floats is in f64, but bindings keep their types.
+/// Compiles the kernels to code with which results are compared: upstream passes emit plain loops
+/// that run in one thread and call libm. If `widen` is true, all float arithmetic is in f64, but
+/// the types of bindings do not change.
 FailureOr<Image> compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen);
 
 } // namespace mlir::fsdp

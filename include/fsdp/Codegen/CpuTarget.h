@@ -20,17 +20,17 @@ class TargetMachine;
 
 namespace mlir::fsdp {
 
-/// How a CPU forms products of bf16 matrices.
+/// The method by which a CPU computes products of bf16 matrices.
 enum class Bf16Products {
   Widened,  ///< fused multiply-adds in f32 on operands converted to f32
-  Dot,      ///< vdpbf16ps; same bits as Widened, except that denormals become 0
+  Dot,      ///< vdpbf16ps; results have the bits of Widened, but denormals become 0
   Tiles,    ///< tdpbf16ps of AMX
   TileLoops ///< loops with the arithmetic of tdpbf16ps, for tests on any CPU
 };
 
-/// The x86 instruction set (x86-64-v3 with AVX2 and FMA, or x86-64-v4 with AVX-512), the method for
-/// bf16 products, and the scheduling model for generated code. Results have the same bits on every
-/// CPU with the same instruction set.
+/// Describes a CPU: its instruction set (x86-64-v3 with AVX2 and FMA, or x86-64-v4 with AVX-512),
+/// the method for bf16 products, and the scheduling model for generated code. Results have the same
+/// bits on every CPU with the same instruction set.
 struct CpuTarget {
   std::string triple = "x86_64-unknown-linux-gnu";
   /// The instruction set: x86-64-v3 or x86-64-v4.
@@ -39,25 +39,25 @@ struct CpuTarget {
   std::string features;
   /// The CPU whose scheduling model is used.
   std::string tune;
-  /// Width of the widest register in use, in bits: 256 or 512.
+  /// Width in bits of the widest vector registers that the code uses: 256 or 512.
   unsigned vectorBits = 256;
   Bf16Products bf16 = Bf16Products::Widened;
-  /// Flags of /proc/cpuinfo that the host must have to run the code.
+  /// The flags that /proc/cpuinfo of a machine must list if the code is to run on it.
   std::vector<std::string> isa;
 
   bool hasAvx512() const { return vectorBits == 512; }
   /// Returns true if products of bf16 have the arithmetic of tdpbf16ps.
   bool usesTiles() const { return bf16 == Bf16Products::Tiles || bf16 == Bf16Products::TileLoops; }
 
-  /// Returns the target for `name`: this machine for "native" or an empty name, a CPU that LLVM
-  /// knows (x86-64-v3, znver4, sapphirerapids), or "amx-loops" (TileLoops). Emits an error at
-  /// `loc` if the name is unknown or the CPU lacks AVX2 or FMA.
+  /// Returns the target for `name`. The name is "native" or empty for this machine, the name of a
+  /// CPU that LLVM knows (x86-64-v3, znver4, sapphirerapids), or "amx-loops" for TileLoops. Emits
+  /// an error at `loc` if the name is unknown or the CPU lacks AVX2 or FMA.
   static FailureOr<CpuTarget> get(StringRef name, Location loc);
   /// Returns the target for `name` as get() does. If get() would fail, returns nothing and sets
   /// `why` to the error.
   static std::optional<CpuTarget> find(StringRef name, std::string &why);
 
-  /// Creates a code generator for position-independent code that does not fuse multiply and add.
+  /// Creates a generator of position-independent code that does not fuse multiply and add.
   std::unique_ptr<llvm::TargetMachine> createTargetMachine() const;
 };
 

@@ -18,23 +18,23 @@
 
 namespace mlir::fsdp {
 
-/// Caches objects in files whose names hash everything that determines their contents: the build of
-/// the compiler and of LLVM, the target and the kernel. Ignores files that users other than this
-/// user and root can have written, because the code becomes part of artifacts. The class is
-/// thread-safe.
+/// Caches object files. The name of a file is a hash of everything that determines the object: the
+/// build of the compiler and of LLVM, the target and the kernel. Ignores a file if a user other
+/// than this user and root can have written it, because its code would become part of artifacts.
+/// The class is thread-safe.
 class KernelCache {
 public:
   using Object = SmallVector<char, 0>;
 
   /// Creates `folder` if it does not exist. Emits a diagnostic at `loc` if it cannot be created.
   static FailureOr<std::unique_ptr<KernelCache>> open(StringRef folder, Location loc);
-  /// Deletes files that were not used for a long time, then the oldest files until the folder is
-  /// below its size limit.
+  /// Deletes files that were not used for a long time. Then deletes the least recently used files
+  /// until the folder is below its size limit.
   ~KernelCache();
 
   /// Returns the object of `kernel` and sets `info` to the phases and scratch sizes of the kernel.
-  /// Reads the object and `info` from the folder if it contains them. Otherwise calls `compile` and
-  /// stores the result. Replaces a damaged file.
+  /// If the folder contains the object, reads the object and `info` from there. Otherwise calls
+  /// `compile` and stores the result. If the file in the folder is damaged, replaces the file.
   FailureOr<Object> get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
                         function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
 
@@ -43,8 +43,8 @@ public:
   unsigned numAsked() const { return asked; }
   unsigned numFound() const { return found; }
 
-  /// Emits a warning at `loc` if files could not be written, and another one if files were ignored
-  /// because other users could have written them.
+  /// Emits a warning at `loc` if some files could not be written. Emits another warning if some
+  /// files were ignored because other users could have written them.
   void warnOfFiles(Location loc) const;
 
 private:

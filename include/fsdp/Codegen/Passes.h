@@ -19,16 +19,16 @@ namespace mlir::fsdp {
 
 struct StepOptions;
 struct CompiledKernels;
-/// Registers the CPU and GPU targets with TargetInfo.
+/// Registers the CPU and GPU targets in the registry of TargetInfo.
 void registerTargets();
 
-/// Creates the pass that compiles kernels into `result`. If `code` is false, the pass only computes
-/// launches and scratch sizes.
+/// Creates the pass that compiles kernels into `result`. If `code` is false, the pass does not
+/// generate code and only computes the launches and scratch sizes of the kernels.
 std::unique_ptr<Pass> createCompileKernelsPass(const StepOptions &options, bool code,
                                                std::shared_ptr<CompiledKernels> result);
 
-/// Appends the passes that prepare a module for printing after this stage: they replace kernels by
-/// phase functions and erase all other ops of the module.
+/// Appends the passes that run before a module is printed after this stage. They replace kernels by
+/// their phase functions and erase all other ops of the module.
 void buildCodegenPipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

@@ -17,9 +17,9 @@ def LowerKernelsPass : Pass<"fsdp-lower-kernels", "::mlir::ModuleOp"> {
     has the arguments `(memrefs.., [shared,] begin, end, worker)`.
 
     - Requires: kernels (`fsdp.kernel`) in the form of docs/explanation/pipeline.md §6.
-    - Ensures: each phase function uses memref, scf, vector, arith and math, and has the attributes
-      `fsdp.extent` and `fsdp.tile`. The result has the same bits for each way to split [0, extent)
-      at multiples of the tile.
+    - Ensures: each phase function consists of ops of memref, scf, vector, arith and math, and has
+      the attributes `fsdp.extent` and `fsdp.tile`. The results have the same bits for every split
+      of the range [0, extent) at multiples of the tile.
     - Keeps: all other functions.
   }];
   let options = [StepOption<"targetCpu", "target-cpu", "std::string">];
@@ -66,8 +66,8 @@ def VerifyFloatContractPass : Pass<"fsdp-verify-float-contract"> {
   let summary = "Check that no operation has a fast-math flag";
   let description = [{
     - Requires: nothing.
-    - Ensures: no operation has a fast-math flag. So each operation rounds its own result, and
-      neither the vector width nor the CPU changes a bit of a result.
+    - Ensures: no operation has a fast-math flag. Therefore each operation rounds its own result,
+      and no bit of a result depends on the vector width or on the CPU.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numChecked", "num-checked", "Operations that can carry fast-math flags">];

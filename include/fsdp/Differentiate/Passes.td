@@ -11,21 +11,21 @@ include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
 def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
-  let summary = "Weight the loss by the number of targets that count";
+  let summary = "Weight the loss of a micro-batch by its number of targets that are not ignored";
   let description = [{
     Implements `--grad-divide=tokens`. The loss of a micro-batch is a mean over targets, some of
     which may be ignored (`ignore_index`). Update computes a weight for each of the n micro-batches
     of all ranks, `count · n / (sum of counts)`, where a count is the number of targets that are not
-    ignored. The mean of the weighted losses and its gradients then equal loss and gradients of a
-    single batch with all targets.
+    ignored. The mean of the weighted losses then equals the loss of a single batch with all
+    targets, and the gradients of the mean equal the gradients of this loss.
 
     - Requires: functions with `fsdp.program` that are not differentiated yet.
     - Ensures: if targets may be ignored, the function has one more argument, `{fsdp.loss_weight}`,
       which multiplies its loss. Otherwise all weights would be 1, and the function is not changed.
     - Keeps: all values before the loss.
 
-    It is an error if a loss is not `c + Σ c_i · cross_entropy`, where all terms have the same
-    targets, and `c` and `c_i` do not depend on the batch.
+    It is an error if a loss does not have the form `c + Σ c_i · cross_entropy`. All terms must have
+    the same targets, and `c` and `c_i` must not depend on the batch.
   }];
   let statistics = [
     Statistic<"numWeighed", "num-weighed", "Losses that are weighted">
@@ -42,19 +42,19 @@ def AddBackwardPass : Pass<"fsdp-add-backward", "::mlir::ModuleOp"> {
     - Requires: the model contract, sharded or not: one block, static shapes, and the loss (a
       float tensor of rank 0) as first result.
     - Ensures: `@loss` of the program `step` becomes `@step`, and a copy of its forward becomes
-      `@eval`. The results are extended by the gradients:
+      `@eval`. After the previous results, the function returns the gradients:
       - one gradient shard `{fsdp.unit = @u}` per unit with trainable parameters;
       - one gradient `{fsdp.gradient = I}` per trainable argument that the loss depends on, in
         order.
 
-      With a loss scale, the function has one more argument, `{fsdp.loss_scale}`, by which the
-      gradients are multiplied. Gradients of parameters narrower than f32 are f32.
+      With a loss scale, the function has one more argument, `{fsdp.loss_scale}`, by which the pass
+      multiplies the gradients. The gradients of parameters narrower than f32 are f32.
     - Keeps: the forward, bit for bit. No tensor of zeros is added to a gradient.
 
     Sums accumulate in f32, or in f64 for f64 models. The gradient of a maximum is divided among the
-    elements that equal it. Some ops cannot be differentiated: reductions by multiplication,
-    exponents that need a gradient, control flow, and computed slice offsets. Errors name the op and
-    the fix.
+    elements that equal the maximum. The pass cannot differentiate reductions by multiplication,
+    powers whose exponent needs a gradient, control flow, and slices with computed offsets. The
+    error for such an op names the op and a fix.
   }];
   let options = [
     StepOption<"reduceDtype", "reduce-dtype", "std::string">,
@@ -76,13 +76,15 @@ def AddBackwardPass : Pass<"fsdp-add-backward", "::mlir::ModuleOp"> {
 def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp"> {
   let summary = "Recompute forward values in the backward if that is cheaper than saving them";
   let description = [{
-    Clones slices, joins, random numbers and short elementwise maps of the forward before their
-    first reader in the backward. An op is cloned only if the backward then reads at most 1/8 as
-    many additional bytes as are saved. Operands that the backward reads anyway, parameters and
-    arguments do not count as additional bytes.
+    The pass clones slices, concatenations, random numbers and short elementwise maps of the
+    forward. A clone is placed directly before its first reader in the backward. A clone may cause
+    the backward to read additional bytes, namely the operands of the clone. An op is cloned only if
+    these are at most 1/8 of the bytes that need not be saved. Operands that the backward reads
+    anyway, parameters and arguments do not count as additional bytes.
 
-    - Requires: `fsdp-add-backward`.
-    - Ensures: clones carry `fsdp.recompute`, so that later passes do not merge them with originals.
+    - Requires: `fsdp-add-backward` has run.
+    - Ensures: clones carry `fsdp.recompute`, so that later passes do not merge a clone with its
+      original op.
     - Keeps: values, bit for bit.
   }];
   let options = [Option<"maxOps", "max-ops", "unsigned", /*default=*/"12",
@@ -96,15 +98,16 @@ def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp">
 }
 
 def RegatherParametersPass : Pass<"fsdp-regather-parameters", "::mlir::ModuleOp"> {
-  let summary = "Gather parameters again in the backward";
+  let summary = "Gather parameters a second time for the backward";
   let description = [{
-    - Requires: `fsdp-add-backward`.
-    - Ensures: in units with `reshard true`, the backward reads parameters from `fsdp.unshard ...
-      site 1`, placed before their first reader in the backward. Values that the forward computed
-      from parameters alone (views, transposes, casts) are computed again from that gather, or in
-      other units from the gather of the forward (site 0). If a unit has `within` N, `fsdp.shard`
-      keeps 1/N of the parameters after the last reader in the forward, and the gather of the
-      backward reads this 1/N.
+    - Requires: `fsdp-add-backward` has run.
+    - Ensures: in units with `reshard true`, the backward reads parameters from a second gather,
+      `fsdp.unshard ... site 1`. This gather is placed before the first reader of the parameters in
+      the backward. The backward computes values that depend on parameters alone (views, transposes,
+      casts) again instead of saving them. In units with `reshard true` it computes them from the
+      second gather, and in other units from the gather of the forward (site 0). If a unit has
+      `within` N, an `fsdp.shard` after the last reader in the forward keeps 1/N of the parameters.
+      The second gather then reads this 1/N.
     - Keeps: values, bit for bit.
   }];
   let statistics = [
@@ -118,11 +121,11 @@ def RegatherParametersPass : Pass<"fsdp-regather-parameters", "::mlir::ModuleOp"
 def VerifyDifferentiatedPass : Pass<"fsdp-verify-differentiated", "::mlir::ModuleOp"> {
   let summary = "Check the rules that hold after Differentiate";
   let description = [{
-    - Requires: `fsdp-regather-parameters`.
+    - Requires: `fsdp-regather-parameters` has run.
     - Ensures:
       - the results are the loss, then the gradients of all units with trainable parameters, in
         order;
-      - the backward reads no parameter gathered for the forward if the unit is gathered again;
+      - if a unit is gathered again, the backward reads no parameter from the gather of the forward;
       - no tensor of zeros is added to another value.
     - Keeps: the IR.
   }];

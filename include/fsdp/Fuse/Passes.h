@@ -20,8 +20,8 @@ namespace mlir::fsdp {
 #include "fsdp/Fuse/Passes.h.inc"
 
 class TargetInfo;
-/// Creates a pass that also decomposes attention if `target` has no kernel for it. The pass warns
-/// once about each reason.
+/// Creates a pass that also decomposes those attention ops for which `target` has no kernel. The
+/// pass warns once for each reason why there is no kernel.
 std::unique_ptr<Pass> createDecomposeNamedOpsPass(std::shared_ptr<const TargetInfo> target);
 
 struct StepOptions;

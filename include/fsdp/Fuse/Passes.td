@@ -18,8 +18,9 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
       `fsdp.cross_entropy_grad`, `fsdp.random` or `fsdp.gemm` is left. The only named linalg ops
       are `linalg.contract` and `linalg.fill`. Sums of types narrower than f32 are computed in
       f32.
-    - `fsdp.attention` and `fsdp.attention_grad` remain. They are also rewritten, with all scores in
-      memory, with `fuse-attention=false`, or with a warning if the target has no kernel for them.
+    - `fsdp.attention` and `fsdp.attention_grad` remain, except in two cases: `fuse-attention` is
+      false, or the target has no kernel for the op. In both cases, the op is rewritten as ops that
+      keep all scores in memory. In the second case, the pass also prints a warning.
     - Keeps: values, up to the rounding of intermediate results.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
@@ -31,12 +32,13 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
 def ChunkRowsPass : Pass<"fsdp-chunk-rows", "::mlir::func::FuncOp"> {
   let summary = "Compute large intermediate results in chunks of rows";
   let description = [{
-    For example, a contraction computes logits, and the loss and its gradient read them row by row.
+    An example of such a result is the logits: a contraction computes them, and the loss and its
+    gradient read them row by row.
 
     - Requires: the form that `fsdp-decompose-named-ops` ensures.
-    - Ensures: if a contraction's result is larger than `max-bytes` and is read row by row, there is
-      a copy of the contraction and of the readers for each chunk. At any time, at most `max-bytes`
-      of the result are alive, or `min-rows` rows if these have more bytes.
+    - Ensures: if a contraction's result is larger than `max-bytes` and is read row by row, the pass
+      creates a copy of the contraction and of its readers for each chunk of rows. At any time, at
+      most `max-bytes` of the result are alive, or `min-rows` rows if these rows have more bytes.
     - Keeps: values, except that the result of a contraction that sums over rows is rounded once per
       chunk.
   }];
@@ -59,8 +61,8 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
       column, contract, attention, scatter, scalar or copy. Outside of dispatches there are only
       collectives, contiguous views and the micro-batch loop. Constants, fills, strided views, cheap
       broadcasts and conversions to a wider float type are copied into the dispatches that use them.
-      A dispatch with several ops has at most `max-ops` ops, not counting copied ops. A dispatch
-      with a chain of more than twice `max-ops` scalar ops or views is an error.
+      A dispatch with several ops has at most `max-ops` ops, in addition to the copied ops. A
+      dispatch with a chain of more than twice `max-ops` scalar ops or views is an error.
     - Keeps: values and the order of collectives.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -74,13 +76,13 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
 }
 
 def AlignRowsPass : Pass<"fsdp-align-rows", "::mlir::func::FuncOp"> {
-  let summary = "Pad the rows of factors of contractions to an alignment";
+  let summary = "Pad the rows of the factors of contractions to a multiple of some bytes";
   let description = [{
     - Requires: dispatches that do not write in place.
     - Ensures: if a dispatch computes a factor of a contraction and only dispatches read this
       factor, the size of a row of the factor is a multiple of `bytes`. The rows have additional
-      elements at their end, which no op reads. Other factors are copied to such rows if each of
-      their elements is a factor of at least 512 products.
+      elements at their end, which no op reads. Any other factor is copied to a tensor with padded
+      rows if each element of the factor occurs in at least 512 products.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::tensor::TensorDialect"];
@@ -93,9 +95,9 @@ def AssignInplacePass : Pass<"fsdp-assign-inplace", "::mlir::func::FuncOp"> {
   let summary = "Let dispatches overwrite operands that are not used again";
   let description = [{
     - Requires: dispatches.
-    - Ensures: a result overwrites an operand of its type if the operand has no later use and each
-      of its elements is read only where the result's element is written. If several operands
-      qualify, a state argument (`fsdp.updates`) is preferred.
+    - Ensures: a result overwrites an operand of the same type under two conditions. The operand has
+      no later use, and no element of the operand is read after it is overwritten. If several
+      operands satisfy the conditions, a state argument (`fsdp.updates`) is preferred.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -106,9 +108,10 @@ def VerifyFusedPass : Pass<"fsdp-verify-fused", "::mlir::func::FuncOp"> {
   let summary = "Check the rules that hold after Fuse";
   let description = [{
     - Requires: nothing.
-    - Ensures: the function contains only dispatches, collectives, contiguous views, the
-      micro-batch loop, index constants and the return. A dispatch has at most one contraction or
-      scatter. A dispatch with attention has no other op. Each offending op gets one error.
+    - Ensures: the function contains only dispatches, collectives, contiguous views, the micro-batch
+      loop, index constants and the return. A dispatch has at most one contraction or scatter. A
+      dispatch with attention has no other op. The pass prints one error for each op that violates a
+      rule.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numChecked", "num-checked", "Ops checked">];

@@ -18,13 +18,14 @@ namespace mlir::fsdp {
 
 SmallVector<Value> lowerToLinalg(RandomOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(GemmOp op, OpBuilder &b);
-/// Lower attention and its gradient to ops that store all scores in memory. Tests compare fused
-/// attention kernels with these ops.
+/// Lower an attention op or its gradient op to ops that store all scores in memory. Tests compare
+/// the results of fused attention kernels with the results of these ops.
 SmallVector<Value> lowerToLinalg(AttentionOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(AttentionGradOp op, OpBuilder &b);
 
-/// Clones the ops of `region` at the builder's insertion point, with `arguments` in place of its
-/// leading arguments and `captures` in place of all others. Returns the yielded value.
+/// Clones the ops of `region` at the builder's insertion point. Replaces the leading arguments of
+/// the region by `arguments`, and all other arguments by `captures`. Returns the value that the
+/// cloned region yields.
 Value inlineFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures);
 
 } // namespace mlir::fsdp

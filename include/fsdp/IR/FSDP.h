@@ -26,7 +26,8 @@
 #include "fsdp/IR/FSDPEnums.h.inc"
 
 namespace mlir::fsdp {
-/// Side-effect resource of asynchronous collectives, so that no transformation reorders them.
+/// Side-effect resource that all asynchronous collectives access. Because of this resource, no
+/// transformation changes their order.
 struct FabricResource : SideEffects::Resource::Base<FabricResource> {
   StringRef getName() final { return "Fabric"; }
 };

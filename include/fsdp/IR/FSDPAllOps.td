@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Includes the definitions of all ops, to generate the reference page. In C++, FSDP.h declares all
-// ops except fsdp.stop_gradient, which StopGradient.h declares.
+// Includes the definitions of all ops. TableGen generates the reference page from this file. In
+// C++, FSDP.h declares all ops except fsdp.stop_gradient, which StopGradient.h declares.
 //
 //===----------------------------------------------------------------------===//
 

@@ -29,40 +29,42 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
       o[d]  = Σ_k w[k] · V[b,h',k,d]
     ```
 
-    A row whose keys are all masked has o = 0 and lse = -inf. Scores, sums and regions compute in
-    f32, or in f64 for f64 operands. Each region may be absent. Without `score_mod` scores are not
-    changed, without `mask_mod` no score is masked, and without `weight_mod` the weights are not
-    changed. `weight_mod` implements dropout. `weight_mod` yields factors of the normalised weights,
-    which have no gradient.
+    A row whose keys are all masked has o = 0 and lse = -inf. Scores, sums and regions are computed
+    in f32, or in f64 if the operands are f64. Each region may be absent. Without `score_mod` scores
+    are not changed, without `mask_mod` no score is masked, and without `weight_mod` the weights are
+    not changed. `weight_mod` implements dropout: it yields factors by which the normalised weights
+    are multiplied. These factors have no gradient.
 
-    A region is straight-line code of scalar `arith` and `math` ops and `fsdp.random_element`. Its
-    last arguments are the captured tensors, which the region reads with `tensor.extract` at
-    computed indices. A region reads no other value, so that an analysis can determine the rows and
-    heads on which the region depends. Names of values in a region may be equal to names in the
-    enclosing function. In the textual form, the regions may have any order.
+    A region is straight-line code of scalar `arith` and `math` ops and `fsdp.random_element`. The
+    last arguments of a region are the captured tensors, which the region reads with
+    `tensor.extract` at computed indices. A region reads no other value, so that an analysis can
+    determine the rows and heads on which the region depends. Names of values in a region may be
+    equal to names in the enclosing function. In the textual form, the regions may have any order.
 
     A region may also be evaluated at masked positions, so the indices that it computes must be in
     range for all b, h, q, k. The result at a masked position is not used.
 
     **Lengths that differ.** The indices `q` and `k` both count from 0. With a cache of earlier
-    keys, the last query corresponds to the last key, so the region of a causal mask must keep the
-    score if `q + (Sk - Sq) >= k`, for Sq queries and Sk keys.
+    keys, the last query corresponds to the last key. For Sq queries and Sk keys, the region of a
+    causal mask must therefore keep the score if `q + (Sk - Sq) >= k`.
 
     Constraints:
 
-    - (C1) Q, K and V are static, of one element type, and have at most 2^48 elements.
+    - (C1) Q, K and V have static shapes, the same element type, and at most 2^48 elements each.
     - (C2) Batch sizes are equal; K and V have equal numbers of heads and equal lengths.
     - (C3) Q and K have equal head dimensions. V may have a different head dimension.
     - (C4) The number of kv heads divides the number of query heads.
-    - (C5) O is [batch, heads, Sq, head dimension of V] of the element type of Q. LSE is [batch,
-      heads, Sq] of f32, or of f64 for f64 operands.
+    - (C5) O has the shape [batch, heads, Sq, head dimension of V] and the element type of Q. LSE
+      has the shape [batch, heads, Sq] and the element type f32, or f64 for f64 operands.
     - (C6) The scale is finite.
-    - (C7) Captured tensors are static, of f16, bf16, f32, f64 or integers of at most 64 bits.
-    - (C8) The last arguments of a region are the captured tensors. They follow b, h, q, k of type
-      index; in score_mod, the score comes before b.
+    - (C7) Captured tensors have static shapes. Their elements are f16, bf16, f32, f64, or integers
+      of at most 64 bits.
+    - (C8) The last arguments of a region are the captured tensors. The arguments before them are b,
+      h, q and k of type index. In score_mod, the score comes before b.
     - (C9) score_mod and weight_mod yield one value of the score's type; mask_mod yields an i1.
     - (C10) A region contains only `tensor.extract` of captured tensors, and pure scalar ops without
-      regions, of type index or a type of (C7). weight_mod reads only tensors of integers.
+      regions, of type index or a type of (C7). The region weight_mod reads only tensors of
+      integers.
 
     ```mlir
     %o, %lse = fsdp.attention %q, %k, %v scale 0.125 capture(%slopes : tensor<8xf32>)
@@ -110,10 +112,11 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
 
 def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
                                 DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmBlockArgumentNames"]>]> {
-  let summary = "gradients of attention";
+  let summary = "gradients of attention with respect to Q, K, V and captured tensors";
   let description = [{
     s and lse are defined as in `fsdp.attention`. Let p = exp(s - lse) and f = weight_mod(b, h, q,
-    k). p is 0 at masked positions and in rows without a key. δ also equals Σ_k p · dp.
+    k). The value p is 0 at masked positions, and in rows whose keys are all masked. The value δ
+    also equals Σ_k p · dp.
 
     ```
       dv = Σ_q p · f · do    dp = f · (do · v)    δ = Σ_d o · do
@@ -121,24 +124,25 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
       dq = scale · Σ_k ds · k            dk = scale · Σ_q ds · q
     ```
 
-    dk and dv of a kv head are sums over its query heads. `score_mod`, `mask_mod` and `weight_mod`
-    are equal to the regions of the `fsdp.attention` of the forward.
+    The gradients dk and dv of a kv head are sums over the query heads that read this kv head. The
+    regions `score_mod`, `mask_mod` and `weight_mod` are the same as in the `fsdp.attention` of the
+    forward.
 
     `score_grad(g, s, b, h, q, k, captures..)` is the derivative of score_mod. `s` is the score
     before score_mod, and `g` is the cotangent of the result of score_mod. The region yields the
     cotangent of `s`, and passes cotangents of captured elements to `fsdp.contribute`. Differentiate
-    derives the region when it creates this op. Without score_mod there is no score_grad.
+    derives the region when it creates this op. Without score_mod, the op has no score_grad.
 
     The op has one gradient per captured float tensor, in the order and with the shapes of these
     tensors. A gradient is the sum of the contributions to its tensor over all b, h, q, k that are
-    not masked. mask_mod and weight_mod have no gradient.
+    not masked. The regions mask_mod and weight_mod have no gradient.
 
     Constraints:
 
     - (C1) to (C10) as in `fsdp.attention`.
-    - (C11) O and dO have the type of O.
+    - (C11) The operands O and dO have the type of the result O of `fsdp.attention`.
     - (C12) score_grad is present if and only if score_mod is. Its arguments are the cotangent g,
-      then the arguments of score_mod. It yields the cotangent of the score.
+      then the arguments of score_mod. The region yields the cotangent of the score.
     - (C13) dQ, dK and dV have the shapes of Q, K and V.
     - (C14) There is one gradient per captured float tensor, with the tensor's shape.
   }];
@@ -160,10 +164,10 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
 }
 
 def FSDP_ContributeOp : FSDP_Op<"contribute", [HasParent<"AttentionGradOp">, MemoryEffects<[MemWrite]>]> {
-  let summary = "add to the gradient of an element of a captured tensor";
+  let summary = "add a value to the gradient of an element of a captured tensor";
   let description = [{
-    Constraints: (C1) the tensor is an argument of `score_grad`, of floats; (C2) there is one
-    index per dimension.
+    Constraints: (C1) the tensor is an argument of `score_grad`, and its elements are floats; (C2)
+    there is one index per dimension of the tensor.
 
     ```mlir
     fsdp.contribute %g to %slopes[%h] : f32, tensor<8xf32>

@@ -11,7 +11,7 @@ include "fsdp/IR/FSDPDialect.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 
-def FSDP_ReductionKind : I32EnumAttr<"ReductionKind", "combination of the contributions of ranks", [
+def FSDP_ReductionKind : I32EnumAttr<"ReductionKind", "how the contributions of the ranks are combined", [
     I32EnumAttrCase<"sum", 0>,
     I32EnumAttrCase<"avg", 1>
   ]> {
@@ -24,8 +24,9 @@ class FSDP_PlanEnum<string name, string summary, list<I32EnumAttrCase> cases> : 
   let cppNamespace = "::mlir::fsdp";
   let genSpecializedAttr = 0;
 }
-// The values of the enums in programs are equal to those in runtime/schema/artifact.fbs.
-def FSDP_Category : FSDP_PlanEnum<"Category", "kind of the content of a buffer", [
+// The enums that occur in programs have the same integer values as the enums in
+// runtime/schema/artifact.fbs.
+def FSDP_Category : FSDP_PlanEnum<"Category", "what a buffer contains", [
     I32EnumAttrCase<"parameters", 0>, I32EnumAttrCase<"gradients", 1>, I32EnumAttrCase<"optimizer", 2>,
     I32EnumAttrCase<"activations", 3>, I32EnumAttrCase<"gathered", 4>, I32EnumAttrCase<"staging", 5>,
     I32EnumAttrCase<"workspace", 6>, I32EnumAttrCase<"inputs", 7>, I32EnumAttrCase<"control", 8>,
@@ -33,29 +34,29 @@ def FSDP_Category : FSDP_PlanEnum<"Category", "kind of the content of a buffer",
   ]>;
 def FSDP_CategoryAttr : EnumAttr<FSDP_Dialect, FSDP_Category, "category">;
 
-def FSDP_StateRole : FSDP_PlanEnum<"StateRole", "role of a state in its unit", [
+def FSDP_StateRole : FSDP_PlanEnum<"StateRole", "which role a state has in its unit", [
     I32EnumAttrCase<"parameter", 0>, I32EnumAttrCase<"first_moment", 1>, I32EnumAttrCase<"second_moment", 2>,
     I32EnumAttrCase<"momentum", 3>, I32EnumAttrCase<"master", 4>
   ]>;
 def FSDP_StateRoleAttr : EnumAttr<FSDP_Dialect, FSDP_StateRole, "role">;
 
-def FSDP_CollectiveKind : FSDP_PlanEnum<"CollectiveKind", "kind of a collective", [
+def FSDP_CollectiveKind : FSDP_PlanEnum<"CollectiveKind", "which transfer a collective performs", [
     I32EnumAttrCase<"all_gather", 0>, I32EnumAttrCase<"reduce_scatter", 1>, I32EnumAttrCase<"all_reduce", 2>,
     I32EnumAttrCase<"broadcast", 3>
   ]>;
 def FSDP_CollectiveKindAttr : EnumAttr<FSDP_Dialect, FSDP_CollectiveKind, "collective_kind">;
 
-def FSDP_RandomKind : FSDP_PlanEnum<"RandomKind", "distribution of random numbers", [
+def FSDP_RandomKind : FSDP_PlanEnum<"RandomKind", "which distribution the random numbers have", [
     I32EnumAttrCase<"uniform", 0>, I32EnumAttrCase<"bernoulli", 1>
   ]>;
 def FSDP_RandomKindAttr : EnumAttr<FSDP_Dialect, FSDP_RandomKind, "random_kind">;
 
-def FSDP_Epilogue : FSDP_PlanEnum<"Epilogue", "function that a library product applies to each element", [
+def FSDP_Epilogue : FSDP_PlanEnum<"Epilogue", "which function a library product applies to each element of its result", [
     I32EnumAttrCase<"none", 0>, I32EnumAttrCase<"relu", 1>, I32EnumAttrCase<"gelu_tanh", 2>
   ]>;
 def FSDP_EpilogueAttr : EnumAttr<FSDP_Dialect, FSDP_Epilogue, "epilogue">;
 
-def FSDP_InitKind : I32EnumAttr<"InitKind", "distribution of initial values", [
+def FSDP_InitKind : I32EnumAttr<"InitKind", "which distribution the initial values have", [
     I32EnumAttrCase<"constant", 0>,
     I32EnumAttrCase<"normal", 1>,
     I32EnumAttrCase<"uniform", 2>
@@ -64,7 +65,8 @@ def FSDP_InitKind : I32EnumAttr<"InitKind", "distribution of initial values", [
   let genSpecializedAttr = 0;
 }
 
-// A double. It is printed with the fewest digits that represent it exactly.
+// A double. The printer uses the fewest digits from which the parser obtains exactly the same
+// number.
 def FSDP_DoubleParameter : AttrOrTypeParameter<"::llvm::APFloat", "a double"> {
   let cppStorageType = "::llvm::APFloat";
   let comparator = "$_lhs.bitwiseIsEqual($_rhs)";
@@ -84,7 +86,7 @@ class FSDP_Attr<string name, string attrMnemonic> : AttrDef<FSDP_Dialect, name> 
 }
 
 def FSDP_InitAttr : FSDP_Attr<"Init", "init"> {
-  let summary = "initial values of a parameter";
+  let summary = "distribution of the initial values of a parameter";
   let description = [{
     | kind | elements |
     |---|---|
@@ -92,8 +94,8 @@ def FSDP_InitAttr : FSDP_Attr<"Init", "init"> {
     | `normal` | normal, with mean `a` and standard deviation `b` |
     | `uniform` | uniform in [`a`, `b`) |
 
-    The value of element i of a parameter does not depend on the number of ranks. Philox computes it
-    from the seed as key, and from i and a hash of the parameter's name as counter.
+    The value of element i of a parameter does not depend on the number of ranks. Philox computes
+    the value: the seed is the key, and i and a hash of the parameter's name are the counter.
 
     Example: `#fsdp.init<normal, 0.0, 0.02>`
   }];
@@ -103,7 +105,7 @@ def FSDP_InitAttr : FSDP_Attr<"Init", "init"> {
 }
 
 def FSDP_ParamAttr : FSDP_Attr<"Param", "param"> {
-  let summary = "one parameter of a unit and its place in the flat buffer";
+  let summary = "one parameter of a unit, and the place of the parameter in the flat buffer";
   let description = [{
     The third argument is the offset of the parameter in the unit's flat buffer, in elements.
 
@@ -126,10 +128,10 @@ def FSDP_ParamAttr : FSDP_Attr<"Param", "param"> {
 def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
   let summary = "placement of the tensors of a unit on the mesh";
   let description = [{
-    The attribute lists the axes over which parameters (between their uses), accumulated gradients
-    and optimizer state are split, outermost first. Each tensor is replicated on all other axes.
-    Each list is a prefix of `["shard", "replicate"]`, and no list is longer than the next list. A
-    sharding strategy selects one row of this table:
+    The attribute has three lists of axes, outermost axis first. They are the axes over which the
+    parameters (between their uses), the accumulated gradients and the optimizer state are split.
+    Each tensor is replicated on all other axes. Each list is a prefix of `["shard", "replicate"]`,
+    and no list is longer than the next list. A sharding strategy selects one row of this table:
 
     | | parameters | gradients | optimizer |
     |---|---|---|---|

@@ -12,11 +12,11 @@ include "mlir/IR/OpBase.td"
 def FSDP_Dialect : Dialect {
   let name = "fsdp";
   let cppNamespace = "::mlir::fsdp";
-  let summary = "Fully sharded training: units, collectives, kernels, programs";
+  let summary = "Units, collectives, kernels and programs of fully sharded training";
   let description = [{
-    The dialect describes one training step as seen by one rank. Values are plain tensors, so
-    upstream passes still apply. The dialect adds two things: *where a parameter is stored*, and
-    *which data ranks exchange*.
+    The dialect describes one training step as seen by one rank. Values are plain tensors, so the
+    upstream passes of MLIR still apply. The dialect adds two things: *where a parameter is stored*,
+    and *which data ranks exchange*.
 
     ```
         import     shard          differentiate        fuse          plan
@@ -24,11 +24,13 @@ def FSDP_Dialect : Dialect {
       attributes  fsdp.unshard   fsdp.unshard again                  fsdp.launch
     ```
 
-    Between uses of a parameter, every rank owns one of S equal slices (the shard) of its unit's
-    flat buffer. `fsdp.unshard` gathers the parameters of the unit. Its adjoint
-    `fsdp.reduce_scatter` reduces the gradient to a shard, and the optimizer updates the shard.
+    A unit is a group of parameters with one flat buffer. Between the uses of a parameter, every
+    rank owns one of S equal slices (the shard) of the flat buffer of the parameter's unit.
+    `fsdp.unshard` gathers the parameters of the unit. The adjoint op `fsdp.reduce_scatter` reduces
+    the gradients of the unit to a shard, and the optimizer updates the shard.
 
-    The table lists discardable attributes. "After X": the attribute may be present after stage X.
+    The table lists the discardable attributes. In the table, "after X" means that the attribute may
+    be present after stage X.
 
     | attribute | on | meaning |
     |---|---|---|

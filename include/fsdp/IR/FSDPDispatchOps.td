@@ -13,9 +13,9 @@ def FSDP_DispatchOp : FSDP_Op<"dispatch", [Pure, IsolatedFromAbove, SingleBlock]
   let summary = "a region that becomes one kernel";
   let description = [{
     The block arguments are the operands, in order, and `fsdp.yield` gives the results. `inplace[i]
-    = j` means that result i overwrites operand j, whose value must not be read afterwards. -1 means
-    that the result has a separate buffer. The region computes on tensors and reads no value from
-    outside except the operands.
+    = j` means that result i overwrites operand j, whose value must not be read afterwards. The
+    value -1 means that result i has a separate buffer. The region computes on tensors and reads no
+    value from outside except the operands.
 
     Constraints:
 
@@ -44,7 +44,7 @@ def FSDP_DispatchOp : FSDP_Op<"dispatch", [Pure, IsolatedFromAbove, SingleBlock]
 }
 
 def FSDP_YieldOp : FSDP_Op<"yield", [Pure, Terminator, ReturnLike]> {
-  let summary = "results of a dispatch, or of a region of attention";
+  let summary = "return the results of a dispatch, or of a region of attention";
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];

@@ -9,8 +9,8 @@
 //   fsdp.layout          an arena: its buffers, states and inputs
 //   fsdp.program         commands on slices of the buffers of one layout
 //
-// Commands of a program are numbered from 0 in textual order, so the number of a loop is followed
-// by the numbers of the commands in the loop.
+// The commands of a program are numbered from 0 in textual order. The commands in a loop have the
+// numbers that follow the number of the loop itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ def FSDP_KernelCallOp : FSDP_Op<"kernel_call", [Pure, DeclareOpInterfaceMethods<
 
     - (C1) `kernel` names a function with `fsdp.kernel`.
     - (C2) The arguments of the function are the operands, then one destination per result that is
-      not in place. Destinations are marked `fsdp.out`, and operands that are overwritten
+      not in place. Destinations carry `fsdp.out`, and operands that are overwritten carry
       `fsdp.inout`.
     - (C3) The results of the function have the types of the op's results.
 
@@ -97,18 +97,17 @@ class FSDP_LayoutPart<string mnemonic, list<Trait> traits = []>
     : FSDP_Op<mnemonic, !listconcat([HasParent<"LayoutOp">], traits)>;
 
 def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
-  let summary = "a range of the arena";
+  let summary = "a range of an arena, with a lifetime";
   let description = [{
-    A buffer lives from command `first` to command `last` of `program`, both included. A buffer
-    without `program` is persistent. `offset` is set when the arena is packed.
+    The lifetime of a buffer is the range from command `first` to command `last` of `program`, both
+    included. A buffer without `program` is persistent. `offset` is set when the arena is packed.
 
-    With `host`, the buffer is a range of the host's arena. Of the buffers of a launch, all or none
-    are in the host's arena. With the attribute `fsdp.file`, the buffer is a range of the rank's
-    file, which only copies, fills and `fsdp.initialise` access.
+    With `host`, the buffer is a range of the host's arena. Either all buffers of a launch are in
+    the host's arena, or none of them is. With the attribute `fsdp.file`, the buffer is a range of
+    the rank's file, which only copies, fills and `fsdp.initialise` access.
 
-    Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` are all present or all
-    absent, and 0 ≤ first ≤ last; (C3) a buffer of the file has no program and is not marked
-    `host`.
+    Constraints: (C1) `bytes` ≥ 0; (C2) `program`, `first` and `last` are all present or all absent,
+    and 0 ≤ first ≤ last; (C3) a buffer with `fsdp.file` has no program and is not marked `host`.
 
     ```mlir
     fsdp.buffer @step.3 "gathered h.0" gathered 512 at 4096 in @step from 3 to 9
@@ -125,7 +124,7 @@ def FSDP_BufferOp : FSDP_LayoutPart<"buffer", [Symbol]> {
 }
 
 def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "state that a unit keeps from step to step";
+  let summary = "the buffer of a state that a unit keeps from step to step";
   let description = [{
     Constraints:
 
@@ -141,7 +140,7 @@ def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<
 }
 
 def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "a batch input";
+  let summary = "the buffer of a batch input";
   let description = [{
     `micro_batches` is the number of micro-batches per step. If `limit` > 0, each id is in [0,
     `limit`) or is one of `extra_ids`, which the model does not look up.
@@ -170,9 +169,10 @@ def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<
 
 def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRegionArguments,
                                          DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "commands over one arena";
+  let summary = "a sequence of commands on the buffers of one layout";
   let description = [{
-    A program is a sequence of commands and loops of commands. Its collectives run on `mesh`.
+    A program is a sequence of commands and loops of commands. The collectives of a program run on
+    `mesh`.
 
     Constraints: (C1) `layout` names an `fsdp.layout`, and `mesh` an `fsdp.mesh`; (C2) the program
     contains only commands.
@@ -220,18 +220,18 @@ def FSDP_LaunchOp : FSDP_Command<"launch"> {
 }
 
 def FSDP_CollectiveOp : FSDP_Command<"collective"> {
-  let summary = "exchange with the other ranks of a group";
+  let summary = "exchange data with the other ranks of a group";
   let description = !strconcat([{
     A group consists of the ranks that differ only on `axes`. `count` is the number of elements of
-    the smaller of source and target. With `channel` 0, the collective is complete at the end of the
-    command. With any other channel, the collective is complete after the `fsdp.wait` with its id;
-    before, the source must not change, and the target is undefined. With `unit` alone, the
-    collective transfers the whole unit. With `unit` and `rows`, it transfers ids of rows of the
-    unit's table, or these rows.
+    the source or of the target, whichever is smaller. With `channel` 0, the collective is complete
+    at the end of the command. With any other channel, the collective is complete after the
+    `fsdp.wait` with its id. Before this `fsdp.wait`, the source must not change, and the target is
+    undefined. With `unit` alone, the collective transfers the whole unit. With `unit` and `rows`,
+    the collective transfers ids of rows of the unit's table, or the rows with these ids.
 
     Constraints:
 
-    - (C1) The program has a mesh with these axes.
+    - (C1) The program has a mesh with all axes in `axes`.
     - (C2) The sizes of source and target match `count` and the number of ranks.
     - (C3) Source and target do not overlap. Exceptions are an all-reduce in place, and a gather
       whose source is the rank's piece of the target.
@@ -266,12 +266,13 @@ def FSDP_WaitOp : FSDP_Command<"wait"> {
 def FSDP_CopyOp : FSDP_Command<"copy"> {
   let summary = "copy bytes";
   let description = !strconcat([{
-    Copies within a memory or between two memories: the device's arena, the host's arena and the
-    rank's file. Only copies, fills and `fsdp.initialise` access the file. Without a channel, the
-    copy is complete at the end of the command. With `fsdp.channel` and an `fsdp.id` that no
-    collective has, the copy is complete after the `fsdp.wait` with that id; before, the source must
-    not change, and the target is undefined. Channels are 3 (to the device), 4 (to the host), 5
-    (from the file) and 6 (to the file).
+    The command copies bytes within one memory or between two memories. The memories are the
+    device's arena, the host's arena and the rank's file. Only copies, fills and `fsdp.initialise`
+    access the file. Without a channel, the copy is complete at the end of the command. With
+    `fsdp.channel` and an `fsdp.id` that no collective has, the copy is complete after the
+    `fsdp.wait` with that id. Before this `fsdp.wait`, the source must not change, and the target is
+    undefined. The channels are 3 (to the device), 4 (to the host), 5 (from the file) and 6 (to the
+    file).
 
     Constraints: (C1) source and target have equal sizes; (C2) source and target do not overlap;
     (C3) if the copy has a channel, an `fsdp.wait` with its id follows in the same block.
@@ -290,8 +291,8 @@ def FSDP_FillOp : FSDP_Command<"fill"> {
 def FSDP_InitialiseOp : FSDP_Command<"initialise"> {
   let summary = "write the initial values of a parameter";
   let description = [{
-    Writes the initial values of parameter `param` of `unit` to the unit's state with role `role`.
-    On each rank, only the elements of the rank's piece of this state are written.
+    The command writes the initial values of parameter `param` of `unit` to the unit's state with
+    role `role`. Each rank writes only the elements of its own piece of this state.
 
     Constraints: (C1) `unit` names an `fsdp.unit` with that parameter; (C2) the layout has that
     state.

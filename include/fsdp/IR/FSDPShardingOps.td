@@ -10,7 +10,7 @@
 include "fsdp/IR/FSDPBase.td"
 
 def FSDP_TokenType : FSDP_Type<"Token", "token"> {
-  let summary = "a collective in flight, with the types of its results";
+  let summary = "a collective that has started, with the types of its results";
   let description = [{
     `fsdp.await` turns a value of `!fsdp.token<tensor<4x8xbf16>, tensor<8xbf16>>` into two tensors
     of these types.
@@ -38,24 +38,26 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
   let assemblyFormat = "$sym_name $axes attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// Returns the size of the axis `name` or, for a name such as "shard:2", the number of
-    /// neighbours in a group. Returns 1 if there is no such axis.
+    /// Returns the size of the axis `name`. For a name such as "shard:2", which denotes groups of
+    /// neighbouring ranks on an axis, returns the number of ranks in a group. Returns 1 if the mesh
+    /// has no axis of this name.
     int64_t getAxisSize(::llvm::StringRef name);
-    /// Returns true if `name` is an axis, or a name "AXIS:N" where N divides the size of the axis.
+    /// Returns true if `name` is the name of an axis, or has the form "AXIS:N" where N divides the
+    /// size of the axis AXIS.
     bool hasAxis(::llvm::StringRef name);
-    /// Returns `axis` if `ranks` is the size of the axis, else the name "AXIS:N" of the groups of N
-    /// = `ranks` neighbours on it.
+    /// Returns `axis` if `ranks` is the size of the axis. Else returns the name "AXIS:N", which
+    /// denotes the groups of N = `ranks` neighbouring ranks on the axis.
     std::string getNeighbours(::llvm::StringRef axis, int64_t ranks);
     int64_t getNumRanks();
   }];
 }
 
 def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
-  let summary = "parameters that are gathered and reduced together";
+  let summary = "a group of parameters that are gathered and reduced together";
   let description = [{
-    The flat buffer of a unit has `shards × shard_size` elements. Slice r of `shard_size` elements
-    is the shard of rank r on the axis `shard`. Gathering the shards gives this buffer, and
-    parameters are views of it, so no copies are needed.
+    The flat buffer of a unit has `shards × shard_size` elements. The r-th slice of `shard_size`
+    elements is the shard of rank r on the axis `shard`. A gather of the shards yields the flat
+    buffer. The parameters are views of the flat buffer, so that no copies are needed.
 
     ```
       flat   | p0 | p1      .| p2   .. pad |      '.' alignment gap
@@ -75,8 +77,8 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
     - (C1) All parameters have the unit's dtype.
     - (C2) Parameters are within the flat buffer, in order, without overlap.
     - (C3) Names of parameters are distinct.
-    - (C4) The lists of `placement` are prefixes of `["shard", "replicate"]`. None is longer than
-      the next.
+    - (C4) The lists of `placement` are prefixes of `["shard", "replicate"]`. No list is longer than
+      the next list.
     - (C5) A `hoisted` unit has `reshard false`.
     - (C6) A unit with `within` N has `reshard true`, and its parameters are split over `shard`. N
       is at least 2, less than `shards`, and divides `shards`.
@@ -97,11 +99,13 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
   let extraClassDeclaration = [{
     /// Returns the number of elements of the flat buffer of the unit.
     int64_t getFlatSize() { return getShards() * getShardSize(); }
-    /// Return the axes over which parameters, accumulated gradients and optimizer state are split.
+    /// Return the axes over which the parameters, the accumulated gradients or the optimizer state
+    /// are split.
     ::llvm::SmallVector<::llvm::StringRef> getParameterAxes();
     ::llvm::SmallVector<::llvm::StringRef> getGradientAxes();
     ::llvm::SmallVector<::llvm::StringRef> getOptimizerAxes();
-    /// Returns the number of elements of a piece if the flat buffer is split over `axes`.
+    /// Returns the number of elements of each piece into which the flat buffer is split over
+    /// `axes`.
     int64_t getPieceSize(::llvm::ArrayRef<::llvm::StringRef> axes, ::mlir::fsdp::MeshOp mesh);
     ::mlir::fsdp::ParamAttr getParam(unsigned index) {
       return ::llvm::cast<::mlir::fsdp::ParamAttr>(getParams()[index]);
@@ -115,7 +119,8 @@ def FSDP_UnshardOp : FSDP_Op<"unshard", [Pure, DeclareOpInterfaceMethods<SymbolU
   let description = [{
     Gathers the shards of `unit` and returns every parameter, in the unit's order. `site` is 0 in
     the forward and 1 in the backward, so that CSE does not merge the two gathers of a unit. If the
-    operand is 1/S of the unit, all S ranks take part; if it is 1/N, N neighbours do.
+    operand is 1/S of the unit, all S ranks take part in the gather. If the operand is 1/N of the
+    unit, the N ranks of a group of neighbours take part.
 
     Constraints:
 
@@ -138,8 +143,9 @@ def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMe
   let summary = "reduce a unit's gradients over ranks and keep this rank's shard";
   let description = [{
     This is the adjoint of `fsdp.unshard`. Operand i is the cotangent of parameter `params[i]`.
-    Parameters that are not listed, and the padding, contribute zeros. Contributions are added in
-    rank order, starting from +0; `avg` then multiplies by 1/n for n ranks.
+    Parameters that are not listed, and the padding, contribute zeros. The contributions of the
+    ranks are added in rank order, starting from +0. With `avg`, the sum is then multiplied by 1/n
+    for n ranks.
 
     Constraints:
 
@@ -157,7 +163,7 @@ def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMe
 }
 
 def FSDP_UnshardRowsOp : FSDP_Op<"unshard_rows", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "rows of a sharded table at ids";
+  let summary = "look up rows of a sharded table at ids";
   let description = [{
     `result[i.., :] = 0 + table[ids[i..], :]`. The table is the only parameter of `unit`, and each
     row is on the rank whose shard contains it. The ids may differ between ranks. The formula adds 0
@@ -183,10 +189,11 @@ def FSDP_UnshardRowsOp : FSDP_Op<"unshard_rows", [Pure, DeclareOpInterfaceMethod
 def FSDP_ReduceRowsOp : FSDP_Op<"reduce_rows", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "add rows of all ranks into a sharded table at ids";
   let description = [{
-    This is the adjoint of `fsdp.unshard_rows`. The table starts as +0. Rank by rank and for i in
-    order, `table[ids[i], :] += rows[i, :]`; `avg` then multiplies the table by 1/n for n ranks.
-    Each rank keeps its shard. If ids of a rank are equal, at most one of their rows may be nonzero.
-    For each id, the result is thus a sum with one term per rank.
+    This is the adjoint of `fsdp.unshard_rows`. All elements of the table start as +0. For each rank
+    in order, and for each i in order, the op computes `table[ids[i], :] += rows[i, :]`. With `avg`,
+    the table is then multiplied by 1/n for n ranks. Each rank keeps its shard of the table. If
+    several ids of a rank are equal, at most one of the rows for these ids may be nonzero. For each
+    id, the result is thus a sum with one term per rank.
 
     Constraints:
 
@@ -227,10 +234,11 @@ class FSDP_CollectiveOp<string mnemonic, list<Trait> traits = []>
 def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> {
   let summary = "reduce a tensor over the ranks of some mesh axes";
   let description = [{
-    Contributions are added in rank order from +0; `avg` then multiplies by 1/n for n ranks.
+    The contributions of the ranks are added in rank order, starting from +0. With `avg`, the sum is
+    then multiplied by 1/n for n ranks.
 
-    Constraints: (C1) `mesh` names an `fsdp.mesh`; (C2) each of `axes` is an axis of the mesh or
-    groups of neighbours on an axis, and no axis occurs twice.
+    Constraints: (C1) `mesh` names an `fsdp.mesh`; (C2) each element of `axes` names an axis of the
+    mesh, or groups of neighbours on an axis, and no axis occurs twice.
   }];
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input, FlatSymbolRefAttr:$mesh,
                        StrArrayAttr:$axes, FSDP_ReductionAttr:$reduction);
@@ -242,7 +250,7 @@ def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [SameOperandsAndResultTyp
 def FSDP_AllGatherOp : FSDP_CollectiveOp<"all_gather"> {
   let summary = "concatenate 1-D tensors of the ranks of some mesh axes";
   let description = [{
-    Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the result has n times the elements of
+    Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the result has n times as many elements as
     the operand, where n is the number of ranks.
   }];
   let arguments = (ins 1DTensorOf<[AnyType]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes);
@@ -254,11 +262,11 @@ def FSDP_AllGatherOp : FSDP_CollectiveOp<"all_gather"> {
 def FSDP_FlatReduceScatterOp : FSDP_CollectiveOp<"flat_reduce_scatter"> {
   let summary = "reduce a 1-D tensor over the ranks of some mesh axes and keep this rank's piece";
   let description = [{
-    This is the adjoint of `fsdp.all_gather`. Contributions are added in rank order, starting from
-    +0; `avg` then multiplies by 1/n for n ranks.
+    This is the adjoint of `fsdp.all_gather`. The contributions of the ranks are added in rank
+    order, starting from +0. With `avg`, the sum is then multiplied by 1/n for n ranks.
 
-    Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times the elements of
-    the result, where n is the number of ranks.
+    Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times as many elements
+    as the result, where n is the number of ranks.
   }];
   let arguments = (ins 1DTensorOf<[AnyFloat]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes,
                        FSDP_ReductionAttr:$reduction);
@@ -273,8 +281,8 @@ def FSDP_OwnPieceOp : FSDP_CollectiveOp<"own_piece"> {
     This is the inverse of `fsdp.all_gather`. Of n equal pieces, the op selects the piece whose
     index is the rank's index on `axes`. The op is a view and needs no communication.
 
-    Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times the elements of
-    the result.
+    Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times as many elements
+    as the result.
   }];
   let arguments = (ins 1DTensorOf<[AnyType]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes);
   let results = (outs 1DTensorOf<[AnyType]>:$result);
@@ -283,7 +291,7 @@ def FSDP_OwnPieceOp : FSDP_CollectiveOp<"own_piece"> {
 }
 
 def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType]> {
-  let summary = "copy the value of rank `root` of a group to all its ranks";
+  let summary = "copy the value of rank `root` of a group to all ranks of the group";
   let description = [{
     Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) `root` is a rank of the group.
   }];
@@ -306,14 +314,16 @@ class FSDP_StartOp<string mnemonic>
   let results = (outs FSDP_TokenType:$token);
   string startDescription = [{
     Only an `fsdp.await` may use the token. Before this `fsdp.await`, the operands must not change,
-    because other ranks read them in place. Collectives with one number `channel` run in order. `id`
-    identifies the collective: it is equal on all ranks, and listings of the plan print it.
+    because other ranks read them in place. Collectives with the same number `channel` run one after
+    another, in the order of their `_start` ops. The number `id` identifies the collective. It is
+    equal on all ranks, and listings of the plan print this number.
 
-    The order of `_start` and `fsdp.await` ops is a schedule. The ops have memory effects and no
-    canonicalisation, so that no pass reorders, merges or erases them. `fsdp-join-collectives` joins
-    a `_start` op and its `fsdp.await` if no op is between the two.
+    The order of the `_start` and `fsdp.await` ops is the schedule of the collectives. These ops
+    have memory effects and no canonicalisation, so that no pass reorders, merges or erases them.
+    `fsdp-join-collectives` joins a `_start` op and its `fsdp.await` if no op is between the two.
 
-    The constraints of the op without `_start` hold; the types in the token are its result types.
+    The constraints of the op without `_start` apply to this op too. The types in the token are the
+    result types of the op without `_start`.
 
     - (S1) `channel` is at least 1, and `id` is at least 0.
     - (S2) The only use of the token is a later `fsdp.await` in the same block.
@@ -338,7 +348,7 @@ def FSDP_UnshardStartOp : FSDP_StartOp<"unshard_start"> {
 }
 
 def FSDP_ReduceScatterStartOp : FSDP_StartOp<"reduce_scatter_start"> {
-  let summary = "start reducing a unit's gradients";
+  let summary = "start reducing a unit's gradients over ranks";
   let description = startDescription;
   let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$grads, FlatSymbolRefAttr:$unit,
                        DenseI64ArrayAttr:$params, FSDP_ReductionAttr:$reduction, I64Attr:$channel, I64Attr:$id);
@@ -349,7 +359,7 @@ def FSDP_ReduceScatterStartOp : FSDP_StartOp<"reduce_scatter_start"> {
 }
 
 def FSDP_AllReduceStartOp : FSDP_StartOp<"all_reduce_start"> {
-  let summary = "start reducing a tensor over ranks";
+  let summary = "start reducing a tensor over the ranks of some mesh axes";
   let description = startDescription;
   let arguments = (ins RankedTensorOf<[AnyFloat]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes,
                        FSDP_ReductionAttr:$reduction, I64Attr:$channel, I64Attr:$id);
@@ -359,7 +369,7 @@ def FSDP_AllReduceStartOp : FSDP_StartOp<"all_reduce_start"> {
 }
 
 def FSDP_AllGatherStartOp : FSDP_StartOp<"all_gather_start"> {
-  let summary = "start concatenating 1-D tensors of ranks";
+  let summary = "start concatenating 1-D tensors of the ranks of some mesh axes";
   let description = startDescription;
   let arguments = (ins 1DTensorOf<[AnyType]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes,
                        I64Attr:$channel, I64Attr:$id);
@@ -369,7 +379,7 @@ def FSDP_AllGatherStartOp : FSDP_StartOp<"all_gather_start"> {
 }
 
 def FSDP_BroadcastStartOp : FSDP_StartOp<"broadcast_start"> {
-  let summary = "start copying the value of rank `root` to its group";
+  let summary = "start copying the value of rank `root` of a group to all ranks of the group";
   let description = startDescription;
   let arguments = (ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes, I64Attr:$root,
                        I64Attr:$channel, I64Attr:$id);
@@ -379,7 +389,7 @@ def FSDP_BroadcastStartOp : FSDP_StartOp<"broadcast_start"> {
 }
 
 def FSDP_AwaitOp : FSDP_Op<"await", [MemoryEffects<[MemWrite<FSDP_Fabric>]>]> {
-  let summary = "wait for a collective in flight and return its results";
+  let summary = "wait for a collective that has started, and return its results";
   let description = [{
     After the op, the results are complete, *and* the operands of the `_start` op may be
     overwritten. Plan lowers the op to the command `fsdp.wait` with the collective's `id`.

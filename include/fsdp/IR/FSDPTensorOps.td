@@ -10,13 +10,14 @@
 include "fsdp/IR/FSDPBase.td"
 
 def FSDP_GatherRowsOp : FSDP_Op<"gather_rows", [Pure]> {
-  let summary = "rows of a table at ids (an embedding)";
+  let summary = "look up rows of a table at ids (an embedding)";
   let description = [{
     `result[i.., :] = table[ids[i..], :]`. Ids must be in [0, rows). The op does not check them,
     because the runtime checks the batch inputs (`fsdp.limit`).
 
     Constraints: (C1) the table has rank 2, and ids are integers; (C2) the result has the shape of
-    the ids followed by the table's columns; (C3) element types are equal.
+    the ids followed by the table's columns; (C3) the table and the result have the same element
+    type.
 
     ```mlir
     %e = fsdp.gather_rows %table[%ids] : tensor<50257x768xf32>, tensor<4x64xi64> -> tensor<4x64x768xf32>
@@ -91,15 +92,16 @@ def FSDP_CrossEntropyGradOp : FSDP_Op<"cross_entropy_grad", [Pure]> {
   let hasVerifier = 1;
 }
 
-// An operand on which random numbers depend: seed, step or first sample.
+// The type of the operands on which random numbers depend. These operands are the seed, the step
+// and the first sample.
 def FSDP_KeyTensor : 0DTensorOf<[I64]>, BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
 
 def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
   let summary = "random numbers that depend on position, not on order";
   let description = [{
     Element `l` of the result, where `l` is its row-major index, is a function of the five numbers
-    below alone. It therefore does not depend on the number of ranks, threads and micro-batches, and
-    a recomputation gives the same value.
+    below alone. The element therefore does not depend on the number of ranks, threads and
+    micro-batches, and a recomputation gives the same value.
 
     ```
       seed, step        of the run
@@ -108,7 +110,7 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
       element           l mod per_sample: its place in the sample
     ```
 
-    `first` is the number in the global batch of the tensor's first sample. A sample has
+    `first` is the number that the first sample of the tensor has in the global batch. A sample has
     `per_sample` elements (default: the elements of one index of dimension 0). With `p` words per
     element, element `e` of a sample is computed from these words of Philox4x32-10:
 
@@ -119,23 +121,24 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
       words    w[0..3] = philox(counter, key);   x = w[p · (e mod (4 / p))], and the one after it
     ```
 
-    - `uniform` gives multiples of 2^-m in `[0, 1)`: `m = 24` for f32 (8 for bf16, 11 for f16), p =
-      1, value `(x >> (32 - m)) · 2^-m`. For f64, p = 2 and the value is `((x' · 2^32 + x) >> 11) ·
-      2^-53`, where `x'` is the word after `x`.
+    - `uniform` yields multiples of 2^-m in `[0, 1)`, where m is 24 for f32, 8 for bf16 and 11 for
+      f16. For these types, p = 1 and the value is `(x >> (32 - m)) · 2^-m`. For f64, p = 2 and the
+      value is `((x' · 2^32 + x) >> 11) · 2^-53`, where `x'` is the word after `x`.
     - `bernoulli keep q` (p = 1) keeps an element if `x < round(q · 2^32)`. The value of a kept
       element is `1 / q`; other elements are 0. With element type i1, the value is true for kept
       elements. The kept elements are the same for all element types.
 
-    The numbers equal those of the runtime's generator for stream `site · 2^32 + step`. In a step,
-    `seed` and `step` are elements 4 and 5 of the rank block. Sites from 2^31 on are reserved for
-    rounding the optimizer's state.
+    The numbers are equal to the numbers that the runtime's generator yields for the stream `site ·
+    2^32 + step`. In a step, `seed` and `step` are elements 4 and 5 of the rank block. Sites from
+    2^31 on are reserved for rounding the optimizer's state.
 
     Constraints:
 
-    - (C1) The result is static, of f16, bf16, f32 or f64, or of i1 with `bernoulli`.
+    - (C1) The result has a static shape, and the element type f16, bf16, f32 or f64, or i1 with
+      `bernoulli`.
     - (C2) `site` is in [0, 2^32).
-    - (C3) `per_sample` is from 1 to 2^33, so that no counter is used twice, and divides the
-      number of elements.
+    - (C3) `per_sample` is from 1 to 2^33, so that no counter is used twice. `per_sample` divides
+      the number of elements of the result.
     - (C4) `keep` is present only with `bernoulli`, and is in [0, 1].
 
     ```mlir
@@ -155,7 +158,8 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
   let hasFolder = 1;
   let hasCanonicalizer = 1;
   let extraClassDeclaration = [{
-    /// Returns the number of elements of one sample: `per_sample` or its default.
+    /// Returns the number of elements of one sample, which is `per_sample` or, if this attribute is
+    /// absent, its default.
     int64_t getElementsPerSample();
   }];
 }
@@ -164,9 +168,9 @@ def FSDP_GemmOp : FSDP_Op<"gemm", [Pure, DestinationStyleOpInterface]> {
   let summary = "a matrix product by a library call";
   let description = [{
     `result = epilogue(alpha · op(A) · op(B) + beta · C + bias)`, where op transposes the last two
-    dimensions if its flag is set. Leading dimensions are batches. Products are summed in f32 (for
-    f64 operands in f64), and the result is rounded once, after the epilogue. `C` is the
-    destination; with `beta = 0` it is not read. `bias` is added to every row.
+    dimensions if its flag is set. The leading dimensions are batch dimensions. Products are summed
+    in f32 (in f64 for f64 operands), and the result is rounded once, after the epilogue. `C` is the
+    destination; with `beta = 0`, the op does not read `C`. `bias` is added to every row.
 
     `gelu_tanh` is `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`.
 

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Describes the GPU kernels of an image (KernelImage.h) for the stage Package. The image contains
-// the PTX of the kernels. Each phase of a kernel is one launch, or one matrix product by a library.
+// the PTX of the kernels. Each phase of a kernel is either one launch of PTX code, or one matrix
+// product that a library computes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +23,15 @@
 
 namespace mlir::fsdp {
 
-/// A tensor of which a launch copies tiles (TensorMap of runtime/schema/artifact.fbs).
+/// A tensor from or to which a launch copies tiles (TensorMap in runtime/schema/artifact.fbs).
 struct GpuTensor {
   int64_t binding = 0, offset = 0;
   bool isBf16 = true;
   std::vector<int64_t> sizes, strides, box;
 };
 
-/// An operand or the result of a library product (Matrix of runtime/schema/artifact.fbs).
+/// An operand or the result of a matrix product that a library computes (Matrix in
+/// runtime/schema/artifact.fbs).
 struct GpuMatrix {
   int64_t binding = 0, offset = 0;
   Type type;
@@ -39,7 +41,8 @@ struct GpuMatrix {
 
 enum class GpuActivation { None, Gelu, GeluGradient };
 
-/// The library product result = activation(lhs · rhs + addend + bias) (Product of artifact.fbs).
+/// The matrix product result = activation(lhs · rhs + addend + bias), which a library computes
+/// (Product in runtime/schema/artifact.fbs).
 struct GpuProduct {
   int64_t m = 1, n = 1, k = 1, batches = 1;
   GpuMatrix lhs, rhs, result;
@@ -86,13 +89,17 @@ struct GpuGrid {
   std::vector<GpuTensor> tensors;
 };
 
-/// Contents of a GPU image: PTX in the bytes [0, ptxBytes), and a cubin if the PTX was assembled.
+/// Contents of a GPU image. The bytes [0, ptxBytes) contain PTX. If the PTX was assembled, the
+/// image also contains the cubin.
 struct GpuCode {
-  std::string chip; ///< name such as "sm_90a"; empty if the image is not for a GPU
+  std::string chip; ///< name of the chip, such as "sm_90a"; empty if the image is not for a GPU
   int64_t ptxBytes = 0, cubinOffset = 0, cubinBytes = 0;
-  llvm::StringMap<GpuGrid> grids;       ///< launches, by the symbol of the phase
-  llvm::StringMap<GpuProduct> products; ///< library products, by the symbol of the phase
-  llvm::StringMap<GpuCost> costs;       ///< of launches and products, by the symbol of the phase
+  /// Launch configurations; the key is the symbol of the phase.
+  llvm::StringMap<GpuGrid> grids;
+  /// Products by a library; the key is the symbol of the phase.
+  llvm::StringMap<GpuProduct> products;
+  /// Costs of launches and of products; the key is the symbol of the phase.
+  llvm::StringMap<GpuCost> costs;
 
   bool isPresent() const { return !chip.empty(); }
 };

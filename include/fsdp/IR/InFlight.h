@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A command is asynchronous if it is a collective on a channel other than 0, or a copy with the
-// attributes `fsdp.id` and `fsdp.channel`. A later `fsdp.wait` with this id waits for it:
+// attributes `fsdp.id` and `fsdp.channel`. A later `fsdp.wait` with the same id waits for the end
+// of the command:
 //
 //   fsdp.copy @step.host.0[0, 4096] -> @step.back.1[0, 4096]
 //     {fsdp.channel = 3 : i64, fsdp.id = 7 : i64}
@@ -24,9 +25,10 @@ namespace mlir::fsdp {
 /// Attributes of an asynchronous copy: its channel, and its id, which is unique in the program.
 inline constexpr StringLiteral copyChannelAttr = "fsdp.channel", copyIdAttr = "fsdp.id";
 
-/// Returns the channel of a collective or a copy; 0 if the command is synchronous.
+/// Returns the channel of a collective or of a copy. Returns 0 if the command is synchronous.
 int64_t getChannel(Operation *command);
-/// Returns the id of an asynchronous collective or copy; nothing if the command is synchronous.
+/// Returns the id of an asynchronous collective or copy. Returns nothing if the command is
+/// synchronous.
 std::optional<int64_t> getInFlightId(Operation *command);
 /// Makes a copy asynchronous: sets its channel and its id.
 void setInFlight(CopyOp copy, int64_t id, int64_t channel);

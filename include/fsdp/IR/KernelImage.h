@@ -32,17 +32,18 @@ struct PhaseInfo {
 struct KernelInfo {
   std::string name;
   SmallVector<PhaseInfo> phases;
-  /// For each binding, its least size in bytes, and whether the kernel may write it. Bindings are
-  /// the arguments of the kernel, in order, without the shared scratch.
+  /// For each binding, the least size in bytes (`bindingBytes`), and whether the kernel may write
+  /// the binding (`writes`). The bindings are the arguments of the kernel in their order, without
+  /// the address of the shared scratch.
   SmallVector<int64_t> bindingBytes;
   SmallVector<bool> writes;
   /// For each binding, whether the kernel reads its contents. If a binding is written but not read,
   /// the kernel overwrites it completely.
   SmallVector<bool> reads;
-  /// Bytes of scratch that all workers of a launch share. If not 0, the kernel has a further last
-  /// binding, the address of this scratch.
+  /// Bytes of scratch that all workers of a launch share. If the number is not 0, the last argument
+  /// of the kernel is the address of this scratch.
   int64_t sharedBytes = 0;
-  /// Bytes of scratch per worker, to which the workspace argument points.
+  /// Bytes of scratch per worker. The workspace argument points to this scratch.
   int64_t workerBytes = 0;
 };
 
@@ -50,7 +51,7 @@ struct KernelInfo {
 struct Image {
   std::vector<char> elf;
   std::vector<KernelInfo> kernels;
-  /// CPU features that the code requires, by their names in /proc/cpuinfo.
+  /// Names of the CPU features that the code requires, as /proc/cpuinfo spells them.
   std::vector<std::string> isa;
 };
 
@@ -68,7 +69,8 @@ struct KernelScratch {
 
 /// Stores the scratch of each kernel in the module attribute `fsdp.kernel_scratch`.
 void setKernelScratch(ModuleOp module, ArrayRef<KernelInfo> kernels);
-/// Returns the scratch of a kernel from `fsdp.kernel_scratch`; zeros if the kernel has no entry.
+/// Returns the scratch of a kernel that `fsdp.kernel_scratch` contains. Returns zeros if the
+/// attribute has no entry for the kernel.
 KernelScratch getKernelScratch(ModuleOp module, StringRef kernel);
 
 } // namespace mlir::fsdp

@@ -16,19 +16,21 @@
 
 namespace mlir::fsdp {
 
-/// Function attributes: `kernelAttr` marks a kernel, and `kindAttr` is the kind of the dispatch op
-/// from which the kernel was made.
+/// Attributes of functions. `kernelAttr` marks a function as a kernel. `kindAttr` contains the kind
+/// of the dispatch op from which the kernel was created.
 inline constexpr StringLiteral kernelAttr = "fsdp.kernel";
 inline constexpr StringLiteral kindAttr = "fsdp.kind";
-/// Attributes of an argument to which the kernel writes a result; the value is the index of the
+/// Attributes of an argument to which the kernel writes a result. Their value is the index of this
 /// result. The kernel may read the old contents of an inout argument, but not of an out argument.
 inline constexpr StringLiteral outAttr = "fsdp.out";
 inline constexpr StringLiteral inoutAttr = "fsdp.inout";
 
-/// Returns the element type of a binding's memref: i8 (0 or 1) for i1, i64 for index, and `element`
-/// for all other types.
+/// Returns the element type of the memref in which a binding stores elements of the type `element`.
+/// This is i8 for i1 (with the values 0 and 1), i64 for index, and `element` itself for all other
+/// types.
 Type getStorageType(Type element);
-/// Returns whether buffers can store the type `element`: signless, of 1, 8, 16, 32 or 64 bits.
+/// Returns whether `element` is an integer type that buffers can store, that is, a signless integer
+/// type of 1, 8, 16, 32 or 64 bits.
 bool isStoredInteger(Type element);
 /// Returns the size in bytes of a tensor or memref of static shape.
 int64_t getStorageBytes(ShapedType type);

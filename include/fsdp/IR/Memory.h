@@ -18,12 +18,15 @@
 
 namespace mlir::fsdp {
 
-/// Attribute that fsdp-rematerialise sets on a kernel call whose results may be offloaded to the
-/// host between their uses. The buffers of these results also have the attribute.
+/// Attribute that fsdp-rematerialise sets on a kernel call if the results of the call may be kept
+/// in host memory between two uses. The buffers of these results have the same attribute.
 inline constexpr StringLiteral offloadAttr = "fsdp.offload";
 /// `fileAttr` marks a buffer that is in the file of a rank. `fileBytesAttr` is an attribute of a
-/// packed layout: the size of that file in bytes.
+/// packed layout. It contains the size of the rank's file in bytes.
 inline constexpr StringLiteral fileAttr = "fsdp.file", fileBytesAttr = "fsdp.file_bytes";
+
+/// Alignment in bytes of buffers, and of the slices to which a launch binds arguments.
+inline constexpr int64_t arenaAlignment = 64;
 
 enum class Memory { device, host, file };
 

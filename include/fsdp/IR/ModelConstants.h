@@ -15,7 +15,8 @@
 
 namespace mlir::fsdp {
 
-/// Module attribute with an array of the names of float tensors that remain constants.
+/// Module attribute. It contains an array with the names of the float tensors that remain
+/// constants.
 inline constexpr llvm::StringLiteral constantsAttr = "fsdp.constants";
 
 } // namespace mlir::fsdp

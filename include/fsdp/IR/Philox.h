@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Builds the generator Philox4x32-10 (Salmon et al., SC 2011) from arith ops on scalars or vectors.
-// Each 32-bit word is an i64 value, so that one multiplication yields the product of two words.
+// Each 32-bit word is represented by an i64 value, so that one multiplication yields all 64 bits of
+// the product of two words.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace mlir::fsdp {
 
-/// Attributes of a random op, and the type of its elements.
+/// The attributes of a random op, and the element type of its result.
 struct RandomDraw {
   RandomKind kind;
   double keep;
@@ -26,23 +27,25 @@ struct RandomDraw {
   Type type;
 };
 
-/// Seed, step and sample, which select the random numbers. All three are i64 or, to compute several
-/// elements at once, vectors of i64.
+/// The seed, the step and the sample for which random numbers are computed. All three are i64
+/// values. To compute several elements at once, all three are vectors of i64.
 struct RandomPlace {
   Value seed, step, sample;
 };
 
 RandomDraw getDraw(RandomElementOp op);
 
-/// Returns the number of elements computed from one block of four words: 4, or 2 for uniform f64.
+/// Returns the number of elements that are computed from one block of four words. This is 2 for
+/// uniform f64 numbers, and else 4.
 int64_t getElementsPerBlock(const RandomDraw &draw);
 /// Returns `keep`·2^32, rounded. A bernoulli draw keeps an element if its word is below this bound.
 int64_t getKeptBelow(double keep);
 
-/// Builds the four words, each an i64 below 2^32, of the block with index `block` in a sample.
+/// Builds the four words of the block that has the index `block` in its sample. Each word is an i64
+/// below 2^32.
 std::array<Value, 4> buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw,
                                       const RandomPlace &place, Value block);
-/// Builds the random number for element `element` (i64) of a sample.
+/// Builds the random number for the element of a sample that has the index `element` (an i64).
 Value buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,
                          const RandomPlace &place, Value element);
 
@@ -50,12 +53,13 @@ Value buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,
 std::array<Value, 4> buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> counter,
                                  Value key);
 
-/// Builds the element of the result of `op` whose row-major index is `linear` (i64). `key` contains
-/// the seed, the step and the first sample as i64.
+/// Builds one element of the result of `op`. `linear` (an i64) is the row-major index of the
+/// element. `key` contains the seed, the step and the first sample as i64.
 Value buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRange key, Value linear);
 
-/// Rounds `x` (f32) to one of the two nearest bf16 values, at random, with mean `x`. Keeps NaN,
-/// infinity, and every `x` that bf16 can represent. `noise` is an i64 with 16 random bits.
+/// Rounds `x` (f32) at random to one of the two nearest bf16 values, so that the mean of the result
+/// is `x`. Does not change NaN, infinity, or a value `x` that bf16 can represent. `noise` is an i64
+/// with 16 random bits.
 Value buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value noise);
 
 } // namespace mlir::fsdp

@@ -20,8 +20,9 @@ namespace mlir::fsdp {
 
 inline constexpr int64_t kMaxElements = int64_t(1) << 48;
 
-/// Returns whether the product of the dimensions is at most `limit`, where a dimension of 0 counts
-/// as 1. The product of any subset of the dimensions is then limited too.
+/// Returns whether the product of the dimensions is at most `limit`, where a dimension of size 0
+/// counts as 1. If the function returns true, the product of any subset of the dimensions is also
+/// at most `limit`.
 inline bool fitsElements(ArrayRef<int64_t> shape, int64_t limit = kMaxElements) {
   int64_t count = 1;
   return llvm::all_of(shape, [&](int64_t dim) {

@@ -21,22 +21,32 @@ namespace fsdp {
 enum class StepSlot : int64_t {
   LearningRate = 0, ///< learning rate, which the host writes before a step
   Step = 1,         ///< number of applied steps
-  LossScale = 2,    ///< loss scale of the next step; 0 before the first step and without scaling
-  Growth = 3,       ///< number of steps since the loss scale changed; -1 if the loss scale is fixed
-  Clip = 4,         ///< factor by which gradients are multiplied: clip factor / loss scale
-  Tokens = 5,       ///< number of tokens of all applied steps
-  Finite = 6,       ///< 1 if loss and gradients were finite; else 0, and the step changed no state
+  /// Loss scale of the next step; 0 before the first step, and if the loss is not scaled.
+  LossScale = 2,
+  /// Number of steps since the last change of the loss scale, or -1 if the loss scale is fixed.
+  Growth = 3,
+  Clip = 4,   ///< factor by which gradients are multiplied: clip factor / loss scale
+  Tokens = 5, ///< number of tokens of all applied steps
+  /// 1 if the loss and the gradients were finite. Else 0, and then the step changed no state.
+  Finite = 6,
   Loss = 7,
-  GradNorm = 8,      ///< norm of the gradients before clipping
-  Skipped = 9,       ///< number of steps not applied because a value was not finite
-  Lookups = 10,      ///< number of ranks with an id out of range; if not 0, no state changed
-  LookupNumber = 11, ///< 1 + index of this rank's first lookup op with an id out of range, or 0
-  LookupValue = 12,  ///< bits 42-63 of that id; elements 13 and 14 contain bits 21-41 and 0-20
+  GradNorm = 8, ///< norm of the gradients before clipping
+  Skipped = 9,  ///< number of steps not applied because a value was not finite
+  /// Number of ranks on which a lookup had an id out of range. If it is not 0, the step changed no
+  /// state.
+  Lookups = 10,
+  /// 1 + the index of the first lookup op with an id out of range on this rank, or 0 if there is
+  /// none.
+  LookupNumber = 11,
+  /// Bits 42 to 63 of the id that is out of range. Element 13 contains bits 21 to 41 of this id,
+  /// and element 14 contains bits 0 to 20.
+  LookupValue = 12,
 };
 constexpr int64_t kStepBlockSize = 16;
 
 /// Elements of the rank block, a tensor of i64. Random numbers depend on Seed and StepNumber, which
-/// are equal on all ranks. StepNumber is the number of earlier steps, applied or skipped.
+/// are equal on all ranks. StepNumber is the number of all earlier steps, whether they were applied
+/// or skipped.
 enum class RankSlot : int64_t {
   Rank = 0,
   ShardIndex = 1,
@@ -47,21 +57,23 @@ enum class RankSlot : int64_t {
 constexpr int64_t kRankBlockSize = 8;
 
 /// Attribute of the argument that is the initial cotangent of the backward. Differentiate adds the
-/// argument. Update replaces it by a value computed from the step block.
+/// argument. Update replaces the argument by a value that is computed from the step block.
 constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
-/// Attribute of the argument by which Differentiate multiplies the loss, and which Update replaces.
-/// Its value is count · n / (sum of the counts of n micro-batches). `count` is the number of
-/// targets of one micro-batch that are not ignored; n is the number of micro-batches on all ranks.
+/// Attribute of the argument by which Differentiate multiplies the loss. Update replaces the
+/// argument by the value count · n / (sum of the counts of n micro-batches). `count` is the number
+/// of targets of one micro-batch that are not ignored. n is the number of micro-batches on all
+/// ranks.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
-/// Attribute of a result that Import adds for a lookup and Update removes. The result, a
-/// tensor<i64>, is 0, or an id that is out of range. The attribute is a dictionary of `location`
-/// (text), `extent` (valid ids are in [0, extent)) and `what` (the indexed objects, such as "rows
-/// of the table").
+/// Attribute of a result of the function. Import adds such a result for each lookup, and Update
+/// removes it. The result is a tensor<i64>. It contains an id that is out of range, or 0 if there
+/// is none. The attribute is a dictionary with three entries: `location` is a text, `extent` states
+/// that valid ids are in [0, extent), and `what` names the indexed objects, such as "rows of the
+/// table".
 constexpr llvm::StringLiteral lookupAttr = "fsdp.lookup";
-/// Module attribute after Update: an array of the `fsdp.lookup` dictionaries of all lookups.
-/// LookupNumber - 1 is an index of this array.
+/// Module attribute that exists after Update. It is an array of the `fsdp.lookup` dictionaries of
+/// all lookups. LookupNumber - 1 is an index into this array.
 constexpr llvm::StringLiteral lookupsAttr = "fsdp.lookups";
-/// Module attribute after Update, present if steps change the loss scale.
+/// Module attribute. The module has this attribute after Update if steps change the loss scale.
 constexpr llvm::StringLiteral dynamicScaleAttr = "fsdp.dynamic_loss_scale";
 
 } // namespace fsdp

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Declares fsdp.stop_gradient, and the attributes of the markers that Import replaces by this op.
-// Only Import, Shard and Differentiate need them, so FSDP.h does not include this header.
+// Only Import, Shard and Differentiate need these declarations, so FSDP.h does not include this
+// header.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +20,11 @@
 
 namespace mlir::fsdp {
 
-/// Attribute of a marker: a function without a body, or a `linalg.generic` that yields its input.
+/// Attribute of a marker. A marker is a function without a body, or a `linalg.generic` that yields
+/// its input.
 constexpr llvm::StringLiteral stopGradientAttr = "fsdp.stop_gradient";
-/// Attribute of the module or of a function: the number of markers that the exporter wrote into it.
+/// Attribute of the module or of a function. It contains the number of markers that the exporter
+/// wrote into the module or the function.
 constexpr llvm::StringLiteral numStopGradientsAttr = "fsdp.num_stop_gradients";
 
 /// Returns `value`, or the input of the chain of fsdp.stop_gradient ops that computes `value`.

@@ -11,9 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Returns whether the body of `op` only extends the element of the one input (`extf`). The
-/// indexing maps are arbitrary. The extension is exact, so a reader of the result may instead read
-/// the input and extend its elements.
+/// Returns whether `op` has one input and its body only extends an element of this input to a wider
+/// float type (`extf`). The indexing maps may be arbitrary. An extension is exact, so an op that
+/// reads the result may instead read the input and extend its elements.
 bool isWidening(linalg::GenericOp op);
 /// Returns whether isWidening(op) holds and all indexing maps are identities.
 bool isWideningInPlace(linalg::GenericOp op);

@@ -10,7 +10,7 @@
 include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
-// Import reads ops of any dialect. Its passes create ops of the dialects in this list.
+// The passes of Import read ops of any dialect. They create only ops of the dialects in this list.
 class ImportPass<string flag, string on> : Pass<flag, on> {
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
@@ -22,9 +22,9 @@ def LowerStablehloPass : ImportPass<"fsdp-lower-stablehlo", "::mlir::ModuleOp"> 
     - Requires: nothing. The pass runs first.
     - Ensures: none of these ops of StableHLO or CHLO is left: elementwise ops, constants, views,
       slices, joins, `gather`, updates at constant positions, `dot_general`, `convolution`,
-      `reduce`, `reduce_window` and composites. Attributes and shapes that contradict their op are
-      errors. If the module has no `fsdp.num_stop_gradients`, a warning states that the module does
-      not record `stop_gradient`.
+      `reduce`, `reduce_window` and composites. It is an error if an attribute or a shape
+      contradicts the definition of the op. If the module has no `fsdp.num_stop_gradients`, a
+      warning states that the module does not record the uses of `stop_gradient` in the model.
     - Keeps: all other ops, and the names of arguments.
   }];
   let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
@@ -34,13 +34,13 @@ def LowerStablehloPass : ImportPass<"fsdp-lower-stablehlo", "::mlir::ModuleOp"> 
 }
 
 def ReadStopMarkersPass : ImportPass<"fsdp-read-stop-markers", "::mlir::ModuleOp"> {
-  let summary = "Replace an exporter's markers by fsdp.stop_gradient";
+  let summary = "Replace an exporter's markers for stop_gradient by the op fsdp.stop_gradient";
   let description = [{
     - Requires: nothing.
     - Ensures: no call of a marker function `@fsdp.stop_gradient` and no attribute
-      `fsdp.stop_gradient` or `fsdp.num_stop_gradients` is left. An op with `fsdp.stop_gradient`
-      that cannot be a marker is an error. It is also an error if the number of markers differs from
-      `fsdp.num_stop_gradients`.
+      `fsdp.stop_gradient` or `fsdp.num_stop_gradients` is left. It is an error if an op that cannot
+      be a marker has the attribute `fsdp.stop_gradient`. It is also an error if the number of
+      markers differs from `fsdp.num_stop_gradients`.
     - Keeps: everything else.
   }];
   let statistics = [Statistic<"numMarkers", "num-markers", "Markers replaced">];
@@ -51,8 +51,9 @@ def RefuseForeignPass : ImportPass<"fsdp-refuse-foreign", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: nothing.
     - Ensures: all ops are known to Import, functions have one block, no number is complex, and
-      arguments have static shapes. With `shapes`, all values have static shapes. Each violation
-      gives an error with the location and the fix.
+      arguments have static shapes. With the option `shapes`, the pass instead checks that all
+      values have static shapes. For each violation, the pass prints an error with the location and
+      a fix, up to eight errors.
     - Keeps: the IR.
   }];
   let options = [Option<"shapes", "shapes", "bool", /*default=*/"false",
@@ -61,11 +62,12 @@ def RefuseForeignPass : ImportPass<"fsdp-refuse-foreign", "::mlir::ModuleOp"> {
 }
 
 def RefuseUnwrittenPass : ImportPass<"fsdp-refuse-unwritten", "::mlir::func::FuncOp"> {
-  let summary = "Refuse reads of tensors that nothing has written";
+  let summary = "Refuse ops that read a tensor to which no op has written";
   let description = [{
     - Requires: nothing.
     - Ensures: no op reads elements of a `tensor.empty`. An op that accumulates into its output
-      counts as a reader of it. The first eight readers get an error with a note.
+      counts as a reader of this output. The pass prints an error with a note for each of the first
+      eight readers.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numRefused", "num-refused", "Ops refused">];
@@ -74,11 +76,11 @@ def RefuseUnwrittenPass : ImportPass<"fsdp-refuse-unwritten", "::mlir::func::Fun
 def SelectEntryPass : ImportPass<"fsdp-select-entry", "::mlir::ModuleOp"> {
   let summary = "Select the function to train and number its arguments and constants";
   let description = [{
-    - Requires: a module that an importer wrote, not yet changed.
-    - Ensures: the module has one public function. Each argument and each tensor constant carries
-      `fsdp.position`, its index in the file; options name it by this index. Unused
-      `ml_program.global` ops, and attributes of unknown dialects on the module and its functions,
-      are removed.
+    - Requires: the module is as an importer wrote it, and no earlier pass has changed the module.
+    - Ensures: the module has one public function. Each argument, and each tensor constant that is
+      not a splat, carries its index in the file as `fsdp.position`. Options refer to arguments and
+      constants by this index. Unused `ml_program.global` ops, and attributes of unknown dialects on
+      the module and its functions, are removed.
     - Keeps: all code.
   }];
   let options = [StepOption<"entry", "entry", "std::string">];
@@ -90,18 +92,18 @@ def CheckMarksPass : ImportPass<"fsdp-check-marks", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: one public function.
     - Ensures: the arguments of the function carry only allowed `fsdp.` attributes, each with a
-      value of the right type. There is one error for each wrong attribute.
+      value of the right type. The pass prints one error for each wrong attribute.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numChecked", "num-checked", "Attributes checked">];
 }
 
 def MarkBatchPass : ImportPass<"fsdp-mark-batch", "::mlir::ModuleOp"> {
-  let summary = "Apply the names given with --batch to the batch inputs";
+  let summary = "Give the batch inputs the names from the option --batch";
   let description = [{
     - Requires: one public function whose arguments carry their positions.
-    - Ensures: every argument that `batch` names carries `fsdp.batch`. No two batch inputs have
-      the same name.
+    - Ensures: every argument that the option `batch` names carries `fsdp.batch`. No two batch
+      inputs have the same name.
     - Keeps: all code, and the names of other arguments.
   }];
   let options = [ListOption<"batch", "batch", "std::string",
@@ -110,13 +112,13 @@ def MarkBatchPass : ImportPass<"fsdp-mark-batch", "::mlir::ModuleOp"> {
 }
 
 def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
-  let summary = "Give masks and other buffers their contents";
+  let summary = "Determine the contents of masks and other constant buffers";
   let description = [{
     - Requires: one public function whose calls are inlined.
     - Ensures: every integer constant has known contents. A constant that is a causal mask becomes a
-      `linalg.generic` that compares loop indices. The uses of the constant determine its values at
-      allowed and masked positions.
-    - Keeps: `fsdp.position` and all other code.
+      `linalg.generic` that compares loop indices. The ops that use the constant determine which
+      values the constant has at allowed positions and at masked positions.
+    - Keeps: the attribute `fsdp.position`, and all other code.
   }];
   let options = [ListOption<"buffers", "buffer", "std::string",
                             "NAME|INDEX=causal|zeros|ones|keep|FILE. INDEX counts arguments, or constants in order of appearance.">];
@@ -127,14 +129,16 @@ def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
 def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> {
   let summary = "Make every parameter a named argument";
   let description = [{
-    - Requires: one public function whose calls are inlined. No pass before may merge constants,
-      because two elided constants look equal.
+    - Requires: one public function whose calls are inlined. No earlier pass may merge constants,
+      because two constants with elided values look equal.
     - Ensures: parameters are arguments with `fsdp.param`. Initial values from the model's file are
-      in the module attribute `fsdp.values`. If an argument, `params` or `params-file` names a
-      parameter, only named tensors are trained. Other float tensors remain constants and are listed
-      in `fsdp.constants`; resources above 1 MiB become frozen parameters. If no parameter is named,
+      in the module attribute `fsdp.values`. If an attribute of an argument, the option `params` or
+      the option `params-file` names a parameter, only named tensors are trained. The other float
+      tensors remain constants, and `fsdp.constants` lists their names. If such a tensor is a
+      resource above 1 MiB, the tensor becomes a frozen parameter instead. If no parameter is named,
       a warning lists the tensors that are trained.
-    - Keeps: shared uses of a tied parameter, and constants that are not parameters.
+    - Keeps: a tied parameter remains one value that all its uses share. Constants that are not
+      parameters are not changed.
   }];
   let options = [StepOption<"params", "params", "std::string">,
                  StepOption<"paramsFile", "params-file", "std::string">];
@@ -143,24 +147,24 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
 }
 
 def ReadDropoutMarkersPass : ImportPass<"fsdp-read-dropout-markers", "::mlir::ModuleOp"> {
-  let summary = "Turn an exporter's dropout markers into fsdp.random";
+  let summary = "Replace an exporter's dropout markers by products with fsdp.random";
   let description = [{
     - Requires: one public function whose calls are inlined; parameters are marked.
     - Ensures: no call of a marker function `@fsdp.dropout` is left. Each call becomes a product
       with an `fsdp.random bernoulli` that has a new site. The function has three new arguments with
-      `fsdp.key`: seed, step and sample. It is an error if a probability is outside [0, 1), or if
-      the first dimension of a tensor is not the number of samples.
+      `fsdp.key`, for the seed, the step and the sample. It is an error if a probability is outside
+      [0, 1), or if the first dimension of a tensor with dropout is not the number of samples.
     - Keeps: everything else. A call with probability 0 is replaced by its operand.
   }];
   let statistics = [Statistic<"numMarkers", "num-markers", "Calls of dropout markers">];
 }
 
 def LowerTosaPass : ImportPass<"fsdp-lower-tosa", "::mlir::ModuleOp"> {
-  let summary = "Lower TOSA to linalg with the upstream passes";
+  let summary = "Lower TOSA to linalg with the upstream passes of MLIR";
   let description = [{
     - Requires: parameters are arguments, because the upstream passes merge constants.
     - Ensures: no tosa op is left.
-    - Keeps: modules without tosa ops.
+    - Keeps: a module without tosa ops is not changed.
   }];
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tosa::TosaDialect",
                            "::mlir::index::IndexDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
@@ -168,11 +172,12 @@ def LowerTosaPass : ImportPass<"fsdp-lower-tosa", "::mlir::ModuleOp"> {
 }
 
 def DemoteFloat64Pass : ImportPass<"fsdp-demote-float64", "::mlir::func::FuncOp"> {
-  let summary = "Compute isolated f64 values in f32";
+  let summary = "Compute f64 values in f32 if no parameter is f64";
   let description = [{
     - Requires: parameters are marked.
-    - Ensures: a function with float parameters, none of which is f64, has no f64 value.
-    - Keeps: models with an f64 parameter, bit for bit.
+    - Ensures: if a function has float parameters and none of them is f64, the function has no f64
+      value.
+    - Keeps: a function with an f64 parameter, or without a float parameter, is not changed.
   }];
   let statistics = [Statistic<"numDemoted", "num-demoted", "Values converted from f64 to f32">];
 }
@@ -181,10 +186,12 @@ def NormaliseOpsPass : ImportPass<"fsdp-normalise-ops", "::mlir::func::FuncOp"> 
   let summary = "Write each operation in one canonical form";
   let description = [{
     - Requires: static shapes.
-    - Ensures: structured ops are `linalg.generic` or `linalg.fill`. Bodies capture no scalars
-      except constants. A tensor that a body reads at loop indices is an operand of the op. Integer
-      computations are inside the bodies that use their results. No op has a fast-math flag.
-    - Keeps: values. Folded constants are rounded like computed values.
+    - Ensures: structured ops are `linalg.generic` or `linalg.fill`. The bodies of these ops capture
+      no scalars except constants. A tensor that a body reads at loop indices is an operand of the
+      structured op. Integer computations are inside the bodies that use the results of the
+      computations. No op has a fast-math flag.
+    - Keeps: values. A folded constant is rounded in the same way as a value that is computed at run
+      time.
   }];
   let statistics = [Statistic<"numFlags", "num-flags", "Ops whose fast-math flags were removed">];
 }
@@ -194,20 +201,21 @@ def FoldCopiesPass : ImportPass<"fsdp-fold-copies", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: structured ops are `linalg.generic`.
     - Ensures: no `linalg.generic` reads a transposed or broadcast copy of a tensor if an indexing
-      map can express the transpose or broadcast. No transpose is the only reader of a contraction.
+      map can express the transpose or broadcast. If a transpose was the only reader of a
+      contraction, the transpose is a part of the contraction's output map.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numFolded", "num-folded", "Copies folded into a reader or a producer">];
 }
 
 def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func::FuncOp"> {
-  let summary = "Compute indices that depend on no input";
+  let summary = "Evaluate at compile time the lookup indices that depend on no input";
   let description = [{
     - Requires: structured ops are `linalg.generic`.
     - Ensures: a lookup index that depends only on constants and loop indices is an element of a
       constant, unless the range analysis proves that the index is in range.
-    - Keeps: masks; indices in range, or affine in the loop indices; values of more than 2^19
-      elements.
+    - Keeps: the pass does not evaluate masks, indices that are provably in range or affine in the
+      loop indices, and values of more than 2^19 elements.
 
     Functions of `math` are evaluated in f64, and each result is rounded to its type.
     An index that depends on a sum of floats is not evaluated.
@@ -216,19 +224,19 @@ def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func:
 }
 
 def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
-  let summary = "Check ids before the step instead of inside it";
+  let summary = "Replace the checks of ids inside a step by limits that are checked before the step";
   let description = [{
-    - Requires: a lookup is a `tensor.extract` in the body of a `linalg.generic`.
+    - Requires: each lookup is a `tensor.extract` in the body of a `linalg.generic`.
     - Ensures:
       - batch arguments that hold ids carry an `fsdp.limit` that keeps every lookup in range;
-      - these arguments carry `fsdp.extra_ids`: values that the model tests for and does not look
-        up;
+      - these arguments carry `fsdp.extra_ids`, which lists the ids that the model tests for but
+        does not look up;
       - no `cf.assert` is left;
       - comparisons that have the same result for all allowed ids are folded;
       - if no limit keeps a lookup in range, the lookup reads clamped indices, and the function
         returns an additional result (`fsdp.lookup`) with the index that was out of range.
-    - Keeps: values, if each id is within its limit or an extra id, and no checked lookup is out of
-      range.
+    - Keeps: values are kept if each id is within its limit or is an extra id, and if no lookup that
+      is checked in the step is out of range.
   }];
   let statistics = [Statistic<"numExtraIds", "num-extra-ids", "Values outside the limits that the model handles">,
                     Statistic<"numAsserts", "num-asserts", "Asserts removed">,
@@ -237,9 +245,9 @@ def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
 }
 
 def JoinPositionsPass : ImportPass<"fsdp-join-positions", "::mlir::func::FuncOp"> {
-  let summary = "Read at one computed position instead of several";
+  let summary = "Combine the computed indices of each lookup into one index";
   let description = [{
-    - Requires: indices of lookups are in range.
+    - Requires: the indices of all lookups are in range.
     - Ensures: a `tensor.extract` in a generic has at most one index that is neither a constant nor
       a loop index.
     - Keeps: values, bit for bit.
@@ -250,8 +258,8 @@ def JoinPositionsPass : ImportPass<"fsdp-join-positions", "::mlir::func::FuncOp"
 def RaiseEmbeddingPass : ImportPass<"fsdp-raise-embedding", "::mlir::func::FuncOp"> {
   let summary = "Raise lookups of rows to fsdp.gather_rows";
   let description = [{
-    - Requires: limits that keep every lookup in range.
-    - Ensures: no `tensor.extract` in a generic is left whose first non-constant index depends on
+    - Requires: the limits of ids keep every lookup in range.
+    - Ensures: no generic contains a `tensor.extract` whose first non-constant index depends on
       data.
     - Keeps: values, bit for bit.
   }];
@@ -259,13 +267,14 @@ def RaiseEmbeddingPass : ImportPass<"fsdp-raise-embedding", "::mlir::func::FuncO
 }
 
 def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> {
-  let summary = "Raise max, subtract, exp, sum, divide to linalg.softmax";
+  let summary = "Raise the ops of a softmax (max, subtract, exp, sum, divide) to linalg.softmax";
   let description = [{
     - Requires: the form that `fsdp-normalise-ops` ensures; generics may be fused.
-    - Ensures: a softmax over one dimension is `linalg.softmax`, whether the model wrote it as a
-      quotient or as exp(x - logsumexp(x)). In these patterns, intermediate values may have a
-      narrower type, and the maximum of x may be subtracted from x. An op that replaces rows of -inf
-      is removed if the mask keeps at least one element in every row.
+    - Ensures: a softmax over one dimension is a `linalg.softmax`, whether the model computes the
+      softmax as a quotient or as exp(x - logsumexp(x)). In both patterns, intermediate values may
+      have a narrower type, and the model may first subtract the maximum of x from x. An op that
+      replaces the results of rows of -inf is removed if the mask keeps at least one element in
+      every row.
     - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Softmaxes raised">,
@@ -273,20 +282,21 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
 }
 
 def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncOp"> {
-  let summary = "Raise products around a softmax to fsdp.attention";
+  let summary = "Raise two matrix products with a softmax between them to fsdp.attention";
   let description = [{
     - Requires: softmax is raised; structured ops are `linalg.generic` or `linalg.contract`.
-    - Ensures: softmax(f(scale · Q·Kᵀ))·V is `fsdp.attention`. The pass looks through views, copies
-      and casts, and recognises grouped heads by the repetition of K and V. Masks become `mask_mod`,
-      dropout becomes `weight_mod`, and other functions become `score_mod`. Tensors that these
-      regions read are captured. A sink is an additional score that the softmax includes and the
-      model then drops; it becomes one more key with zeros in K and V. If a softmax between two
-      products is not raised, a remark states the reason, with a note at the op that prevents it.
-      Exponentials of shifted scores that belong to no softmax also get a remark.
+    - Ensures: the ops that compute softmax(f(scale · Q·Kᵀ))·V become one `fsdp.attention`. The pass
+      looks through views, copies and casts, and recognises grouped heads by the repetition of K and
+      V. Masks become `mask_mod`, dropout becomes `weight_mod`, and other functions become
+      `score_mod`. The tensors that these regions read become captured operands of the op. A sink is
+      an additional score that the softmax includes, but whose weight the model then drops. The sink
+      becomes one more key, for which K and V are zero. If a softmax between two products is not
+      raised, a remark states the reason, with a note at the op that prevents it. The pass also
+      prints a remark for exponentials of shifted scores that belong to no raised softmax.
     - Keeps: values, up to rounding. A row whose scores are all -inf has the result 0 instead of
-      NaN. A mask of finite numbers is raised if in every row provably one key is not masked. The
-      proof uses the ranges of `mask_mod`, or evaluates `mask_mod` for each row, including constant
-      tables that it reads.
+      NaN. A mask of finite numbers is raised if the pass can prove that every row has a key that is
+      not masked. For this proof, the pass uses the ranges of `mask_mod`, or evaluates `mask_mod`
+      for each row, including the constant tables that `mask_mod` reads.
   }];
   let options = [Option<"assumeKeys", "assume-keys", "bool", /*default=*/"false",
                         "Assume that every row keeps a key, so that a mask of large finite numbers equals one of -inf.">];
@@ -295,36 +305,38 @@ def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncO
 }
 
 def RaiseCrossEntropyPass : ImportPass<"fsdp-raise-cross-entropy", "::mlir::func::FuncOp"> {
-  let summary = "Raise a log-softmax with targets to fsdp.cross_entropy";
+  let summary = "Raise the mean of a log-softmax at targets to fsdp.cross_entropy";
   let description = [{
     - Requires: the form that `fsdp-normalise-ops` ensures; generics may be fused.
-    - Ensures: a mean loss that is computed by log-softmax or logsumexp is one `fsdp.cross_entropy`,
-      with `ignore_index` if the model ignores targets.
+    - Ensures: a mean loss that the model computes with log-softmax or logsumexp becomes one
+      `fsdp.cross_entropy`. The op has an `ignore_index` if the model ignores targets.
     - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Losses raised">];
 }
 
 def ExpandLookupPass : ImportPass<"fsdp-expand-lookup", "::mlir::func::FuncOp"> {
-  let summary = "Rewrite lookups that were not raised as masked sums";
+  let summary = "Replace each lookup that no earlier pass raised by a masked sum";
   let description = [{
     - Requires: lookups of rows and losses are raised.
-    - Ensures: no `tensor.extract` in a generic is left whose only computed index depends on data.
+    - Ensures: no generic contains a `tensor.extract` whose only computed index depends on data.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numExpanded", "num-expanded", "Lookups expanded">];
 }
 
 def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
-  let summary = "Bound the ids of every lookup";
+  let summary = "Give batch arguments of ids a limit that keeps every lookup in range";
   let description = [{
     - Requires: lookups are raised (`fsdp.gather_rows`, `fsdp.cross_entropy`).
-    - Ensures: ids are in [0, rows), and targets in [0, classes), in all accepted batches.
+    - Ensures: in every batch that the runtime accepts, ids are in [0, rows), and targets are in [0,
+      classes).
       - A batch argument without `fsdp.limit` gets the largest limit that keeps its ids in range.
-      - A limit that is too large, or a constant id out of range, is an error.
+      - It is an error if a limit is too large, or if a constant id is out of range.
       - Ids that cannot be bounded are clamped, and the function returns an additional result
         (`fsdp.lookup`) with the id that was out of range.
-    - Keeps: values, if ids are within the limits and no checked lookup is out of range.
+    - Keeps: values are kept if the ids are within the limits, and if no lookup that is checked in
+      the step is out of range.
   }];
   let statistics = [Statistic<"numLookups", "num-lookups", "Lookups found">,
                     Statistic<"numCheckedAtRun", "num-checked", "Lookups checked in each step">,
@@ -332,12 +344,14 @@ def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
 }
 
 def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
-  let summary = "Attach a loss to the logits";
+  let summary = "Append a cross-entropy loss to a model that returns logits";
   let description = [{
-    - Requires: one result, the logits: floats of shape [.., vocabulary].
-    - Ensures: a new last argument `targets` (i64, with the leading shape of the logits). The only
-      result is the mean cross-entropy over the targets that differ from `ignore-index`.
-    - Keeps: the module, if `attach-loss` is empty.
+    - Requires: the model has one result, the logits, which are a float tensor of shape [..,
+      vocabulary].
+    - Ensures: the function has a new last argument `targets` (i64, with the leading shape of the
+      logits). The only result is the mean cross-entropy over the targets that differ from
+      `ignore-index`.
+    - Keeps: if `attach-loss` is empty, the pass changes nothing.
   }];
   let options = [StepOption<"loss", "attach-loss", "std::string">,
                  StepOption<"ignore", "ignore-index", "std::string">];
@@ -345,12 +359,12 @@ def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
 }
 
 def FoldReshapesPass : ImportPass<"fsdp-fold-reshapes", "::mlir::func::FuncOp"> {
-  let summary = "Move views out of chains of ops";
+  let summary = "Move reshapes out of chains of tensor ops";
   let description = [{
     - Requires: structured ops are `linalg.generic`.
     - Ensures: in phase `heads`, a contraction reads a transposed or broadcast copy directly, with
-      no view between the two. In phase `rows`, the elementwise ops, reductions and contractions of
-      a row-wise region use one shape of rows, with no views between the ops.
+      no view between the copy and the contraction. In phase `rows`, the elementwise ops, reductions
+      and contractions of a row-wise region use one shape of rows, with no views between the ops.
     - Keeps: values, bit for bit.
   }];
   let options = [Option<"phase", "phase", "std::string", /*default=*/"\"rows\"", "Phase: heads or rows (default).">];
@@ -362,8 +376,9 @@ def FormContractionsPass : ImportPass<"fsdp-form-contractions", "::mlir::func::F
   let summary = "Raise matrix products to linalg.contract";
   let description = [{
     - Requires: structured ops are `linalg.generic`.
-    - Ensures: a sum of products is a `linalg.contract` with the same indexing maps if it has loops
-      of all three kinds: over rows, over columns, and over summed elements.
+    - Ensures: a generic that sums products becomes a `linalg.contract` with the same indexing maps.
+      The generic must have loops of all three kinds: over rows, over columns, and over summed
+      elements.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numFormed", "num-formed", "Contractions formed">];
@@ -373,9 +388,10 @@ def FuseElementwisePass : ImportPass<"fsdp-fuse-elementwise", "::mlir::func::Fun
   let summary = "Fuse chains of elementwise ops";
   let description = [{
     - Requires: lookups, softmax and losses are raised, because fused bodies hide them.
-    - Ensures: if an elementwise generic has a single reader, the reader is no elementwise generic.
-      Exceptions are costly functions, such as cos, that would be evaluated more than once, and
-      roundings of wider values.
+    - Ensures: an elementwise generic with a single reader is fused into the reader if the reader is
+      an elementwise generic too. There are two exceptions. One is a generic with a costly function,
+      such as cos, that the reader would evaluate more than once per element. The other is a generic
+      that rounds values to a narrower type.
     - Keeps: values, bit for bit; contractions are not changed.
   }];
   let statistics = [Statistic<"numFused", "num-fused", "Generics removed">];
@@ -385,11 +401,11 @@ def NameBatchPass : ImportPass<"fsdp-name-batch", "::mlir::func::FuncOp"> {
   let summary = "Name the arguments that come with each batch";
   let description = [{
     - Requires: parameters are marked.
-    - Ensures: every argument that is read and is no parameter carries `fsdp.batch`. Arguments
-      without a name and without a reader are removed, and so is the attribute `fsdp.position`. It
-      is an error if a name cannot be inferred (more than two integer inputs, or another input
-      without a name).
-    - Keeps: names that are given.
+    - Ensures: every argument that is read and is no parameter carries `fsdp.batch`. The pass
+      removes unused arguments without a name, and the attribute `fsdp.position`. It is an error if
+      the pass cannot infer a name. Names are inferred for one or two integer inputs only, not for a
+      third integer input or for inputs of other types.
+    - Keeps: given names are not changed.
   }];
   let statistics = [Statistic<"numNamed", "num-named", "Batch arguments named">,
                     Statistic<"numDropped", "num-dropped", "Unused arguments removed">];
@@ -400,16 +416,17 @@ def InferInitPass : ImportPass<"fsdp-infer-init", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: parameters are marked; contractions and lookups are raised.
     - Ensures: every parameter carries `fsdp.init`. A remark lists the inferred values.
-    - Keeps: initial values that are given.
+    - Keeps: given initial values are not changed.
   }];
   let statistics = [Statistic<"numInferred", "num-inferred", "Parameters without given initial values">];
 }
 
 def VerifyImportedPass : ImportPass<"fsdp-verify-imported", "::mlir::ModuleOp"> {
-  let summary = "Check the model contract";
+  let summary = "Check that the module satisfies the contract for imported models";
   let description = [{
     - Requires: nothing.
-    - Ensures: the module satisfies docs/explanation/pipeline.md §1. Errors state location and fix.
+    - Ensures: the module satisfies docs/explanation/pipeline.md §1. Each error states the location
+      and a fix.
     - Keeps: the IR.
   }];
   let statistics = [Statistic<"numOps", "num-ops", "Top-level ops of the model">];

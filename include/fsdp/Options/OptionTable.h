@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Provides the rows of Options.def as a table at run time. Its users are the command line, the
-// configuration files, --what-if and --help of fsdp-compile, the pipelines of fsdp-opt, and the
-// writer of docs/reference/options.md.
+// Provides the rows of Options.def as a table at run time. The table is used by the command line,
+// the configuration files, --what-if and --help of fsdp-compile, by the pipelines of fsdp-opt, and
+// by the code that writes docs/reference/options.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,8 @@
 
 namespace mlir::fsdp {
 
-/// The stages, in order, as bits of a set. `driver` is the code of fsdp-compile outside the stages.
+/// The stages in their order. Each stage is one bit of a set of stages. `driver` is the code of
+/// fsdp-compile outside the stages.
 enum class Stage : unsigned {
   import = 1,
   shard = 2,
@@ -45,27 +46,30 @@ enum class OptionKind { flag, integer, number, word, list };
 /// A condition without which an option has no effect.
 struct OptionCondition {
   std::function<bool(const StepOptions &)> isMet;
-  /// If the condition is not met, the message is `--name`, followed by this text with {OTHER}
-  /// replaced by the value of the option OTHER.
+  /// Text of the error if the condition is not met. The error is `--name` followed by this text, in
+  /// which {OTHER} is replaced by the value of the option OTHER.
   llvm::StringRef otherwise;
-  bool holdsForFiles; ///< true if this is also an error for an option of a configuration file
+  /// True if an unmet condition is also an error for an option that a configuration file sets.
+  bool holdsForFiles;
 };
 
 struct OptionRow {
   llvm::StringRef name;
-  Stage stage;      ///< stage whose structure in Options.h contains the option
+  Stage stage;      ///< stage whose structure in Options.h has a member for the option
   unsigned readers; ///< set of stages that read the option
   OptionGroup group;
   OptionLevel level;
   OptionKind kind;
   llvm::StringRef valueName, help;
-  llvm::ArrayRef<OptionWord> words = {}; ///< words for the values, if the option's type is an enum
-  /// Whether the option changes a plan. If so, --what-if may set it.
+  /// Words for the values if the type of the option is an enum.
+  llvm::ArrayRef<OptionWord> words = {};
+  /// Whether the value of the option can change a plan. If so, --what-if may set the option.
   bool isPlan = true;
-  /// Value that `--name` without a value sets; nothing if the option requires a value.
+  /// The value that `--name` sets if no value follows it. Nothing if the option requires a value.
   std::optional<llvm::StringRef> alone = {};
   std::vector<OptionCondition> conditions = {};
-  /// Functions that return an empty string if the value is valid, else a list of the valid values.
+  /// Functions that check the value. Each of them returns an empty string if the value is valid,
+  /// and else a text that lists the valid values.
   std::vector<std::function<std::string(const StepOptions &)>> checks = {};
 
   std::function<std::optional<std::string>(StepOptions &, llvm::StringRef)> read = {};
@@ -75,7 +79,7 @@ struct OptionRow {
   std::string printOne(const StepOptions &options) const;
   bool isReadBy(unsigned stages) const { return (readers & stages) != 0; }
 
-  // Modifiers for rows of Options.def, documented there.
+  // Modifiers for rows of Options.def. The header of Options.def documents them.
   OptionRow readBy(std::initializer_list<Stage> more) &&;
   OptionRow range(int64_t least, int64_t most, const char *unit = "") &&;
   OptionRow check(std::function<std::string(const StepOptions &)> check) &&;
@@ -96,12 +100,13 @@ const OptionRow *findOption(llvm::StringRef name);
 std::optional<std::string> setOption(StepOptions &options, llvm::StringRef name,
                                      llvm::StringRef text, OptionOrigin origin);
 
-/// Checks the value of each option that the user set, without regard to other options. Returns the
-/// first error "--name=value: expected ...", or nothing.
+/// Checks the value of each option that the user set, independently of the values of other options.
+/// Returns the first error "--name=value: expected ...", or nothing.
 std::optional<std::string> checkValues(const StepOptions &options);
 
-/// Returns an error "--name is of --other, ..." if an option that the user set has no effect, or
-/// nothing. For an option from a file, checks only the conditions with `holdsForFiles`.
+/// Returns an error "--name is of --other, ..." if an option that the user set has no effect.
+/// Returns nothing if there is no such option. For an option that a configuration file sets, checks
+/// only the conditions whose `holdsForFiles` is true.
 std::optional<std::string> findUnread(const StepOptions &options);
 
 /// Returns whether all conditions of `row` are met, so that the option has an effect.
@@ -110,11 +115,12 @@ bool hasEffect(const OptionRow &row, const StepOptions &options);
 /// Returns the option name nearest to an unknown name, or nothing if no name is near.
 std::optional<std::string> findNearest(llvm::StringRef name);
 
-/// Sets options that the user did not set but that follow from others. For example, --wrap-file
-/// implies --auto-wrap-policy=manual.
+/// Sets those options whose values follow from other options, unless the user set them. For
+/// example, --wrap-file implies --auto-wrap-policy=manual.
 void inferOptions(StepOptions &options);
 
-/// Prints the options by group: all with full help, or the common ones with one sentence each.
+/// Prints the options by group. If `all` is true, prints all options with their full help. Else
+/// prints the common options with the first sentence of their help.
 void printOptionHelp(llvm::raw_ostream &os, bool all);
 
 /// Prints docs/reference/options.md.

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines the types of the values in Options.def. readValue parses text and printValue prints text
-// that readValue parses to an equal value. Values therefore have one spelling on the command line,
-// in configuration files, in pass pipelines and in the docs.
+// Defines the types of the values in Options.def. readValue converts text to a value, and
+// printValue converts a value to text from which readValue obtains an equal value. All users call
+// these two functions, so a value has the same spelling on the command line, in configuration
+// files, in pass pipelines and in the docs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,37 +29,41 @@ namespace mlir::fsdp {
 #define FSDP_ENUM(type, words) enum class type { words };
 #include "fsdp/Options/Words.def"
 
-/// A number of bytes: 900000, 512k, 13.5M or 2G, where k, M and G are powers of 1024. The value -1,
-/// as text `auto`, means that the compiler chooses a number for the target.
+/// A number of bytes: 900000, 512k, 13.5M or 2G, where k, M and G are powers of 1024. The text
+/// `auto`, which is stored as -1, means that the compiler chooses a number for the target.
 struct Bytes {
   int64_t value = 0;
   constexpr Bytes(int64_t value = 0) : value(value) {}
   constexpr operator int64_t() const { return value; }
 };
 
-/// Number of gathers of the forward or of the backward, or of copies, that may start before the
-/// wait for an earlier one. -1 allows as many as are needed to hide the transfers. The text is auto
-/// or N for all three numbers, or some of forward=N,backward=N,copy=N.
+/// Numbers of transfers that may start before the wait for an earlier transfer of the same kind.
+/// There is one number for gathers in the forward, one for gathers in the backward, and one for
+/// copies. The value -1 allows as many transfers as are needed to hide their time. As text, `auto`
+/// or N sets all three numbers, and a list such as forward=N,backward=N,copy=N sets the numbers
+/// that it names.
 struct Prefetch {
   int64_t forward = -1, backward = -1, copy = -1;
 };
 
-/// Whether the backward gathers parameters again, and among how many neighbouring ranks (0 for
-/// all). The text is true, false or N.
+/// Whether the backward gathers parameters again, and among how many neighbouring ranks it gathers
+/// them (0 for all ranks). The text is true, false or N, where N is this number of ranks.
 struct Reshard {
   bool again = true;
   int64_t within = 0;
 };
 
-/// Kinds of buffers that are kept in host memory. The text is none, or words joined by +.
+/// Kinds of buffers that are kept in host memory. The text is `none`, or one or more words with the
+/// character + between them.
 struct OffloadKinds {
   bool parameters = false, gradients = false, optimizer = false, activations = false;
-  /// Whether the optimizer state is kept in a file and copied to the host for the update.
+  /// Whether the optimizer state is kept in a file. The update then copies the state from the file
+  /// to host memory.
   bool optimizerFile = false;
   bool any() const { return parameters || gradients || optimizer || activations; }
 };
 
-/// A word for a case of an enum. `index` is the integer value of the case.
+/// A word that stands for one case of an enum. `index` is the integer value of this case.
 struct OptionWord {
   int index;
   llvm::StringRef word;
@@ -75,8 +80,8 @@ llvm::ArrayRef<OptionWord> getWords();
   llvm::ArrayRef<OptionWord> getWords<type>();
 #include "fsdp/Options/Words.def"
 
-/// Finds `text` in `words` and sets `index` to the enum value of the word. If the word is unknown,
-/// returns the list of the expected words, else nothing.
+/// Finds `text` in `words`, sets `index` to the enum value of the word that was found, and returns
+/// nothing. If `words` do not contain `text`, returns a list of the expected words.
 std::optional<std::string> readWord(llvm::StringRef text, llvm::ArrayRef<OptionWord> words,
                                     int &index);
 /// Returns the word for the enum value `index`.
@@ -102,7 +107,8 @@ std::optional<std::string> readValue(llvm::StringRef text, Enum &value) {
   return expected;
 }
 
-/// Return texts that readValue parses to an equal value: one text, or one per list element.
+/// Return texts from which readValue obtains an equal value. For a list, return one text per
+/// element. For any other value, return one text.
 std::vector<std::string> printValue(bool value);
 std::vector<std::string> printValue(int64_t value);
 std::vector<std::string> printValue(double value);
@@ -117,7 +123,8 @@ std::vector<std::string> printValue(Enum value) {
   return {printWord(static_cast<int>(value), getWords<Enum>()).str()};
 }
 
-/// Returns the value of `text`. On an error, returns nothing and sets `expected` to the message.
+/// Returns the value of `text`. If `text` is invalid, returns nothing and sets `expected` to the
+/// error message of readValue.
 template <typename T>
 std::optional<T> parseValue(llvm::StringRef text, std::string &expected) {
   T value{};

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines one structure of options per stage, and a structure StepOptions of all of them. The
-// members are the rows of Options.def. OptionTable.h has functions that access options by name.
+// Defines one structure of options per stage, and the structure StepOptions, which contains all
+// these structures. Each row of Options.def defines one member. OptionTable.h has functions that
+// access options by name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,8 @@ namespace mlir::fsdp {
 
 #define MEMBER(type, member, name, init, ...) type member = init;
 
-/// Options of Import, which converts MLIR of other tools to the model contract.
+/// Options of Import, which converts MLIR that other tools export to MLIR that meets the model
+/// contract.
 struct ImportOptions {
 #define FSDP_IMPORT_OPTION MEMBER
 #include "fsdp/Options/Options.def"
@@ -37,7 +39,7 @@ struct DifferentiateOptions {
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of Update, which adds the optimizer's update of the state.
+/// Options of Update, which adds the ops by which the optimizer updates the state.
 struct UpdateOptions {
 #define FSDP_UPDATE_OPTION MEMBER
 #include "fsdp/Options/Options.def"
@@ -70,12 +72,13 @@ struct PackageOptions {
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of fsdp-compile itself: its input, and its outputs other than the artifact.
+/// Options of fsdp-compile itself. They describe its input, and its outputs except for the
+/// artifact.
 struct DriverOptions {
 #define FSDP_DRIVER_OPTION MEMBER
 #include "fsdp/Options/Options.def"
-  std::string input = "-"; ///< path of the model, which the artifact records
-  std::string compiler;    ///< name and version of the compiler, which the artifact records
+  std::string input = "-"; ///< path of the model; the artifact contains it
+  std::string compiler;    ///< name and version of the compiler; the artifact contains them
 };
 #undef MEMBER
 
@@ -93,7 +96,7 @@ struct StepOptions {
   PackageOptions package;
   DriverOptions driver;
 
-  /// Origins of the options that the user set, by name.
+  /// For each option that the user set, the origin of its value. The key is the name of the option.
   llvm::StringMap<OptionOrigin> origins = {};
 
   OptionOrigin getOrigin(llvm::StringRef name) const {

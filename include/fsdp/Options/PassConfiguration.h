@@ -26,13 +26,14 @@ FailureOr<T> readOption(Location loc, llvm::StringRef name, llvm::StringRef text
 /// Name and value of a pass option.
 using PassSetting = std::pair<llvm::StringRef, std::string>;
 
-/// Sets each option of `pass` that has a row in Options.def to the value in `options`. Then sets
-/// the pass options in `more`, which may also override such values. Returns `pass`.
+/// Sets each option of `pass` that has a row in Options.def to the value in `options`. After that,
+/// sets the pass options in `more`. `more` may override values from `options`. Returns `pass`.
 std::unique_ptr<Pass> configure(std::unique_ptr<Pass> pass, const StepOptions &options,
                                 llvm::ArrayRef<PassSetting> more = {});
 
-/// Registers a pipeline of fsdp-opt, used as --NAME="option=value ...". It has the options of
-/// Options.def that `stages` read. `check` returns an error about their values, or nothing.
+/// Registers a pipeline of fsdp-opt. A user calls it by --NAME="option=value ...". The pipeline has
+/// those options of Options.def that the stages in the set `stages` read. `check` returns an error
+/// if the values of these options are invalid, and else nothing.
 void registerStepPipeline(llvm::StringRef name, llvm::StringRef description, unsigned stages,
                           void (*build)(OpPassManager &, const StepOptions &),
                           std::optional<std::string> (*check)(const StepOptions &));

@@ -10,7 +10,8 @@
 include "mlir/Pass/PassBase.td"
 
 /// A pass option that has the name of a row of Options.def. The row defines the default and the
-/// meaning of the option. The pipelines set the pass option from the row.
+/// meaning of the option. The pipelines set the pass option to the value of the option with this
+/// row.
 class StepOption<string member, string name, string type>
     : Option<member, name, type, "::mlir::fsdp::getDefault<" # type # ">(\"" # name # "\")",
              "Same as fsdp-compile --" # name # ": docs/reference/options.md.">;

@@ -22,7 +22,8 @@ inline constexpr int64_t maxRuntimeRanks = 16384;
 /// Fails with an error if a mesh has more than maxRuntimeRanks ranks.
 LogicalResult verifyRanks(ModuleOp module);
 
-/// Contents of an artifact: `head`, then `values`, whose memory the module or `unpacked` owns.
+/// Contents of an artifact. The artifact consists of `head`, followed by all elements of `values`.
+/// The module or `unpacked` owns the memory to which `values` refers.
 struct ArtifactPieces {
   std::vector<char> head;
   std::vector<ArrayRef<char>> values;
@@ -34,9 +35,10 @@ struct ArtifactPieces {
 FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const CompiledKernels &kernels,
                                         const StepOptions &options);
 
-/// Write a temporary file in the directory of `path`, then rename it to `path`. On an error, delete
-/// the temporary file and keep an existing file. If `path` exists and is no regular file
-/// (/dev/stdout), write to it directly. If `path` is "-", write to stdout.
+/// Write the contents to a temporary file in the directory of `path`, and then rename this file to
+/// `path`. On an error, delete the temporary file, so that a file that already exists at `path`
+/// does not change. If `path` exists but is not a regular file, for example /dev/stdout, write to
+/// `path` directly. If `path` is "-", write to the standard output.
 LogicalResult writeFile(StringRef path, ArrayRef<char> bytes, Location loc);
 LogicalResult writeFile(StringRef path, const ArtifactPieces &pieces, Location loc);
 

@@ -23,11 +23,12 @@ namespace mlir::fsdp {
 struct StepCompilation {
   OwningOpRef<ModuleOp> module;
   StepOptions options;
-  /// Whether the phase codegen compiles kernels; if false, the phase only measures their workspace.
+  /// If true, the phase codegen compiles the kernels. If false, the phase only measures the
+  /// workspace of the kernels.
   bool code = true;
   /// Kernels that the phase codegen compiled.
   CompiledKernels kernels = {};
-  /// Rows of the table of types (DtypeFlow.h), which the phase update sets.
+  /// Rows of the table of types (DtypeFlow.h). The phase update computes these rows.
   SmallVector<DtypeRow> dtypes = {};
 };
 
@@ -41,9 +42,9 @@ ArrayRef<Phase> getPhases();
 /// Runs the phases from `first` to `last`, both included. Reports errors as diagnostics.
 LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 
-/// Runs the phases from shard to plan. These phases do not include the workspace of kernels in the
-/// arena. If the arena with workspace exceeds --memory-limit, repeats the phases with a lower
-/// limit, as long as this makes the arena smaller.
+/// Runs the phases from shard to plan. The arena that these phases plan does not include the
+/// workspace of kernels. If the arena together with the workspace exceeds --memory-limit, runs the
+/// phases again with a lower limit, at most five times, as long as this makes the arena smaller.
 LogicalResult planWithinLimit(StepCompilation &step);
 
 } // namespace mlir::fsdp

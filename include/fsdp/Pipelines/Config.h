@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads the file of --config=FILE.json and returns settings of options. Keys of the file are names
-// of options (Options.def), or keys of Hugging Face and DeepSpeed (ConfigKeys.def).
+// Reads the file of --config=FILE.json and returns settings of options. A key of the file is the
+// name of an option (Options.def), or a key that configuration files of Hugging Face or DeepSpeed
+// use (ConfigKeys.def).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,14 +27,16 @@ struct ConfigOrigin {
   std::string key;
 };
 
-/// A setting `--OPTION=VALUE`. It has several values only if the value of the option is a list.
+/// A setting `--OPTION=VALUE`. `values` has several elements only if the value of the option is a
+/// list.
 struct ConfigSetting {
   std::string option;
   std::vector<std::string> values;
   ConfigOrigin origin;
 };
 
-/// A number in the file that sets no option but must agree with the compiled model.
+/// A number in the file that does not set an option, but must agree with the model that is
+/// compiled.
 struct ConfigFact {
   int64_t value = 0;
   ConfigOrigin origin;
@@ -42,8 +45,9 @@ struct ConfigFact {
 struct Config {
   /// Settings in the order of the file. No two settings have the same option.
   std::vector<ConfigSetting> settings;
-  /// Sequences per rank and micro-batch, number of ranks, and sequences per step on all ranks
-  /// together.
+  /// `batch` is the number of sequences that a rank processes per micro-batch. `ranks` is the
+  /// number of ranks. `totalBatch` is the number of sequences that all ranks together process per
+  /// step.
   std::optional<ConfigFact> batch, ranks, totalBatch;
 
   const ConfigSetting *find(llvm::StringRef option) const;
@@ -56,16 +60,17 @@ using ConfigReport =
 /// Reads a file. Returns nothing if an error was reported.
 std::optional<Config> readConfig(llvm::StringRef path, ConfigReport report);
 
-/// Checks that the batch sizes of the file agree with `ranks`, with `batch` (the batch size of the
-/// model, 0 if it has none) and with `accumulation` (micro-batches per step). If `accumulation` is
-/// 0, sets it from the file. Returns false after an error.
+/// Checks that the batch sizes in the file agree with `ranks`, with `batch` and with
+/// `accumulation`. `batch` is the batch size of the model, or 0 if the model has none.
+/// `accumulation` is the number of micro-batches per step. If `accumulation` is 0, computes it from
+/// the numbers in the file. Returns false after an error.
 bool checkBatch(const Config &config, int64_t ranks, int64_t batch, int64_t &accumulation,
                 ConfigReport report);
 
 /// Prints the keys of Hugging Face and DeepSpeed (ConfigKeys.def) as a Markdown table.
 void printConfigKeys(llvm::raw_ostream &os);
 
-/// Returns the options that the keys of ConfigKeys.def set.
+/// Returns the names of the options that the keys in ConfigKeys.def set.
 std::vector<std::string> getConfigTargets();
 
 } // namespace mlir::fsdp

@@ -20,8 +20,8 @@ struct CheckpointingPolicy {
   enum class Mode { None, Full, Selective, Auto };
 
   Mode mode = Mode::None;
-  /// Kinds of kernels whose results are kept. A kind maps to N: of every N calls of that kind in a
-  /// unit, the results of the first call are kept.
+  /// Kinds of kernels whose results are kept for the backward. A kind maps to N: of every N calls
+  /// of that kind in a unit, the results of the first call are kept.
   llvm::StringMap<int64_t> kept;
 
   /// Parses `text` as a policy. If `text` is invalid, returns nothing and sets `problem`.

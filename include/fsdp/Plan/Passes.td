@@ -14,8 +14,9 @@ def CastCollectivesPass : Pass<"fsdp-cast-collectives", "::mlir::func::FuncOp"> 
   let summary = "Move type conversions of collectives into dispatches on shards";
   let description = [{
     - Requires: nothing.
-    - Ensures: operands and results of an `fsdp.unshard` or `fsdp.reduce_scatter` have one element
-      type. The conversion is a dispatch on the shard, which is smaller than the whole parameters.
+    - Ensures: the operands and results of an `fsdp.unshard` or `fsdp.reduce_scatter` have the same
+      element type. A dispatch converts the type of the shard, because the shard is smaller than the
+      whole parameters.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::linalg::LinalgDialect",
@@ -24,11 +25,12 @@ def CastCollectivesPass : Pass<"fsdp-cast-collectives", "::mlir::func::FuncOp"> 
 }
 
 def JoinCollectivesPass : Pass<"fsdp-join-collectives", "::mlir::func::FuncOp"> {
-  let summary = "Join a collective's start and wait if nothing is between them";
+  let summary = "Join the start and the await of a collective if no op is between the two";
   let description = [{
     - Requires: nothing.
-    - Ensures: no `fsdp.await` directly follows the start that produced its token. Such a pair
-      becomes the op without `_start`, which has no token, channel or id.
+    - Ensures: no `fsdp.await` directly follows the start that produced its token. A start and an
+      await that directly follow each other become the op without `_start`. This op has no token, no
+      channel and no id.
     - Keeps: values, and the order of the other collectives.
 
     This is a pass and not a canonicalisation, because a scheduler may place a start directly
@@ -42,9 +44,9 @@ def OutlineKernelsPass : Pass<"fsdp-outline-kernels", "::mlir::ModuleOp"> {
   let summary = "Make each distinct dispatch a kernel function";
   let description = [{
     - Requires: dispatches with static types.
-    - Ensures: each `fsdp.dispatch` becomes an `fsdp.kernel_call`. All dispatches of the same
-      structure share one `func.func private @k_<hash>`. The hash covers the region's text without
-      locations and value names, so that kernels have the same names in every compilation.
+    - Ensures: each `fsdp.dispatch` becomes an `fsdp.kernel_call`. Dispatches of the same structure
+      share one kernel function, `func.func private @k_<hash>`. The hash covers the region's text
+      without locations and value names, so that kernels have the same names in every compilation.
     - Keeps: values and the order of ops. The attributes of dispatches move to the calls.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::func::FuncDialect"];
@@ -56,8 +58,9 @@ def UnrollLoopsPass : Pass<"fsdp-unroll-loops", "::mlir::func::FuncOp"> {
   let summary = "Unroll nested loops until one level is left";
   let description = [{
     - Requires: loops with constant bounds.
-    - Ensures: no loop contains a loop. Of a nest, the loop with the most iterations remains; if
-      several have the most, the innermost of these. The other loops are unrolled completely.
+    - Ensures: no loop contains a loop. In each nest, the loop with the most iterations remains. If
+      several loops have this number of iterations, the innermost of them remains. All other loops
+      of the nest are unrolled completely.
     - Keeps: values and the order of ops.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
@@ -68,8 +71,9 @@ def SinkToUsesPass : Pass<"fsdp-sink-to-uses", "::mlir::func::FuncOp"> {
   let summary = "Move kernel calls and gathers to their first use";
   let description = [{
     - Requires: kernel calls (`fsdp-outline-kernels`).
-    - Ensures: a kernel call, gather or view is directly before its first use, unless the longer
-      lifetime of its operands costs more than the move saves, measured in bytes times ops.
+    - Ensures: a kernel call, gather or view is directly before its first use, with one exception.
+      An op is not moved if the lifetimes of its operands would grow by more than the lifetimes of
+      its results shrink, measured in bytes times ops.
     - Keeps: values, writes in place, and the order of all collectives except gathers.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -79,7 +83,7 @@ def SinkToUsesPass : Pass<"fsdp-sink-to-uses", "::mlir::func::FuncOp"> {
 def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
   let summary = "Recompute activations in the backward";
   let description = [{
-    In the program `step`, calls of the forward whose results the backward reads are repeated
+    In the program `step`, kernel calls of the forward whose results the backward reads are repeated
     before the first reader in the backward. The repeated calls read the parameters that are
     gathered for the backward.
 
@@ -93,9 +97,10 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
     joined by `+`. With `contract/2`, only the first of every 2 calls of kind `contract` in a unit
     keeps its results.
 
-    Calls of the last unit of the forward are not repeated, because its backward begins at once.
-    With `auto`, the pass makes three choices together, so that the plan satisfies the memory limit
-    at the lowest estimated time. It packs the arena for each candidate. The choices are:
+    Calls of the last unit of the forward are not repeated, because the backward of this unit begins
+    directly after its forward. With `auto`, the pass makes three choices together, so that the plan
+    satisfies the memory limit at the lowest estimated time. The pass packs the arena for each
+    candidate, which is a combination of choices. The choices are:
 
     - which calls are repeated;
     - which results are kept in host memory (calls with `fsdp.offload`);
@@ -129,14 +134,14 @@ def AssignBuffersPass : Pass<"fsdp-assign-buffers", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: functions with `fsdp.program` that contain only kernel calls, collectives,
       contiguous views, one level of `scf.for`, and index constants.
-    - Ensures: each function becomes an `fsdp.program` over `fsdp.layout @arena` (step, eval) or
-      `@reference_arena`. Every value is a slice of a buffer, and each buffer has a lifetime. Some
-      values share a buffer:
+    - Ensures: each function becomes an `fsdp.program`. The programs `step` and `eval` use
+      `fsdp.layout @arena`, and the program `reference` uses `@reference_arena`. Every value is a
+      slice of a buffer, and each buffer has a lifetime. Some values share a buffer:
       - a state and the result that updates the state;
       - the operand and the result of a view, of a write in place, or of a gather on one rank;
       - gradients and the flat buffer of their reduction.
-    - Keeps: values and the order of commands. If a value is read again after it is overwritten, a
-      copy is added and counted.
+    - Keeps: values and the order of commands. If a value is read again after its buffer is
+      overwritten, the pass adds a copy of the value.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
   let statistics = [Statistic<"numBuffers", "num-buffers", "Buffers created">,
@@ -149,13 +154,14 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: programs on buffers (`fsdp-assign-buffers`).
     - Ensures: in the programs over `@arena`, buffers of the kinds that `offload` names are in the
-      host's arena. Lifetimes are computed again, because copies are added.
+      host's arena. The pass adds copies, so it computes the lifetimes of buffers again.
       - All buffers of a launch are in one arena. The optimizer's update runs in the memory that
         contains its state, and its other operands are copied to this memory.
       - With `host-computes=false`, every launch runs on the device, and the state that an update
         needs is copied to the device and back.
-      - State in a file (`optimizer:file`) is copied from the file before its update, and back.
-      - Source and target of a collective are on the device.
+      - State in a file (`optimizer:file`) is copied from the file before the update, and back to
+        the file after the update.
+      - The source and the target of a collective are in the device's arena.
     - Keeps: values, and the order of all other commands.
   }];
   let options = [StepOption<"what", "offload", "std::string">,
@@ -184,9 +190,10 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
 
     Commands that only prepare a gather, or only use the result of a reduction, move together with
     the gather or reduction. With `bucket-bytes`, starts of collectives of one kind are placed next
-    to each other and form one launch. For this, gathers start earlier, and reductions later. If a
-    transfer is not hidden, its attribute `fsdp.limit` names the cause: its source, the first use of
-    its result, the beginning of the program, the prefetch depth, or memory.
+    to each other and form one launch. For this purpose, gathers start earlier, and reductions start
+    later. If the time of a transfer is not hidden, the attribute `fsdp.limit` of the transfer names
+    the cause. The cause is the source of the transfer, the first use of the result, the beginning
+    of the program, the prefetch depth, or memory.
 
     - Requires: programs on buffers (`fsdp-assign-buffers`) with synchronous collectives.
     - Ensures: starts and waits have the order of the table. Lifetimes of buffers follow this order.
@@ -236,10 +243,11 @@ def PackArenasPass : Pass<"fsdp-pack-arenas", "::mlir::ModuleOp"> {
   let summary = "Assign an offset in the arena to every buffer";
   let description = [{
     - Requires: buffers with lifetimes (`fsdp-assign-buffers`).
-    - Ensures: persistent buffers come first, in order. The buffers of each program follow, packed
-      by lifetime; the programs of one layout share the range after the persistent buffers. The
-      layout has `arena_bytes`, `lower_bound`, and `host_bytes` if buffers are in the host's arena.
-    - Keeps: commands.
+    - Ensures: in each arena, the persistent buffers come first, in the order of the layout. The
+      buffers of each program follow, packed by lifetime. All programs of a layout use the same
+      range after the persistent buffers. The layout has `arena_bytes`, `lower_bound`, and
+      `host_bytes` if buffers are in the host's arena.
+    - Keeps: the commands of all programs.
   }];
   let options = [Option<"enough", "enough", "int64_t", "0",
                         "Arena size in bytes at which the search stops; 0 (default): search for the smallest.">];
@@ -258,9 +266,9 @@ def AddWorkspacePass : Pass<"fsdp-add-workspace", "::mlir::ModuleOp"> {
 
     - Requires: packed arenas (`fsdp-pack-arenas`), and the scratch sizes of the compiled kernels
       (`fsdp.kernel_scratch`).
-    - Ensures: after its buffers, each layout has scratch memory: the largest shared scratch of all
-      launches, and the largest scratch per worker for each of `threads-per-rank` workers.
-      `arena_bytes` is final.
+    - Ensures: each arena has scratch memory after its buffers. This memory has one shared part, and
+      one part for each of `threads-per-rank` workers. The size of a part is the largest size that a
+      launch needs. `arena_bytes` is final.
     - Keeps: everything else. Running the pass again changes nothing.
   }];
   let options = [StepOption<"threadsPerRank", "threads-per-rank", "int64_t">];
@@ -278,7 +286,8 @@ def VerifyPlannedPass : Pass<"fsdp-verify-planned", "::mlir::ModuleOp"> {
       - no command reads a byte that no earlier command wrote;
       - buffers that are alive at the same time do not overlap (checked by a sweep that is
         independent of the packer);
-      - all buffers of a launch are in one arena, and buffers of collectives in the device's arena;
+      - all buffers of a launch are in one arena, and all buffers of collectives are in the device's
+        arena;
       - before a collective is complete, no command writes its source or accesses its target.
     - Keeps: the IR.
   }];

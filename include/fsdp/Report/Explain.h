@@ -18,10 +18,11 @@ void writeExplanation(ModuleOp planned, llvm::json::OStream &json,
                       ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes,
                       const KernelReport &kernels);
 
-/// Writes memory, communication, schedule and units of a planned module as tables or as JSON.
-/// Before Codegen, the memory does not include the workspace of kernels. `accumulation` contains
-/// the costs of the possible ways to accumulate gradients, if several were compared. `dtypes`
-/// contains the rows of measureDtypes() after Update. `kernels` are left out on a CPU.
+/// Writes a description of the memory, the communication, the schedule and the units of a planned
+/// module, as tables or as JSON. If Codegen has not run, the memory does not include the workspace
+/// of kernels. If the compiler compared several ways to accumulate gradients, `accumulation`
+/// contains the costs of these ways. `dtypes` contains the rows that measureDtypes() returned after
+/// the stage Update. `kernels` are left out on a CPU.
 void explain(ModuleOp planned, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation = {},
              ArrayRef<DtypeRow> dtypes = {}, const KernelReport &kernels = {});
 

@@ -12,8 +12,9 @@ include "mlir/Pass/PassBase.td"
 def ExplainPlanPass : Pass<"fsdp-explain-plan", "::mlir::ModuleOp"> {
   let summary = "Print the memory and the communication of a plan";
   let description = [{
-    - Requires: `fsdp-pack-arenas`.
-    - Ensures: a table, or JSON, on standard error. Standard output is reserved for the IR.
+    - Requires: `fsdp-pack-arenas` has run.
+    - Ensures: the pass prints a table, or JSON, to standard error, because standard output is
+      reserved for the IR.
     - Keeps: the IR.
   }];
   let options = [Option<"json", "json", "bool", "false", "Print JSON instead of a table.">];

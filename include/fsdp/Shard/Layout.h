@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Computes layouts of flat buffers. Sizes and offsets are in elements. Does not depend on the IR.
+// Computes layouts of flat buffers. Sizes and offsets are in elements. This code does not depend on
+// the IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,16 +19,17 @@
 namespace mlir {
 namespace fsdp {
 
-/// Alignment of parameter offsets, in elements of at least two bytes: at least 64 bytes.
+/// Alignment of the offsets of parameters, in elements. For elements of at least two bytes, it
+/// corresponds to an alignment of at least 64 bytes.
 constexpr int64_t kOffsetAlignment = 32;
-/// Returns the alignment of parameter offsets, in elements, if an element has `bytes` bytes.
+/// Returns the alignment of the offsets of parameters, in elements of `bytes` bytes.
 constexpr int64_t getOffsetAlignment(int64_t bytes) { return bytes == 1 ? 64 : kOffsetAlignment; }
 /// The shard size of a unit, in elements, is a multiple of this number.
 constexpr int64_t kShardAlignment = 64;
 /// The shard size of a unit of more than `kLargeUnit` elements is a multiple of this number.
 constexpr int64_t kLargeShardAlignment = 1024;
 constexpr int64_t kLargeUnit = 64 * 1024;
-/// Greatest size of a unit in elements. It ensures that offsets in bytes fit an int64_t.
+/// Greatest number of elements of a unit. With this limit, offsets in bytes fit an int64_t.
 constexpr int64_t kMaxUnitSize = int64_t(1) << 48;
 
 struct ParamExtent {

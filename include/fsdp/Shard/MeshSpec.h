@@ -21,8 +21,8 @@ struct MeshSpec {
 /// Greatest number of ranks of a mesh.
 constexpr int64_t kMaxRanks = 1 << 16;
 
-/// Parses `[replicate=R,]shard=S`. The axes may have any order, and a size is text such as `4` or
-/// `2x4`. Reports errors through `emitError`.
+/// Parses `[replicate=R,]shard=S`. The two axes may occur in any order. The size of an axis is a
+/// number such as `4`, or a product of factors such as `2x4`. Reports errors through `emitError`.
 FailureOr<MeshSpec> parseMeshSpec(StringRef text, function_ref<InFlightDiagnostic()> emitError);
 
 } // namespace fsdp

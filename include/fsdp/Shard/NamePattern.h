@@ -23,14 +23,16 @@ inline size_t componentEnd(StringRef name, size_t begin) {
   return std::min(name.find_first_of(kSeparators, begin), name.size());
 }
 
-/// A pattern such as `encoder.*.block_[0-9]`, which consists of one glob per component and matches
-/// the beginning of a name. `*` does not match separators.
+/// A pattern such as `encoder.*.block_[0-9]`. It consists of one glob per component of a name, and
+/// it matches if its globs match the first components of the name. `*` does not match separators.
 class PrefixPattern {
 public:
-  /// Parses `text`. Reports errors through `emitError`; `what` names the pattern in the message.
+  /// Parses `text`. Reports errors through `emitError`. An error message calls the pattern by the
+  /// text `what`.
   static FailureOr<PrefixPattern> parse(StringRef text, const Twine &what,
                                         function_ref<InFlightDiagnostic()> emitError);
-  /// Returns the prefix of `name` that the pattern matches; empty if it does not match.
+  /// Returns the prefix of `name` that the pattern matches. Returns an empty string if the pattern
+  /// does not match `name`.
   StringRef match(StringRef name) const;
   StringRef getText() const { return *text; }
 
@@ -39,14 +41,16 @@ private:
   SmallVector<llvm::GlobPattern> components;
 };
 
-/// Returns the set of `names` that the patterns select, such as `h.0,*.bias` for --freeze. A
-/// pattern is a glob that matches a whole name, or the part of a name before a separator; `*` also
-/// matches separators. Emits an error about `option` if a pattern matches no name.
+/// Returns the set of those `names` that the comma-separated `patterns` select. An example is
+/// `h.0,*.bias` for the option --freeze. A pattern is a glob. It selects a name if it matches the
+/// whole name or the part of the name before some separator. The character `*` also matches
+/// separators. Emits an error about `option` if a pattern matches no name.
 FailureOr<llvm::BitVector> selectNames(ArrayRef<StringRef> names, StringRef patterns,
                                        StringRef option,
                                        function_ref<InFlightDiagnostic()> emitError);
 
-/// Returns text such as "; names look like 'a' and 'b'" for errors about patterns.
+/// Returns a text such as "; names look like 'a' and 'b'", which is appended to errors about
+/// patterns.
 std::string describeNames(ArrayRef<StringRef> names);
 
 } // namespace fsdp

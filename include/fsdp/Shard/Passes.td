@@ -26,14 +26,14 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
     | parameters that `keep-f32` names, and the operands of products that read them | f32 |
     | queries, keys and values of attention, if `keep-f32` has the word `attention` | f32 |
 
-    An op rounds its result once, at its end. A constant below the range of the type that is a mask
-    becomes the type's lowest finite number. An elementwise op with another constant out of range
-    remains f32.
+    An op rounds its result once, at its end. If a constant of a mask is below the range of the
+    narrower type, the constant becomes the lowest finite number of this type. An elementwise op
+    with any other constant out of this range remains f32.
 
-    - Requires: the model contract (docs/explanation/pipeline.md §1). Values narrower than f32 are
-      not changed, so a bf16 model is not changed. An f64 model is an error.
+    - Requires: the module satisfies the model contract (docs/explanation/pipeline.md §1). Values
+      narrower than f32 are not changed, so a bf16 model is not changed. An f64 model is an error.
     - Ensures: no f32 parameter is left, except those that `keep-f32` names. Parameters that were
-      f32 carry `fsdp.master_dtype = f32`. The module has `fsdp.kept_wide`.
+      f32 carry `fsdp.master_dtype = f32`. The module has the attribute `fsdp.kept_wide`.
     - Keeps: the order of arguments, and initial values. If `param-dtype` is f32, the pass changes
       nothing.
   }];
@@ -55,28 +55,32 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
 def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
   let summary = "Group parameters into units and lay out each unit as one flat buffer";
   let description = [{
-    Declares the device mesh (`@mesh`, and `@solo` for the unsharded reference) and one
-    `fsdp.unit` per group of parameters that is gathered together:
+    The pass declares the device mesh (`@mesh`, and `@solo` for the unsharded reference) and one
+    `fsdp.unit` per group of parameters that are gathered together. The groups are:
 
     - a **layer**: parameters whose names share a prefix that ends in a number (`h.3.`,
       `model.layers.7.`, `blocks.2.`), or that match `transformer-layer`;
     - with the policy `size`: the smallest modules (prefixes of names) with at least
-      `min-num-params` elements that are not yet in a unit. A smaller module leaves its elements to
-      the enclosing module. A module whose children are all numbers is a list and never a unit;
+      `min-num-params` elements that are not yet in a unit. The elements of a smaller module belong
+      to the enclosing module. If the names of all children of a module are numbers, the module is a
+      list and never a unit;
     - with the policy `manual`: the groups that a file lists;
     - the group that `fsdp.unit = "name"` on an argument names, with any policy;
-    - a **table** whose lookups exchange rows (`gather-rows`), which would else be in the root;
+    - a **table** of the root unit, if ranks exchange only the looked-up rows of the table
+      (`gather-rows`);
     - the **root** unit: all other parameters. By default, this unit remains gathered from the
       forward to the backward;
     - frozen parameters, ignored parameters, and parameters of another element type get separate
       units (`@"h.3.frozen"`, `@root.ignored`, `@root.f32`).
 
-    Within a unit, parameters with weight decay (rank 2 and more) come first. Every offset is a
-    multiple of 32 elements. `shard_size` is 1/S of the unit, rounded up to 64 elements (to 1024 in
-    units above 64 Ki elements), so any number S of shards is possible. `sharding-strategy` selects
-    a row of the table in `#fsdp.placement`.
+    Within a unit, parameters with weight decay (rank 2 and more) come first. The offset of every
+    parameter is a multiple of 32 elements. `shard_size` is 1/S of the unit, rounded up to a
+    multiple of 64 elements (of 1024 elements in units above 64 Ki elements). Any number S of shards
+    is therefore possible. The option `sharding-strategy` selects a row of the table in the
+    description of `#fsdp.placement`.
 
-    - Requires: one public function that satisfies the model contract; no mesh and no unit.
+    - Requires: the module has one public function that satisfies the model contract, and no mesh
+      and no unit.
     - Ensures: every parameter, used or not, is in exactly one unit. The function is called `@loss`.
     - Keeps: the function's arguments and body.
   }];
@@ -114,11 +118,13 @@ def InsertUnshardPass : Pass<"fsdp-insert-unshard", "::mlir::ModuleOp"> {
     ```
 
     The pass also adds a copy of the function as `@reference`. The arguments of `@reference` are the
-    whole flat buffers. `@reference` runs on one rank (`@solo`) over the micro-batches of all ranks.
+    whole flat buffers of the units. `@reference` runs on one rank (`@solo`) over the micro-batches
+    of all ranks.
 
-    - Requires: `fsdp-form-units`.
-    - Ensures: the arguments are one shard per unit, in the order of units, then the batch inputs.
-      Each used unit has one gather, directly before its first use.
+    - Requires: `fsdp-form-units` has run.
+    - Ensures: the arguments of `@loss` are one shard per unit, in the order of units, then the
+      batch inputs. Each unit that is used has one gather, directly before the first use of one of
+      its parameters.
     - Keeps: the computation, and the order of the batch arguments.
   }];
   let options = [
@@ -140,8 +146,8 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
       - every unit has one shard per rank of the axis `shard`, aligned offsets, and parameters
         with decay first;
       - the arguments of the programs `step` and `reference` are one buffer of the right size per
-        unit, in order, then the batch;
-      - at most one `fsdp.unshard` reads each shard, and it has site 0;
+        unit, in the order of the units, then the batch inputs;
+      - at most one `fsdp.unshard` reads each shard, and this op has site 0;
       - no parameter argument is left.
     - Keeps: the IR.
   }];
@@ -153,13 +159,15 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
 def VerifyPrecisionPass : Pass<"fsdp-verify-precision", "::mlir::ModuleOp"> {
   let summary = "Check that no product of a narrowed model has f32 operands by mistake";
   let description = [{
-    If an f32 operand of a product or of attention was rounded to a narrow type and extended to f32
-    again, the op takes the time of f32 but has the precision of the narrow type.
+    An f32 operand of a product or of attention may have been rounded to a narrow type and extended
+    to f32 again. The op then takes as long as an op on f32, but is only as precise as an op on the
+    narrow type.
 
     - Requires: nothing. Modules without `fsdp.kept_wide` are not checked, because a model that
       was exported in bf16 may intend such operands.
-    - Ensures: unless the op has `fsdp.keep_f32`, no f32 operand of a product or of attention is
-      only an extension of a narrower tensor. The check looks through views and transpositions.
+    - Ensures: no product and no attention op reads an f32 tensor that was only extended from a
+      narrower type, unless the op has `fsdp.keep_f32`. The check looks through views and
+      transpositions.
     - Keeps: the IR.
   }];
   let statistics = [

@@ -13,8 +13,9 @@
 
 namespace mlir::fsdp {
 
-/// A sharding strategy. Parameters, accumulated gradients and optimizer state are each sharded over
-/// the first N of the axes (shard, replicate) and replicated over the other axes.
+/// A sharding strategy. It assigns a number N to the parameters, to the accumulated gradients and
+/// to the optimizer state. Each of them is sharded over the first N axes of the list (shard,
+/// replicate) and replicated over the other axes of this list.
 struct Strategy {
   ShardingStrategy name;
   int parameters, gradients, state; ///< values of N, from 0 to 2
@@ -27,7 +28,7 @@ struct Strategy {
 /// Returns the properties of a strategy.
 const Strategy &getStrategy(ShardingStrategy name);
 
-/// Texts of the options of fsdp-form-units that determine the placement.
+/// The values, as text, of those options of fsdp-form-units that determine the placement.
 struct PlacementTexts {
   StringRef mesh, strategy, reshard, root, storage, ignore;
 };
@@ -37,7 +38,7 @@ struct PlacementChoice {
   MeshSpec mesh;
   const Strategy *strategy;
   bool gathersAgain = true; ///< whether the backward gathers parameters again
-  int64_t within = 0;       ///< number of ranks among which the backward gathers; 0 for all
+  int64_t within = 0;       ///< number of ranks among which the backward gathers; 0 for all ranks
   ReshardRoot root = ReshardRoot::Backward;
   ParamStorage storage = ParamStorage::Master;
 
@@ -45,7 +46,8 @@ struct PlacementChoice {
   int64_t getReplicas() const { return llvm::product_of(mesh.replicate); }
 };
 
-/// Parses the options. Warns of options that have no effect with this mesh. Emits errors at `loc`.
+/// Parses the options. Emits a warning for each option that has no effect with this mesh. Emits
+/// errors at `loc`.
 FailureOr<PlacementChoice> readPlacement(const PlacementTexts &texts, Location loc);
 
 } // namespace mlir::fsdp

@@ -14,14 +14,15 @@
 namespace mlir {
 namespace fsdp {
 
-/// Size in bytes below which a table is gathered as a whole. The gather then takes less time than
-/// the latency of the collectives that exchange rows.
+/// Size in bytes below which a table is gathered as a whole. The gather of a smaller table takes
+/// less time than the latency of the collectives that would exchange its rows.
 constexpr int64_t kSmallTable = 1 << 20;
 
-/// Returns the number of elements per row if lookups in the parameter `table` can exchange rows
-/// instead of gathering the table; else 0. Shards must consist of whole rows, and this must enlarge
-/// them by at most 1/8. With Auto, the table must have at least `kSmallTable` bytes, and all ranks
-/// together must look up at most half as many rows as the table has.
+/// Returns the number of elements per row if lookups in the parameter `table` can exchange single
+/// rows instead of gathering the whole table. Returns 0 if they cannot. They can only if shards of
+/// whole rows are at most 1/8 larger than other shards. If `when` is Auto, the table must also have
+/// at least `kSmallTable` bytes, and all ranks together must look up at most half as many rows as
+/// the table has.
 int64_t getRowSize(Value table, GatherRows when, int64_t shards, int64_t parts);
 
 } // namespace fsdp

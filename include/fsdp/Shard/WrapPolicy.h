@@ -17,44 +17,49 @@ struct NamedParam {
   int64_t rank;
   int64_t elements = 0;
   int64_t bytes = 0;
-  /// Name of the unit from the attribute `fsdp.unit`; without a value, the policy chooses the unit.
+  /// Name of the unit that the attribute `fsdp.unit` of the parameter contains. If there is no
+  /// value, the policy chooses the unit.
   std::optional<StringRef> unit = std::nullopt;
 };
 
 /// Finds the layers of parameters by the numbers in their names. Returns, for each parameter, the
-/// prefix of its name that identifies the layer; an empty prefix for the root unit.
+/// prefix of its name that identifies its layer. The prefix is empty if the parameter belongs to
+/// the root unit.
 SmallVector<StringRef> findLayers(ArrayRef<NamedParam> params);
 
 /// Finds the layers of parameters by prefix patterns such as `h.*` or `encoder.*.block_[0-9],...`.
-/// The result is that of findLayers. Reports errors through `emitError`.
+/// The result has the same form as that of findLayers. Reports errors through `emitError`.
 FailureOr<SmallVector<StringRef>> matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
                                               function_ref<InFlightDiagnostic()> emitError);
 
-/// Returns the unit name of each parameter, for units of at least `minimum` elements
+/// Returns the name of the unit of each parameter. Forms units of at least `minimum` elements
 /// (GroupBySize.cpp).
 SmallVector<StringRef> groupBySize(ArrayRef<NamedParam> params, int64_t minimum);
 
-/// Returns the name of the unit of each parameter, as listed in the JSON file `path`
-/// (ManualWrap.cpp). The context of `loc` owns the names.
+/// Returns the name of the unit of each parameter. The JSON file `path` lists the parameters of
+/// each unit (ManualWrap.cpp). The context of `loc` owns the names.
 FailureOr<SmallVector<StringRef>> wrapManually(ArrayRef<NamedParam> params, StringRef path,
                                                Location loc);
 
-/// Values of --auto-wrap-policy and the options that depend on it.
+/// Values of the option --auto-wrap-policy and of the options that depend on it.
 struct WrapOptions {
   StringRef policy;       ///< transformer, size, manual or none
   StringRef layerPattern; ///< for policy transformer
   StringRef wrapFile;     ///< for policy manual
-  int64_t minNumParams;   ///< least elements of a unit (size, transformer); 0 for the default
+  /// For the policies size and transformer, the least number of elements of a unit. 0 selects the
+  /// default.
+  int64_t minNumParams;
 };
 
-/// Default of minNumParams for policy size, as in PyTorch's `size_based_auto_wrap_policy`.
+/// Default of minNumParams for the policy size. PyTorch's `size_based_auto_wrap_policy` has the
+/// same default.
 constexpr int64_t kDefaultMinNumParams = 100'000'000;
 
-/// Emits errors for options that contradict one another and for unknown policies.
+/// Emits an error if options contradict one another, or if the policy is unknown.
 LogicalResult checkWrapOptions(const WrapOptions &options, Location loc);
 
-/// Returns the unit name of each parameter; an empty name for the root unit. The context of `loc`
-/// owns the names. If `gathers` is set, warns if the whole model is one unit.
+/// Returns the name of the unit of each parameter. The name of the root unit is empty. The context
+/// of `loc` owns the names. If `gathers` is set, warns if the whole model is one unit.
 FailureOr<SmallVector<StringRef>>
 chooseUnits(ArrayRef<NamedParam> params, const WrapOptions &options, bool gathers, Location loc);
 

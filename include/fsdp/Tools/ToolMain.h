@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // All tools have these exit codes: 0 for success, 1 for a failure during the work, such as a full
-// disk, 2 for bad usage or bad input. A path that cannot be opened for writing is bad usage.
+// disk, and 2 for bad usage or bad input. If a path cannot be opened for writing, this counts as
+// bad usage.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,18 +25,22 @@ namespace mlir::fsdp {
 /// error: ..." and exit with code 1. `name` must remain valid until the process ends.
 void startTool(const char *name);
 
-/// If the arguments ask for help or the version, prints `text` or the version and returns true.
+/// If an argument asks for help, prints `text` and returns true. If an argument asks for the
+/// version, prints the version and returns true.
 bool printedHelp(int argc, char **argv, const char *name, llvm::StringRef text);
 
 /// Sets the text that llvm::cl prints for --version, such as "NAME 0.1.0 (LLVM/MLIR 22.1.8)".
 void setVersion(const char *name);
 
-/// Returns the reason why `path` cannot be opened for writing or why writing would overwrite
-/// `input`, or nothing. Leaves no new file. Call it before the work starts. "-" is stdout.
+/// Returns the reason why `path` cannot be opened for writing, or why writing to `path` would
+/// overwrite `input`. Returns nothing if the tool may write to `path`. The check leaves no new
+/// file. A tool calls this function before it starts its work. The path "-" stands for the standard
+/// output.
 std::optional<std::string> whyNotWritable(llvm::StringRef path, llvm::StringRef input = "");
 
-/// Creates or truncates `path` for writing; "-" is stdout. Waits at most 10 seconds for a process
-/// that reads a named pipe. Returns null and sets `why` on failure.
+/// Creates or truncates the file `path` for writing. The path "-" stands for the standard output.
+/// If `path` is a named pipe, waits at most 10 seconds for a process that reads from it. Returns
+/// null and sets `why` on failure.
 std::unique_ptr<llvm::ToolOutputFile> openOutput(llvm::StringRef path, std::string &why);
 
 } // namespace mlir::fsdp

@@ -11,28 +11,29 @@ include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
 def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleOp"> {
-  let summary = "Average loss and gradients over micro-batches and ranks";
+  let summary = "Average the loss and the gradients over micro-batches and ranks";
   let description = [{
     The mean over a global batch is computed in levels: over the S ranks of the axis `shard`, over
-    the A micro-batches of a rank, and over the R ranks of the axis `replicate`. A level with n
-    terms adds them in order, starting from +0, and multiplies the sum by 1/n.
+    the A micro-batches of a rank, and over the R ranks of the axis `replicate`. Each level adds its
+    n terms in order, starting from +0, and then multiplies the sum by 1/n.
 
     | program | shard | micro-batches | replicate |
     |---|---|---|---|
     | `step`, `eval` | `reduce_scatter`; `all_reduce` of the loss | loop | `all_reduce` |
     | `reference` | loop | loop | loop |
 
-    With `fsdp.no_sync`, the first level is that of micro-batches. The placement of a unit's state
-    (`#fsdp.placement`) decides whether the result of a reduction is a piece (`reduce_scatter`,
-    `flat_reduce_scatter`) or the whole gradient (`all_reduce`). Gradients of looked-up rows
-    (`fsdp.rows`) are averaged over `shard` separately and added to the other gradients after this
-    level. All programs add in the same order, so they round in the same way. Levels of size 1 are
-    omitted. Sums of types narrower than f32 are computed in f32 and rounded at the end of a level.
+    If the function has `fsdp.no_sync`, the level of micro-batches comes first. The placement of a
+    unit's state (`#fsdp.placement`) decides whether the result of a reduction is a piece
+    (`reduce_scatter`, `flat_reduce_scatter`) or the whole gradient (`all_reduce`). Gradients of
+    looked-up rows (`fsdp.rows`) are averaged over `shard` separately. After this level, they are
+    added to the other gradients of the table. All programs add in the same order, so they round in
+    the same way. Levels of size 1 are omitted. Sums of types narrower than f32 are computed in f32
+    and rounded at the end of a level.
 
-    - Requires: `fsdp-verify-differentiated`.
-    - Ensures: loss and gradients are means over the global batch. The batch arguments of a program
-      with K > 1 micro-batches have a leading dimension K. In the reference, micro-batch a of rank r
-      is micro-batch number `r·A + a`.
+    - Requires: `fsdp-verify-differentiated` has run.
+    - Ensures: the loss and the gradients are means over the global batch. The batch arguments of a
+      program with K > 1 micro-batches have a leading dimension K. In the program `reference`, the
+      micro-batch with number `r·A + a` is micro-batch a of rank r.
     - Keeps: the computation of a micro-batch, and all results except gradients of rows.
   }];
   let statistics = [
@@ -55,10 +56,10 @@ def ExchangeRowsPass : Pass<"fsdp-exchange-rows", "::mlir::ModuleOp"> {
     | `fsdp.unshard_rows` | an all-gather of the ids, a kernel, a reduce-scatter of the rows | `fsdp.gather_rows` |
     | `fsdp.reduce_rows` | all-gathers of ids and rows, `fsdp.scatter_add_rows` into the rank's rows | `fsdp.scatter_add_rows` |
 
-    The kernel reads the rows that this rank owns and yields zeros for all other rows. The reference
-    reads the whole table.
+    The kernel reads the rows that this rank owns and yields zeros for all other rows. The program
+    `reference` reads the whole table instead.
 
-    - Requires: `fsdp-accumulate-gradients`.
+    - Requires: `fsdp-accumulate-gradients` has run.
     - Ensures: no `fsdp.unshard_rows` and no `fsdp.reduce_rows` is left.
     - Keeps: results, bit for bit, in all programs.
   }];
@@ -71,26 +72,26 @@ def ExchangeRowsPass : Pass<"fsdp-exchange-rows", "::mlir::ModuleOp"> {
 }
 
 def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
-  let summary = "Compute the gradient norm and store the numbers of a step";
+  let summary = "Compute the gradient norm and store the scalars of a step in the step block";
   let description = [{
-    Adds the step block and the rank block, computes the global gradient norm, and replaces the
-    result `loss` by the step block.
+    The pass adds the step block and the rank block as arguments, computes the global gradient norm,
+    and returns the step block instead of the loss.
 
-    The norm is the root of the sum of squares. Squares are added over each shard in blocks of a
-    fixed size, then over the shards in rank order, then over the units in order. The norm of
-    sharded gradients is therefore equal, bit for bit, to the norm of whole gradients. The slot
-    `finite` is 1 if loss and norm are finite. The step count and the token count advance only if
-    `finite` is 1.
+    The norm is the square root of the sum of the squares of all gradients. The squares are added
+    within each shard in blocks of a fixed size. The sums are then added over the shards in rank
+    order, and finally over the units in order. The norm of sharded gradients is therefore equal,
+    bit for bit, to the norm of whole gradients. The slot `finite` of the step block is 1 if the
+    loss and the norm are finite. The step count and the token count advance only if `finite` is 1.
 
-    A loss scale is in slot 2, and the gradients are multiplied by it. The norm and the clip factor
-    in slot 4 are divided by the scale, so that it has no effect on the update. A dynamic scale
-    halves after a step that is not finite, and doubles after `loss-scale-growth-interval` finite
-    steps in a row.
+    If there is a loss scale, slot 2 contains the scale, and the gradients are multiplied by the
+    scale. The norm, and the clip factor in slot 4, are divided by the scale, so that the scale has
+    no effect on the update. A dynamic scale is halved after a step that is not finite. The scale is
+    doubled after `loss-scale-growth-interval` finite steps in a row.
 
-    - Requires: `fsdp-accumulate-gradients`.
-    - Ensures: the results are `(block, gradients...)`. Slots 2 and 3 of the block contain the loss
-      scale and the growth count for the next step. Slot 1 and slots 4 to 9 describe the current
-      step. No argument `{fsdp.loss_scale}` is left.
+    - Requires: `fsdp-accumulate-gradients` has run.
+    - Ensures: the function returns `(block, gradients...)`. Slots 2 and 3 of the block contain the
+      loss scale and the growth count for the next step. Slot 1 and slots 4 to 9 describe the
+      current step. No argument `{fsdp.loss_scale}` is left.
     - Keeps: the gradients. `fsdp-apply-optimizer` multiplies them by the clip factor.
   }];
   let options = [
@@ -111,10 +112,10 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
 def BindKeysPass : Pass<"fsdp-bind-keys", "::mlir::ModuleOp"> {
   let summary = "Read the keys of random numbers from the rank block";
   let description = [{
-    - Requires: `fsdp-add-step-block`.
-    - Ensures: no argument carries `fsdp.key`. The seed and the number of the step are elements 4
-      and 5 of the rank block. The number of the first sample is computed from the position of the
-      rank's micro-batch in the global batch.
+    - Requires: `fsdp-add-step-block` has run.
+    - Ensures: no argument carries `fsdp.key`. The program reads the seed and the number of the step
+      from elements 4 and 5 of the rank block. The number of the first sample is computed from the
+      position of the rank's micro-batch in the global batch.
     - Keeps: everything else.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
@@ -124,7 +125,8 @@ def BindKeysPass : Pass<"fsdp-bind-keys", "::mlir::ModuleOp"> {
 def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
   let summary = "Update parameters and optimizer state from the gradients";
   let description = [{
-    Adds one elementwise op per unit. g is the clipped gradient, t the step count, and p the shard:
+    The pass adds one elementwise op per unit. In these formulas, g is the clipped gradient, t is
+    the step count, and p is the shard of the parameters:
 
     ```
     adamw   p -= lr·wd·p                        parameters with decay only
@@ -135,20 +137,22 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
             p -= lr·b
     ```
 
-    Powers of β are computed from the step count, in f64. State and arithmetic are f32, or f64 in
-    units of f64. Masters are never bf16. Other state may be bf16: it is computed in f32 and rounded
-    at random to one of the two nearest bf16 numbers, so that the expected value is exact. The
-    random bits depend on the seed of the run, the number of the step, the unit and the global
-    index. The global index in the flat buffer decides which elements have decay, so that one kernel
-    serves all ranks. A step that is not finite changes no state.
+    Powers of β are computed from the step count, in f64. The state and the arithmetic are f32, or
+    f64 in units of f64. Masters of parameters are never bf16. Other state may be bf16. Such state
+    is computed in f32 and then rounded at random to one of the two nearest bf16 numbers, so that
+    the expected value of the result is exact. The random bits depend on the seed of the run, the
+    number of the step, the unit, and the index of the element in the flat buffer. This index also
+    decides which elements have weight decay, so that one kernel serves all ranks. A step that is
+    not finite changes no state.
 
-    `#fsdp.placement` determines the pieces of the state. If these are smaller than the pieces of
-    the parameters, a rank updates its own piece (`fsdp.own_piece`), and gathers the others.
+    `#fsdp.placement` determines the pieces of the state. If the pieces of the state are smaller
+    than the pieces of the parameters, a rank updates only its own piece of the parameters
+    (`fsdp.own_piece`). The rank then gathers the other pieces.
 
-    - Requires: `fsdp-add-step-block`.
-    - Ensures: state arguments follow the parameters of each trainable unit. Every result updates
-      an argument (`fsdp.updates`).
-    - Keeps: loss and gradients.
+    - Requires: `fsdp-add-step-block` has run.
+    - Ensures: after the argument for the parameters of a trainable unit, the function has arguments
+      for the state of the unit. Every result updates an argument (`fsdp.updates`).
+    - Keeps: the loss and the gradients.
   }];
   let options = [
     StepOption<"optimizerName", "optimizer", "std::string">,
@@ -180,8 +184,8 @@ def FormFmaPass : Pass<"fsdp-form-fma"> {
 
     - Requires: no fast-math flags; all generics of a step have their final bodies.
     - Ensures: the bodies contain no f32 or f64 sum that is the only reader of a product.
-    - Keeps: bodies of contractions, casts, and the order of sums. Fusion omits the rounding of the
-      product, in all programs alike.
+    - Keeps: bodies of contractions, casts, and the order of sums. The fusion omits the rounding of
+      the product in the same way in all programs.
   }];
   let statistics = [
     Statistic<"numFormed", "formed", "Multiply-adds formed">
@@ -202,10 +206,10 @@ def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
     | optimizer | arithmetic, and masters | f32 |
     | optimizer | other state | `optimizer-state-dtype` |
 
-    The pass warns if the model itself computes its loss in a narrower type, and if narrow
+    The pass prints a warning if the model itself computes its loss in a narrower type, or if narrow
     parameters are updated without masters.
 
-    - Requires: `fsdp-apply-optimizer`.
+    - Requires: `fsdp-apply-optimizer` has run.
     - Ensures: no value has a narrower type than the table allows.
     - Keeps: the IR.
   }];

@@ -5,9 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Simulates a launch with each candidate order, and chooses the order with which the launch ends
-// earliest. `sections` and `single` precede `pairs`, and fewer parts of the query heads precede
-// more. A candidate replaces an earlier one only if it is faster by more than `leastGain`. Parts
-// need memory, so more parts are tried only while the best efficiency is below `goodEfficiency`.
+// earliest. The candidates `sections` and `single` are tried before `pairs`, and smaller numbers of
+// parts of the query heads are tried before larger numbers. A candidate replaces an earlier
+// candidate only if its duration is shorter by more than the fraction `leastGain`. Each part needs
+// memory, so larger numbers of parts are tried only as long as the best efficiency is below
+// `goodEfficiency`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +18,12 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Fraction by which a later candidate must be faster than the best earlier one.
+/// Fraction by which the duration of a later candidate must be shorter than that of the best
+/// earlier candidate.
 static constexpr double leastGain = 0.01;
 static constexpr double goodEfficiency = 0.9;
-/// Largest number of additions for which the waits of additions are simulated.
+/// Largest number of additions in a launch for which the simulation includes the additions and the
+/// waits for them.
 static constexpr int64_t mostAdditions = INT64_C(1) << 22;
 
 //===----------------------------------------------------------------------===//
@@ -117,13 +121,14 @@ private:
   const KeyOrder &order;
   const KeyWork &work;
   BlockScheduler scheduler;
-  /// Whether additions to the gradients of queries are simulated.
+  /// Whether the simulation includes the additions to the gradients of queries.
   bool adds;
   /// For each block of keys and each block of queries, the number of later blocks of keys that
   /// visit this block of queries.
   std::vector<int64_t> later;
-  std::vector<int64_t> visitors; ///< per block of queries, number of blocks of keys that visit it
-  std::vector<BlockStep> steps;  ///< steps of the current block of threads
+  /// For each block of queries, the number of blocks of keys that visit it.
+  std::vector<int64_t> visitors;
+  std::vector<BlockStep> steps; ///< steps of the current block of threads
 };
 } // namespace
 
@@ -156,7 +161,7 @@ void KeyScheduler::addTurn(const KeyOrder::Place<int64_t> &place, bool isSecond)
                      (free * work.freeCycles + (visited - free) * work.maskedCycles)});
     return;
   }
-  // The model gives each visit the mean time of all visits of this block of keys.
+  // Assume that each visit of this block of keys takes the mean time of all its visits.
   double cycles = count ? work.maskedCycles + (work.freeCycles - work.maskedCycles) *
                                                   static_cast<double>(visits.free) / visited
                         : 0;

@@ -5,13 +5,15 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. A block of threads begins as soon as a slot is free.
-// 2. The steps of a block run one after another. A block has one buffer for values to add, so a
-//    step copies its values there only after the block's previous addition has ended.
-// 3. An addition begins when its values are in the buffer and the previous addition to the sum
-//    ended.
+// 2. The steps of a block run one after another. A block has only one buffer for values that are to
+//    be added. A step therefore copies its values to the buffer only after the previous addition of
+//    the block has ended.
+// 3. An addition begins when its values are in the buffer and the previous addition to the same sum
+//    has ended.
 //
-// Blocks are simulated in ascending order, so the previous additions to a sum must be made by
-// blocks that are already simulated. O(steps + blocks log slots).
+// Blocks are simulated in ascending order. For each addition, the blocks that make the previous
+// additions to the same sum must therefore have been simulated already. O(steps + blocks log
+// slots).
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,26 +18,28 @@ namespace mlir::fsdp {
 
 class AccessLog {
 public:
-  /// Numbers of the current stage and body of emitted code. Stages run one after another within a
-  /// row. A body is the code of one loop body or of one pass over a row.
+  /// Numbers of the stage and of the body whose code is being emitted. The stages of a row run one
+  /// after another. A body is the code of one loop body or of one pass over a row.
   int64_t stage = 0, body = 0;
 
-  /// Forgets the accesses of the last phase, but remembers the arguments that the phase overwrote.
+  /// Begins a phase: forgets the accesses of the last phase, but not which arguments it overwrote.
   void begin();
-  /// Records that the destinations of `written` are overwritten.
+  /// Ends a phase: records that the phase has overwritten the destinations of the steps `written`.
   void finish(ArrayRef<Step> written);
 
-  /// Makes `state` record all later reads of arguments.
+  /// Records every later read of an argument in an evaluation with `state`.
   void watch(EvaluationState &state);
-  /// Makes `state` record all later reads of arguments within one row. Refuses reads of the
-  /// segment's values in other rows.
+  /// Records every later read of an argument in an evaluation with `state`, and whether the read is
+  /// in the row at `rowIndices`. Refuses the evaluation if it reads, in another row, a value that a
+  /// step of `segment` computes.
   void watchRow(EvaluationState &state, ArrayRef<Step> segment, SmallVector<AffineExpr> rowIndices);
-  /// Records the stores of `step` at `indices`.
+  /// Records that `step` stores to its destinations at `indices`.
   void store(const Step &step, ArrayRef<AffineExpr> indices);
 
-  /// Returns true if every read of an argument that the phase writes returns the old value. This is
-  /// true if the read is in an earlier stage of the same row, or in the body that later stores to
-  /// the same element.
+  /// Returns true if the phase may update its arguments in place, because every read of an argument
+  /// that the phase writes returns the value from before the kernel. A read returns this value if
+  /// it is in the same row as the stores and in an earlier stage, or if it reads the element that
+  /// its own body later overwrites.
   bool isSafeInPlace() const;
 
 private:

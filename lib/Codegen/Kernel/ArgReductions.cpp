@@ -4,26 +4,32 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Splits a reduction that selects a value and its position together into two reductions with one
-// result each. Like other reductions (KernelSteps.h), both may combine lanes in any order:
+// A reduction may select a value together with the position of this value. Splits such a reduction
+// into two reductions, each with one result. Each of the two may combine lanes in any order, like
+// other reductions (KernelSteps.h):
 //
 //   v, i = reduce x, k { c = x > v        t = reduce x { max(x, t) }
 //     select c, x, v                  =>  m = reduce x, k { min(x == t ? k : none, m) }
 //     select c, k, i }                    b = t > v0;  v = b ? t : v0;  i = b ? m : i0
 //
-//  1. Determine from the body which value the condition chooses, and which of several equal values:
+//  1. Determine from the body which value the condition chooses, and which of several equal values
+//     it chooses:
 //       condition                          chosen
-//       x > v                              the first of equal values; NaN never
-//       x >= v                             the last of equal values; NaN never
-//       v > x | v != v, and for the position  | (v == x & i < k)
-//                                          (emitted by JAX) the first; NaN if there is one
+//       x > v                              the first of equal values, but never NaN
+//       x >= v                             the last of equal values, but never NaN
+//       c = (v > x | v != v), and          the first of equal values, but NaN if there is one
+//       c | (v == x & i < k) for the       (JAX emits these conditions)
+//       position
 //
-//     The same conditions with < and with integers are supported, too. If the value is max(x, v)
-//     instead of a select, a NaN element makes the value NaN, and the initial position remains.
-//  2. Emit the two reductions, and the selection between their results and the initial values.
+//     The conditions may use < and <= instead of > and >=, and the first two conditions may compare
+//     integers. The body may compute the value as max(x, v) instead of a select. Then a NaN among
+//     the elements makes the value NaN, and the position is the initial position.
+//  2. Emit the two reductions. Emit the ops that select between the results of these reductions and
+//     the initial values v0 and i0.
 //
-// The row is read twice, the second time from cache. The rewrite takes time linear in the number of
-// ops. The position must be the index of the only reduced loop.
+// The emitted code reads each row twice, the second time from the cache if the row fits into it.
+// The rewrite takes time linear in the number of ops. It requires that the position is the index of
+// the only reduced loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,10 +45,10 @@ namespace {
 /// Properties of a reduction with two results.
 struct ArgReduction {
   linalg::GenericOp op;
-  Value candidate;       // x, which does not depend on the results so far
-  bool greatest = true;  // true if the greatest value is chosen, false if the least
-  bool last = false;     // true if the last of equal elements is chosen, false if the first
-  bool nanWins = false;  // true if NaN is chosen over all other values, false if never
+  Value candidate;      // x; does not depend on the results so far (v and i)
+  bool greatest = true; // true if the greatest value is chosen, false if the least
+  bool last = false;    // true if the last of equal elements is chosen, false if the first
+  bool nanWins = false; // true if NaN is chosen over all other values, false if NaN is never chosen
   bool keepsNan = false; // true for max(x, v): NaN changes the value, but not the position
   bool isUnsigned = false;
 
@@ -50,8 +56,8 @@ struct ArgReduction {
   bool isFloat() const { return isa<FloatType>(getType()); }
 };
 
-/// A comparison: lhs > rhs if `greater` is true, otherwise lhs < rhs; >= or <= if `strict` is
-/// false.
+/// A comparison of `lhs` and `rhs`. If `strict` is true, the comparison is > if `greater` is true,
+/// and < otherwise. If `strict` is false, it is >= or <=.
 struct Comparison {
   Value lhs, rhs;
   bool greater, strict, isUnsigned;
@@ -78,7 +84,9 @@ static std::optional<Comparison> readComparison(Value condition) {
   return std::nullopt;
 }
 
-/// Returns true if `value` is max(x, v) or min(x, v), as the comparison in `pair` requires.
+/// Returns true if `value` is max(x, state) and `pair` chooses the greatest value, or if `value` is
+/// min(x, state) and `pair` chooses the least value. Sets `keepsNan` to true if the op propagates
+/// NaN.
 static bool isExtreme(Value value, Value x, Value state, const ArgReduction &pair, bool &keepsNan) {
   Operation *op = value.getDefiningOp();
   if (!op || op->getNumOperands() != 2 ||
@@ -93,8 +101,9 @@ static bool isExtreme(Value value, Value x, Value state, const ArgReduction &pai
          (pair.isUnsigned ? isa<arith::MinUIOp>(op) : isa<arith::MinSIOp>(op));
 }
 
-/// Reads the operands of a select between `state` and a candidate. `flipped` is set if the
-/// condition selects `state`.
+/// Reads the operands of a select between `state` and a candidate. Sets `flipped` to true if the
+/// select returns `state` where the condition is true. Returns false if `value` is not such a
+/// select.
 static bool readSelect(Value value, Value state, Value &condition, Value &candidate,
                        bool &flipped) {
   auto select = value.getDefiningOp<arith::SelectOp>();
@@ -115,7 +124,8 @@ static bool isPosition(linalg::GenericOp op, Value value) {
          op.getIteratorTypesArray()[index.getDim()] == utils::IteratorType::reduction;
 }
 
-/// Returns the other operand if `value` is an arith.ori of `first`, otherwise null.
+/// If `value` is an arith.ori of `first` and another operand, returns the other operand. Otherwise
+/// returns null.
 static Value otherOf(Value value, Value first) {
   auto either = value.getDefiningOp<arith::OrIOp>();
   if (!either)
@@ -125,8 +135,9 @@ static Value otherOf(Value value, Value first) {
   return either.getRhs() == first ? either.getLhs() : Value();
 }
 
-/// Returns true if the condition of the value is c = (v > x | v != v), and the condition of the
-/// position is c | (v == x & i < k).
+/// Returns true if `valueCondition` is c = (v > x | v != v) and `indexCondition` is c | (v == x & i
+/// < k), where v is `kept`, x is `other`, i is `keptIndex` and k is `otherIndex`. Sets `greatest`
+/// to false if c contains v < x instead of v > x.
 static bool readNanAware(Value valueCondition, Value indexCondition, Value kept, Value other,
                          Value keptIndex, Value otherIndex, bool &greatest) {
   auto either = valueCondition.getDefiningOp<arith::OrIOp>();
@@ -154,7 +165,8 @@ static bool readNanAware(Value valueCondition, Value indexCondition, Value kept,
   return same && before.getLhs() == keptIndex && before.getRhs() == otherIndex;
 }
 
-/// Reads the body of `op` with result `v` as the value and the other result as the position.
+/// Reads the body of `op` under the assumption that result `v` is the value and the other result is
+/// the position. Returns nothing if the body does not have this form.
 static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
   ArgReduction pair;
   pair.op = op;
@@ -227,8 +239,8 @@ private:
 };
 } // namespace
 
-/// Emits a reduction over the loops of the pair. The additional inputs `more` have the results'
-/// shape.
+/// Emits a reduction over the loops of the original op, which starts with `init` and has the body
+/// `body`. The additional inputs `more` have the shape of the original op's results.
 Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned result, Body body) {
   auto type = cast<RankedTensorType>(op.getResult(result).getType());
   Value constant = arith::ConstantOp::create(b, loc, init);
@@ -247,7 +259,8 @@ Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned resul
         unsigned inputs = op.getNumDpsInputs();
         for (auto [old, now] : llvm::zip(op.getRegionInputArgs(), args.take_front(inputs)))
           mapping.map(old, now);
-        // Any constant may replace an output argument, because only ops that become dead read it.
+        // Output arguments of the old body are replaced by zeros. Any other constants would do as
+        // well, because only ops that become dead read them.
         for (BlockArgument old : op.getRegionOutputArgs()) {
           TypedAttr any = cast<TypedAttr>(nested.getZeroAttr(old.getType()));
           mapping.map(old, arith::ConstantOp::create(nested, loc, any).getResult());
@@ -297,7 +310,8 @@ Value ArgReductionWriter::equals(OpBuilder &nested, Value x, Value y) {
   return arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, x, y);
 }
 
-/// Emits the condition under which x is chosen over the initial value y.
+/// Emits the condition under which x, a result of the emitted reduction, replaces the initial value
+/// y.
 Value ArgReductionWriter::isBetter(OpBuilder &nested, Value x, Value y) {
   if (!pair.greatest)
     std::swap(x, y);
@@ -309,7 +323,8 @@ Value ArgReductionWriter::isBetter(OpBuilder &nested, Value x, Value y) {
   return compare(nested, pair.last ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT, x, y);
 }
 
-/// Returns the least value, or the greatest value if the reduction chooses the least.
+/// Returns the least value of the type if the reduction chooses the greatest value. Returns the
+/// greatest value of the type if the reduction chooses the least value.
 TypedAttr ArgReductionWriter::worst() {
   Type type = pair.getType();
   if (auto real = dyn_cast<FloatType>(type))
@@ -367,8 +382,8 @@ void ArgReductionWriter::write() {
   Value index =
       choose({total, init, where, indexInit}, 1 - v, [&](OpBuilder &nested, ValueRange a) -> Value {
         Value better = decide(nested, a[0], a[1]);
-        // The initial position stays if the value is not chosen over the initial value, or no
-        // element was found.
+        // The result is the initial position if no element was found, or if the initial value wins
+        // against the value that was found.
         if (pair.last) {
           Value nowhere = arith::ConstantOp::create(nested, loc, none);
           Value found = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::ne, a[2], nowhere);

@@ -68,7 +68,7 @@ CodeBuilder::Carried CodeBuilder::loop(Value from, Value to, int64_t step, Value
   InsertionGuard guard(*this);
   setInsertionPointToStart(op.getBody());
   Carried last = body(op.getInductionVar(), op.getRegionIterArgs());
-  // A loop without carried values already has a terminator.
+  // If a loop has no carried values, ForOp::create() has already added a terminator.
   if (!first.empty())
     scf::YieldOp::create(*this, loc, last);
   return Carried(op.getResults());
@@ -105,7 +105,8 @@ Value CodeBuilder::address(const Pointer &place) {
 }
 
 /// Returns the type that values of `type` have in memory. 16-bit floats are stored as integers,
-/// because LLVM converts 16-bit floats by library calls on CPUs without native support.
+/// because on CPUs without native support for 16-bit floats, LLVM converts these floats by library
+/// calls.
 static Type inMemory(Type type) {
   Type element = getElementTypeOrSelf(type);
   if (element.isBF16() || element.isF16())
@@ -157,6 +158,18 @@ void CodeBuilder::store(Value value, const Pointer &place, Value mask) {
     LLVM::MaskedStoreOp::create(*this, loc, value, address(place), mask, align);
   else
     LLVM::StoreOp::create(*this, loc, value, address(place), align);
+}
+
+void CodeBuilder::storeStreaming(Value value, const Pointer &place) {
+  value = toMemory(*this, value);
+  auto type = cast<VectorType>(value.getType());
+  unsigned size = elementBytes(type) * type.getNumElements();
+  LLVM::StoreOp::create(*this, loc, value, address(place), size, /*isVolatile=*/false,
+                        /*isNonTemporal=*/true);
+}
+
+void CodeBuilder::storeFence() {
+  LLVM::CallIntrinsicOp::create(*this, loc, getStringAttr("llvm.x86.sse.sfence"), ValueRange{});
 }
 
 void CodeBuilder::prefetch(const Pointer &place, bool forWriting) {

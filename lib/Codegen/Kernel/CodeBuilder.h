@@ -55,13 +55,15 @@ public:
   Value larger(Value a, Value b);
 
   using Carried = SmallVector<Value>;
-  /// Emits for (i = from; i < to; i += step) body(i).
+  /// Emits the loop `for (i = from; i < to; i += step) body(i)`.
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
-  /// Emits the same loop with loop-carried values that start as `first`. Returns the final values.
+  /// Emits the same loop with loop-carried values whose initial values are `first`. Returns their
+  /// values after the last iteration.
   Carried loop(Value from, Value to, int64_t step, ValueRange first,
                function_ref<Carried(Value, ValueRange)> body);
   void when(Value condition, function_ref<void()> then, function_ref<void()> otherwise = nullptr);
-  /// Emits both branches and returns the values of the branch that runs.
+  /// Emits an scf.if with both branches. Returns the results of the scf.if, which are the values of
+  /// the branch that runs.
   Carried choose(Value condition, TypeRange types, function_ref<Carried()> then,
                  function_ref<Carried()> otherwise);
 
@@ -72,12 +74,19 @@ public:
   /// Loads with the alignment of an element. Lanes with a clear mask bit are not read and become 0.
   Value load(Type type, const Pointer &place, Value mask = nullptr);
   void store(Value value, const Pointer &place, Value mask = nullptr);
+  /// Stores a vector without reading its cache line first. The address is a multiple of the
+  /// vector's size. Other threads see the value after storeFence() and a synchronisation.
+  void storeStreaming(Value value, const Pointer &place);
+  /// Emits the fence that completes streaming stores (x86 only).
+  void storeFence();
   /// Prefetches the cache line of `place`. `place` may be outside the buffer.
   void prefetch(const Pointer &place, bool forWriting = false);
-  /// Loads lanes that lie `stride` elements apart.
+  /// Loads a vector whose lanes are `stride` elements apart in memory. Lane 0 is the element at
+  /// `place`. Lanes with a clear mask bit are not read and become 0.
   Value gather(VectorType type, const Pointer &place, int64_t stride, Value mask);
   void scatter(Value value, const Pointer &place, int64_t stride, Value mask);
-  /// Loads lanes from the element offsets `indices` (a vector of integers) relative to `place`.
+  /// Loads a vector whose lane i is the element `indices`[i] elements after `place`. `indices` is a
+  /// vector of integers.
   Value gather(Type element, const Pointer &place, Value indices);
   /// Returns a mask of `lanes` bits in which lane i is set if i < count.
   Value maskBelow(int64_t lanes, Value count);
@@ -89,9 +98,10 @@ public:
   /// Converts a scalar or vector to the floating-point element type `element`. Converts between
   /// bf16 and f16 through f32.
   Value convertFloat(Value value, Type element);
-  /// Clones the body of `op` on `inputs` (one per operand) and returns the yielded values. If
-  /// `lanes` > 0, all values are vectors with `lanes` elements, otherwise scalars. `index` returns
-  /// the value of linalg.index for a dimension.
+  /// Clones the body of `op` with `inputs` (one value per operand) in place of the arguments, and
+  /// returns the yielded values. If `lanes` > 0, all values are vectors with `lanes` elements;
+  /// otherwise all values are scalars. For a dimension, `index` returns the value that replaces
+  /// linalg.index.
   SmallVector<Value> inlineBody(linalg::LinalgOp op, ArrayRef<Value> inputs, int64_t lanes,
                                 function_ref<Value(unsigned)> index = nullptr);
 

@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Emits index arithmetic and memory accesses of the Evaluator. An address is a linear expression
-// over the loops and the lane. After simplification, the addresses of the lanes are
+// Emits index arithmetic and memory accesses for the Evaluator. An address is a linear expression
+// over the loops and the lane. After simplification, the expression shows how far apart the
+// addresses of neighbouring lanes are:
 //
 //   equal                      768 row              -> memref.load, a scalar
 //   consecutive                768 row + lane       -> vector.load
 //   2, 4 or 8 apart            4 row + 4 lane + 1   -> vector.loads and shuffles
 //   none of these              768 lane + row       -> vector.gather
 //
-// An index that depends on data becomes a vector of type index, or, if it is equal in all lanes, a
-// new variable of the linear expression.
+// An index that depends on data may be equal in all lanes; it then becomes a new variable of the
+// linear expression. Otherwise it becomes a vector of type index.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +65,7 @@ Value Evaluator::materialise(AffineExpr expr) {
   return result;
 }
 
-/// Returns the values of an expression in all lanes as a vector of index.
+/// Returns a vector of type index that contains the value of the expression in each lane.
 Value Evaluator::materialiseLanes(AffineExpr expr) {
   if (!hasLane(expr))
     return broadcast(materialise(expr));
@@ -94,7 +95,9 @@ Value Evaluator::toValue(const Subscript &index) {
                     : materialiseLanes(expr);
 }
 
-/// Converts an index that depends on data: to a new variable if the index is equal in all lanes.
+/// Converts an SSA value to an index of an element. If the value is a vector, it becomes the
+/// `lanes` of the index. A constant becomes a constant expression, a loop variable its dim, and any
+/// other scalar a new dim.
 Subscript Evaluator::toSubscript(Value index) {
   if (isa<VectorType>(index.getType()))
     return {constant(0), index};
@@ -137,7 +140,8 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
     always = least >= lo && greatest < hi;
     if (always || greatest < lo || least >= hi)
       return {};
-    // Requests a split of the innermost loop at each border that the index crosses.
+    // Requests a split of the innermost loop at each of the borders lo and hi that the index
+    // crosses.
     auto offset =
         column ? dyn_cast<AffineConstantExpr>(simplify(expr - column)) : AffineConstantExpr();
     if (offset) {
@@ -168,7 +172,8 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Converts a value loaded from a flat memref to the element type of the tensor (i1, index).
+/// Converts a value that was loaded from a flat memref to the element type of the tensor, which
+/// differs from the type in memory if it is i1 or index.
 static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) {
   if (element.isInteger(1)) {
     Type type = value.getType();
@@ -183,9 +188,10 @@ static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) 
   return arith::IndexCastOp::create(b, loc, type, value);
 }
 
-// deinterleave() turns rows of 4 elements, a b c d a b c d .., into columns. Each round separates
-// even and odd lanes of neighbouring vectors, which moves the lowest bit of an element's number to
-// the top. After two rounds, vector i holds column i. interleave() is the inverse.
+// For example, deinterleave() turns four vectors with the rows a b c d a b c d .. into one vector
+// per column. Each round separates the even and odd lanes of neighbouring vectors. A round moves
+// the lowest bit of the number of each element to the top. After two rounds, vector i contains
+// column i. interleave() is the inverse function.
 
 static void deinterleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
   int64_t lanes = cast<VectorType>(vectors[0].getType()).getDimSize(0), count = vectors.size();
@@ -222,8 +228,9 @@ void fsdp::interleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
   }
 }
 
-/// Loads lanes that are 2, 4 or 8 elements apart by whole vectors and shuffles. Later loads of the
-/// other columns reuse the shuffled vectors. Returns null if the lanes have another stride.
+/// Loads lanes whose elements are 2, 4 or 8 elements apart in memory: loads whole vectors and picks
+/// the lanes from them with shuffles. The shuffles also produce the lanes at the positions in
+/// between, which later loads reuse. Returns null if the lanes have another stride.
 Value Evaluator::loadStrided(Value memory, Type storage, AffineExpr offset) {
   for (int64_t stride : {2, 4, 8}) {
     AffineExpr base = simplify(offset - lane() * stride);
@@ -334,8 +341,8 @@ Value Evaluator::table(arith::ConstantOp op) {
     data = DenseElementsAttr::get(flat, values);
   }
   auto type = MemRefType::get(flat.getShape(), storage);
-  // Each phase has its own global for a constant. The number in the global's name is the constant's
-  // position in the kernel.
+  // If several phases read a constant, each phase has its own global. The number in the name of the
+  // global is the position of the constant among the constants of the kernel.
   unsigned number = 0;
   for (auto constant : state.kernel.getOps<arith::ConstantOp>()) {
     if (constant == op)

@@ -4,18 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel is a graph of tensors. The evaluator follows operands backwards from one element:
+// A kernel is a graph of tensors. To emit the code for one element of a tensor, the evaluator
+// follows the operands backwards:
 //
 //   evaluate(%y, [row, 64 k + lane])        %y = generic(%x, %m) {sub}
 //     evaluate(%x, [row, 64 k + lane])        -> vector.load %x[768 row + 64 k]
 //     evaluate(%m, [row])                     -> the row's scalar
 //     arith.subf : vector<64xf32>             -> %m is broadcast
 //
-// Views (reshapes, slices, concatenations, padding) only change the indices. Tensors in memory are
-// loaded (ElementAddress.cpp). Indices that depend on data become new variables. If a vector has
-// elements of two inputs of a view, both inputs are evaluated at clamped indices, and a select
-// combines the results. If possible, the innermost loop is split at the positions where the input
-// changes (see EvaluationState::splits).
+// Views (reshapes, slices, concatenations, padding) only change the indices. Elements of tensors in
+// memory are loaded (ElementAddress.cpp). If the lanes of a vector come from two inputs of a view,
+// both inputs are evaluated at clamped indices, and a select combines the results. If possible, the
+// innermost loop is split at the positions where the view changes from one input to another, which
+// makes the select unnecessary (see EvaluationState::splits).
 //
 //===----------------------------------------------------------------------===//
 
@@ -167,10 +168,6 @@ static SmallVector<Subscript> expandDropped(ArrayRef<Subscript> indices,
   return all;
 }
 
-static bool isStatic(ArrayRef<int64_t> values) {
-  return llvm::none_of(values, ShapedType::isDynamic);
-}
-
 Value Evaluator::evaluateOp(Value tensor, ArrayRef<Subscript> indices) {
   auto type = cast<RankedTensorType>(tensor.getType());
   Type element = type.getElementType();
@@ -231,7 +228,8 @@ Value Evaluator::evaluateReshape(Value source, RankedTensorType type, ArrayRef<S
 }
 
 Value Evaluator::evaluateSlice(tensor::ExtractSliceOp op, ArrayRef<Subscript> indices) {
-  if (!isStatic(op.getStaticSizes()) || !isStatic(op.getStaticStrides()))
+  if (!ShapedType::isStaticShape(op.getStaticSizes()) ||
+      !ShapedType::isStaticShape(op.getStaticStrides()))
     return refuse("a slice of dynamic size", op.getType().getElementType());
   SmallVector<Subscript> source = expandDropped(indices, op.getDroppedDims(), constant(0));
   for (auto [i, offset] : llvm::enumerate(op.getMixedOffsets())) {
@@ -297,7 +295,8 @@ Value Evaluator::advance(linalg::GenericOp op, unsigned number, Value before,
   return broadcast(after);
 }
 
-/// Returns a value of type index as an affine function of the loops, or nothing if it is not one.
+/// If `value` is an affine function of the loops, returns its index expression at the loop position
+/// `loops`. Otherwise returns nothing.
 std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> loops) {
   if (auto index = value.getDefiningOp<linalg::IndexOp>())
     return loops[index.getDim()];
@@ -314,7 +313,8 @@ std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> 
   unsigned numDims = apply.getAffineMap().getNumDims();
   AffineExpr expr = apply.getAffineMap().getResult(0).replaceDimsAndSymbols(
       ArrayRef(operands).take_front(numDims), ArrayRef(operands).drop_front(numDims));
-  // Refuses negative values and ceildiv, because Subscripts expects non-negative values.
+  // Refuses expressions that may be negative or that contain ceildiv, because Subscripts expects
+  // non-negative values.
   return expr.isPureAffine() && subscripts().range(expr).lo >= 0 && expr.walk([](AffineExpr e) {
     return e.getKind() == AffineExprKind::CeilDiv ? WalkResult::interrupt() : WalkResult::advance();
   }) == WalkResult::advance()
@@ -330,7 +330,7 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
     key.second.push_back(loop.expr.getAsOpaquePointer());
     key.second.push_back(loop.lanes.getAsOpaquePointer());
   }
-  // Values that depend on the result so far must not be reused.
+  // A value that depends on the result so far must not be reused, because this result changes.
   bool carries = !state.carried.empty() &&
                  state.carried.begin()->first.getParentBlock() == op.getBody() &&
                  dependsOnOutput(op, value);
@@ -343,7 +343,8 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
   return result;
 }
 
-/// Evaluates an argument of the body: the element of the operand at the loop position `loops`.
+/// Evaluates an argument of the body: the element that the body reads from the operand at the loop
+/// position `loops`.
 Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument,
                                  ArrayRef<Subscript> loops) {
   if (Value value = state.carried.lookup(argument))
@@ -353,7 +354,7 @@ Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument,
     return evaluateScalar(operand.get());
   SmallVector<Subscript> indices;
   for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults()) {
-    // Results of the map are single loops, or sums of loops with coefficients (from slices).
+    // A result of the map is a single loop, or a sum of loops with coefficients (caused by slices).
     if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
       indices.push_back(loops[dim.getPosition()]);
       continue;
@@ -388,129 +389,4 @@ Value Evaluator::evaluateInner(linalg::GenericOp op, Value value, ArrayRef<Subsc
   for (Value operand : definition->getOperands())
     operands.push_back(evaluateBody(op, operand, loops));
   return clone(definition, operands);
-}
-
-//===----------------------------------------------------------------------===//
-// Views of several inputs
-//===----------------------------------------------------------------------===//
-
-static Value conjunction(OpBuilder &b, Location loc, Evaluator &evaluator, Value a, Value c) {
-  if (!a || !c)
-    return a ? a : c;
-  if (isa<VectorType>(a.getType()) || isa<VectorType>(c.getType())) {
-    a = evaluator.broadcast(a);
-    c = evaluator.broadcast(c);
-  }
-  return arith::AndIOp::create(b, loc, a, c);
-}
-
-static Value choose(OpBuilder &b, Location loc, Evaluator &evaluator, Value condition, Value yes,
-                    Value no) {
-  bool wide = llvm::any_of(ArrayRef<Value>{condition, yes, no},
-                           [](Value v) { return isa<VectorType>(v.getType()); });
-  if (wide) {
-    yes = evaluator.broadcast(yes);
-    no = evaluator.broadcast(no);
-    condition = evaluator.broadcast(condition);
-  }
-  return arith::SelectOp::create(b, loc, condition, yes, no);
-}
-
-Value Evaluator::evaluateInsert(tensor::InsertSliceOp op, ArrayRef<Subscript> indices) {
-  Type element = op.getType().getElementType();
-  if (!isStatic(op.getStaticOffsets()) || !isStatic(op.getStaticSizes()) ||
-      llvm::any_of(op.getStaticStrides(), [](int64_t s) { return s != 1; }))
-    return refuse("an insertion that is not a static box", element);
-  Value condition;
-  SmallVector<Subscript> source;
-  llvm::SmallBitVector dropped = op.getDroppedDims();
-  for (auto [i, given] : llvm::enumerate(indices)) {
-    Subscript index = given;
-    int64_t lo = op.getStaticOffsets()[i], hi = lo + op.getStaticSizes()[i];
-    bool always = false;
-    Value here = inside(index, lo, hi, always);
-    if (!here && !always)
-      return evaluate(op.getDest(), indices);
-    condition = conjunction(builder, loc, *this, condition, here);
-    if (!dropped.test(i))
-      source.push_back(add(index, -lo));
-  }
-  Value inner = evaluate(op.getSource(), source);
-  if (!condition)
-    return inner;
-  return choose(builder, loc, *this, condition, inner, evaluate(op.getDest(), indices));
-}
-
-Value Evaluator::evaluateInsert(tensor::InsertOp op, ArrayRef<Subscript> indices) {
-  Value condition;
-  for (auto [given, value] : llvm::zip_equal(indices, op.getIndices())) {
-    Value here;
-    if (std::optional<int64_t> fixed = getConstantIntValue(value)) {
-      Subscript index = given;
-      bool always = false;
-      here = inside(index, *fixed, *fixed + 1, always);
-      if (!here && !always)
-        return evaluate(op.getDest(), indices);
-    } else {
-      Value at = toValue(given), position = evaluateScalar(value);
-      if (isa<VectorType>(at.getType()))
-        position = broadcast(position);
-      here = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::eq, at, position);
-    }
-    condition = conjunction(builder, loc, *this, condition, here);
-  }
-  Value scalar = evaluateScalar(op.getScalar());
-  return condition ? choose(builder, loc, *this, condition, scalar, evaluate(op.getDest(), indices))
-                   : scalar;
-}
-
-Value Evaluator::evaluateConcat(tensor::ConcatOp op, ArrayRef<Subscript> indices) {
-  int64_t dim = op.getDim(), offset = 0;
-  Value result;
-  // Visits inputs from last to first. Selects between an input and the value of later inputs.
-  SmallVector<std::pair<Value, int64_t>> parts;
-  for (Value part : op.getInputs()) {
-    parts.push_back({part, offset});
-    offset += cast<RankedTensorType>(part.getType()).getDimSize(dim);
-  }
-  for (auto [part, begin] : llvm::reverse(parts)) {
-    SmallVector<Subscript> at(indices);
-    bool always = false;
-    Value here = inside(at[dim], begin,
-                        begin + cast<RankedTensorType>(part.getType()).getDimSize(dim), always);
-    if (!here && !always)
-      continue;
-    at[dim] = add(at[dim], -begin);
-    Value value = evaluate(part, at);
-    result = !result || !here ? value : choose(builder, loc, *this, here, value, result);
-  }
-  return result;
-}
-
-Value Evaluator::evaluatePad(tensor::PadOp op, ArrayRef<Subscript> indices) {
-  Type element = op.getType().getElementType();
-  Value padding = op.getConstantPaddingValue();
-  if (!padding || !isStatic(op.getStaticLow()) || !isStatic(op.getStaticHigh()))
-    return refuse("padding that is not constant", element);
-  Value condition;
-  SmallVector<Subscript> source;
-  for (auto [i, given] : llvm::enumerate(indices)) {
-    Subscript index = given;
-    int64_t lo = op.getStaticLow()[i], hi = lo + op.getSourceType().getDimSize(i);
-    bool always = false;
-    Value here = inside(index, lo, hi, always);
-    Value outside = padding.getParentRegion() == &op.getRegion()
-                        ? clone(padding.getDefiningOp(), {})
-                        : evaluateScalar(padding);
-    if (!here && !always)
-      return outside;
-    condition = conjunction(builder, loc, *this, condition, here);
-    source.push_back(add(index, -lo));
-  }
-  Value inner = evaluate(op.getSource(), source);
-  if (!condition)
-    return inner;
-  Value outside = padding.getParentRegion() == &op.getRegion() ? clone(padding.getDefiningOp(), {})
-                                                               : evaluateScalar(padding);
-  return choose(builder, loc, *this, condition, inner, outside);
 }

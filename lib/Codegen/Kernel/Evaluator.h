@@ -23,8 +23,9 @@ struct Subscript {
   Value lanes;
 };
 
-/// Location of a tensor in memory: a flat memref, and the number of leading indices to ignore (a
-/// buffer of one row ignores the indices of the row).
+/// Location of a tensor in memory: a flat memref, and the number of leading indices that do not
+/// affect the position in the memref. For example, a buffer that holds only one row ignores the
+/// indices of the row.
 struct Stored {
   Value memory;
   unsigned skip = 0;
@@ -33,13 +34,15 @@ struct Stored {
 /// State that the evaluators of one phase share.
 struct EvaluationState {
   func::FuncOp kernel, phase;
-  /// Locations of tensors: arguments, and values that earlier steps stored.
+  /// Locations of the tensors in memory: the arguments, and the values that earlier steps stored.
   DenseMap<Value, Stored> stored;
-  /// Values of the current row, held in registers.
+  /// Values of the current row that are held in registers.
   DenseMap<Value, Value> rowValues;
   /// Values of the output arguments (results so far) of the body that is being evaluated.
   DenseMap<Value, Value> carried;
-  /// Called when a tensor is read from memory or registers.
+  /// Called when an element of a tensor in memory or in registers is read. `precise` is false if
+  /// `indices` does not determine the element, because an index differs between lanes and depends
+  /// on data.
   std::function<void(Value tensor, ArrayRef<AffineExpr> indices, bool precise)> onRead;
   /// Number of loads whose lanes are not contiguous, plus number of selects between inputs of
   /// views.
@@ -50,9 +53,11 @@ struct EvaluationState {
   std::string refusal;
 };
 
-/// Emits code for elements of tensors: a scalar (one lane), or `lanes` consecutive positions of the
-/// innermost loop. Producers are evaluated in place, once per distinct element. A copy of the
-/// evaluator, for code in an inner scope, may use values that the original has computed.
+/// Emits code that computes elements of tensors: one element as a scalar (one lane), or the
+/// elements at `lanes` consecutive positions of the innermost loop as a vector. If another op
+/// produces an operand, the code of that op is emitted where the operand is used, once for each
+/// distinct element. A copy of the evaluator, for code in an inner scope, may use values that the
+/// original has computed.
 class Evaluator {
 public:
   Evaluator(OpBuilder &builder, Location loc, EvaluationState &state, int64_t lanes);
@@ -68,12 +73,13 @@ public:
   int64_t getLanes() const { return lanes; }
   /// Returns an evaluator for the same loops and memory with `lanes` lanes.
   Evaluator withLanes(int64_t lanes) const;
-  /// Sets the position in the innermost loop. Conditions on this position are recorded as splits.
+  /// Sets the expression of the position in the innermost loop. If a select depends on a condition
+  /// on this position, a split of the loop is recorded in EvaluationState::splits.
   void setColumn(AffineExpr position) { column = position; }
 
   /// Returns the element of `tensor` at `indices`, as a scalar if it is equal in all lanes.
   Value evaluate(Value tensor, ArrayRef<AffineExpr> indices);
-  /// Returns the value of a scalar at the kernel's top level.
+  /// Returns the value of `value`, a scalar that is computed at the top level of the kernel.
   Value evaluateScalar(Value value);
   /// Evaluates result `number` of the body of `op` at the loop position `loops`, where `before` is
   /// the result so far. Returns the updated result.
@@ -114,8 +120,9 @@ private:
   Value loadStrided(Value memory, Type storage, AffineExpr offset);
   Value gather(Value memory, Type storage, AffineExpr offset, Value laneOffset);
   Value table(arith::ConstantOp op);
-  /// Returns the i1 lo <= index < hi and clamps `index` into [lo, hi). If the range of the index
-  /// decides the comparison, returns null and sets `always` to the result of the comparison.
+  /// Emits the comparison lo <= index < hi and returns its result, an i1. Clamps `index` to [lo,
+  /// hi). If the range of the index decides the comparison, returns null and sets `always` to the
+  /// result of the comparison.
   Value inside(Subscript &index, int64_t lo, int64_t hi, bool &always);
   Subscript toSubscript(Value index);
   Subscript toIndex(Value id);
@@ -134,12 +141,14 @@ private:
   SmallVector<LoopDim> dims;
   AffineExpr column;
   std::map<Key, Value> known;
-  /// Columns of interleaved data. The key is memory, position of the first element, and stride.
+  /// Columns that loadStrided() has separated. The key contains the memory, the position of the
+  /// first element, and the stride.
   std::map<Key, SmallVector<Value>> strided;
 };
 
-/// Interleaves vectors: lane l of vector v becomes element v of group l. The number of vectors and
-/// the number of lanes are powers of two. If both numbers are equal, this is a transposition.
+/// Interleaves vectors. The results consist of groups of consecutive elements, and lane l of vector
+/// v becomes element v of group l. The number of vectors and the number of lanes must be powers of
+/// two. If the two numbers are equal, the result is the transposed matrix.
 void interleave(OpBuilder &builder, Location loc, SmallVector<Value> &vectors);
 
 } // namespace mlir::fsdp

@@ -11,9 +11,10 @@
 //                           register 1: (0, L) ..                     then row 1
 //   mma accumulator (GPU)   lane l of a warp, registers 0 .. 3 of each 16 x 8 tile:
 //                           (l/4, 2 (l%4) + {0, 1}), (l/4 + 8, 2 (l%4) + {0, 1});
-//                           tiles along a row, then the next 16 rows
+//                           first the tiles along a row, then the next 16 rows
 //
-// Code for elementwise ops and for ops on rows depends only on the layout.
+// The code that emits elementwise ops and ops on rows is the same for all targets, because it reads
+// only the layout.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,11 +28,13 @@ namespace mlir::fsdp::tile {
 
 class Layout {
 public:
-  /// Each register holds `lanes` consecutive elements of a row; `cols` is a multiple of `lanes`.
+  /// Returns the layout in which each register holds `lanes` consecutive elements of a row. `cols`
+  /// must be a multiple of `lanes`.
   static Layout rowVectors(int64_t rows, int64_t cols, int64_t lanes) {
     return Layout(rows, cols, lanes, false);
   }
-  /// The accumulator of mma in a warp; `rows` is a multiple of 16, `cols` a multiple of 8.
+  /// Returns the layout of an accumulator of the mma instructions in a warp. `rows` must be a
+  /// multiple of 16, and `cols` a multiple of 8.
   static Layout mmaSums(int64_t rows, int64_t cols) { return Layout(rows, cols, 32, true); }
 
   int64_t numRows() const { return rows; }
@@ -49,7 +52,8 @@ public:
   }
   /// Returns the number of rows in which one lane holds elements.
   int64_t rowsOfLane() const { return isMma ? rows / 8 : rows; }
-  /// Returns the number of the row of register `reg` among the rows of one lane.
+  /// Returns the position of the row of register `reg` in the list of rows in which one lane holds
+  /// elements.
   int64_t rowOf(int64_t reg) const {
     return isMma ? reg / 4 / (cols / 8) * 2 + reg % 4 / 2 : place(reg).first;
   }

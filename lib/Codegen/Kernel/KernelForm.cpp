@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowering.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
@@ -44,7 +45,8 @@ LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
     auto type = dyn_cast<RankedTensorType>(argument.getType());
     if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrIndexOrFloat())
       return kernel.emitError("argument ")
-             << number << " expected a tensor of static shape, found " << argument.getType();
+             << number << " expected a tensor of static shape with integer, index or float "
+             << "elements, found " << argument.getType();
     info.bindingBytes.push_back(getStorageBytes(type));
     std::optional<int64_t> result = getResultOf(kernel, number);
     info.writes.push_back(result.has_value());
@@ -52,9 +54,11 @@ LogicalResult fsdp::describeKernel(func::FuncOp kernel, KernelInfo &info) {
     if (!result)
       continue;
     if (*result < 0 || *result >= kernel.getNumResults())
-      return kernel.emitError("argument ") << number << " expected '" << outAttr << "' or '"
-                                           << inoutAttr << "' to be the number of a result, below "
-                                           << kernel.getNumResults() << ", found " << *result;
+      return kernel.emitError("argument ")
+             << number << " has '" << (kernel.getArgAttr(number, outAttr) ? outAttr : inoutAttr)
+             << " = " << *result << "', but the kernel has "
+             << describeCount(kernel.getNumResults(), "result", "results")
+             << "; expected a number in [0, " << kernel.getNumResults() << ")";
     if (covered[*result])
       return kernel.emitError("argument ")
              << number << " names result " << *result << ", which already has a destination";

@@ -9,8 +9,8 @@
 //   %q = generic %c {sum of squares}      step 2   row reduction
 //   %y = generic %c, %q {c rsqrt(q)}      step 3   map, a result
 //
-// A value becomes a step if it is a result, a reduction or a scatter. A costly value also becomes a
-// step if more than one step reads it. Steps are in the order of their ops.
+// A value becomes a step if it is a result of the kernel, a reduction or a scatter. A costly value
+// also becomes a step if more than one step reads it. Steps are in the order of their ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -81,8 +81,9 @@ bool fsdp::dependsOnOutput(linalg::GenericOp op, Value value) {
 }
 
 /// Returns true if `value` combines the result so far (`state`) with values that do not depend on
-/// results. The combination consists of ops with the same combining op, and of selects (for a
-/// masked sum). `combiner` is the combining op found so far, initially null.
+/// any result so far. All ops of the combination must have the same getCombination(), except that
+/// selects are permitted (they occur in masked sums). `combiner` is null at first, and is set to a
+/// combining op.
 static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state,
                           Operation *&combiner) {
   if (value == state)
@@ -98,8 +99,8 @@ static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state
   if (name.empty() || (combiner && getCombination(combiner) != name))
     return false;
   combiner = definition;
-  // The operand with the result so far must be the minuend of a subtraction or the addend of an
-  // fma.
+  // Exactly one operand may depend on the result so far. In a subtraction this operand must be the
+  // minuend, and in an fma the addend.
   SmallVector<unsigned> carriers;
   for (auto [i, operand] : llvm::enumerate(definition->getOperands()))
     if (dependsOnOutput(op, operand))
@@ -144,7 +145,8 @@ SmallVector<int64_t> fsdp::getReducedShape(const Step &step) {
   return shape;
 }
 
-/// Collects the values from which `value` is computed. Does not collect operands of other steps.
+/// Adds the values from which `value` is computed to `reads`. If one of them is another step, the
+/// values from which that step is computed are not added.
 static void collectReads(Value value, llvm::SmallPtrSetImpl<Operation *> &steps,
                          llvm::SetVector<Value> &reads) {
   Operation *op = value.getDefiningOp();
@@ -178,8 +180,8 @@ bool fsdp::readsValue(const Step &step, Value value, ArrayRef<Step> steps) {
   return collectReads(step, steps).contains(value);
 }
 
-/// Returns true if the body has elementary functions. Divisions and square roots do not count,
-/// because they cost less than a memory access.
+/// Returns true if the body of `op` calls an elementary function such as exp. Divisions and square
+/// roots are not costly in this sense, because they take less time than a memory access.
 static bool isCostly(linalg::GenericOp op) {
   return llvm::any_of(op.getBody()->without_terminator(), [](Operation &inner) {
     return isa<math::ExpOp, math::Exp2Op, math::ExpM1Op, math::TanhOp, math::ErfOp, math::LogOp,

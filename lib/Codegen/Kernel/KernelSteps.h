@@ -14,19 +14,19 @@ namespace mlir::fsdp {
 
 enum class StepKind { Map, RowReduction, ColumnReduction, Scatter };
 
-/// A value that is computed once and kept, in memory or, while a row is processed, in a register.
-/// All other values are evaluated at each use.
+/// A value of the kernel that is computed once and then kept in memory, or, while a row is
+/// processed, in a register. Values that are not steps are computed again at each use.
 struct Step {
   explicit Step(Value value) : value(value) {}
 
   Value value;
   StepKind kind = StepKind::Map;
-  /// For a reduction: the op, the number of the op's result, and an op of the body that defines how
-  /// partial results are combined.
+  /// If the step is a reduction: the reducing op, the number of that op's result, and an op of its
+  /// body that defines how partial results are combined.
   linalg::GenericOp op;
   unsigned result = 0;
   Operation *combiner = nullptr;
-  /// Kernel arguments to which the kernel returns the value.
+  /// Arguments of the kernel to which the value is written, because the kernel returns it.
   SmallVector<BlockArgument> destinations;
 
   RankedTensorType getType() const { return cast<RankedTensorType>(value.getType()); }
@@ -39,13 +39,14 @@ struct Step {
 /// kernel contains a reduction that only the general lowering supports.
 std::optional<SmallVector<Step>> collectSteps(func::FuncOp kernel);
 
-/// Returns the sizes of the reduced loops, in order.
+/// Returns the sizes of the reduced loops of a reduction, in the order of the loops.
 SmallVector<int64_t> getReducedShape(const Step &step);
 
 /// Returns true if computing `step` reads `value`, directly or through values that are not steps.
 bool readsValue(const Step &step, Value value, ArrayRef<Step> steps);
 
-/// Combines two partial results, by addition if `combiner` is an fma or a subtraction.
+/// Emits the op that combines the partial results `a` and `c`: an addition if `combiner` is an fma
+/// or a subtraction, and otherwise the same op as `combiner`.
 Value combine(OpBuilder &b, Location loc, Operation *combiner, Value a, Value c);
 /// Returns true if `value`, in the body of `op`, depends on an output argument of the body.
 bool dependsOnOutput(linalg::GenericOp op, Value value);

@@ -4,16 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers any kernel that the other lowerings refuse, without fusing or reordering.
+// Lowers any kernel that the other lowerings refuse. Does not fuse or reorder ops.
 //
 //  1. Rewrite this project's ops and composite upstream ops as loops or linalg.generic ops.
-//  2. Bufferise the kernel, with results in the arguments that are their destinations. If the
-//     kernel reads an in-place operand after updating it, bufferisation inserts a copy.
-//  3. Move the remaining buffers to the scratch that the workers share. Copies become structured
-//     ops.
-//  4. Split large ops over the workers (LoopPhases.cpp).
+//  2. Bufferise the kernel. Each result is computed in the argument that is its destination, if
+//     this is possible. If the kernel reads an operand after updating it in place, bufferisation
+//     inserts a copy.
+//  3. Move the remaining buffers to the scratch memory that the workers share. Copies become
+//     linalg.generic ops.
+//  4. Distribute large ops over the workers (LoopPhases.cpp).
 //
-// Takes time linear in the number of ops, and memory for all intermediate values of the kernel.
+// The lowering takes time linear in the number of ops. The emitted code needs memory for all
+// intermediate values of the kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,7 +101,7 @@ static Value lowerScatter(OpBuilder &b, ScatterAddRowsOp op) {
   return loop.getResult(0);
 }
 
-/// Emits a gather as a linalg.generic that extracts from the captured table.
+/// Emits a gather as a linalg.generic whose body extracts elements from the table.
 static Value lowerGather(OpBuilder &b, GatherRowsOp op) {
   Location loc = op.getLoc();
   RankedTensorType type = op.getResult().getType();
@@ -146,7 +148,8 @@ static LogicalResult expandComposites(func::FuncOp kernel) {
 // 2. Buffers
 //===----------------------------------------------------------------------===//
 
-/// Materialises each result in its destination argument, unless the kernel uses that argument.
+/// Makes bufferisation compute each result in its destination argument, unless the kernel uses that
+/// argument.
 static void attachDestinations(func::FuncOp kernel) {
   auto ret = cast<func::ReturnOp>(kernel.front().getTerminator());
   OpBuilder builder(ret);
@@ -178,8 +181,8 @@ static LogicalResult bufferise(ModuleOp module, func::FuncOp kernel) {
   };
   bufferization::BufferizationState state;
   LogicalResult placed = bufferization::eliminateEmptyTensors(rewriter, module);
-  // Removes MaterializeInDestinationOps, because storeResults() copies results that are not in
-  // place.
+  // eliminateEmptyTensors() has used the MaterializeInDestinationOps, so they are removed here.
+  // storeResults() copies results that are not in their destinations.
   kernel.walk([&](bufferization::MaterializeInDestinationOp op) {
     op.getResult().replaceAllUsesWith(op.getSource());
     op.erase();
@@ -205,8 +208,9 @@ static Value stripCasts(Value value) {
   return value;
 }
 
-/// Copies results that are not in their destinations, and removes the results of the function. If a
-/// result is in another argument, saves the result before that argument is overwritten.
+/// Copies each result that is not in its destination to its destination, and removes the results of
+/// the function. A result may be in the argument that is the destination of another result. Such a
+/// result is saved before that argument is overwritten.
 static void storeResults(func::FuncOp kernel, ArrayRef<unsigned> destinations) {
   auto ret = cast<func::ReturnOp>(kernel.front().getTerminator());
   OpBuilder b(ret);

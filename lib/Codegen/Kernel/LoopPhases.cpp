@@ -12,13 +12,15 @@
 //   func @k   {extent = 64} { fill: rows [begin, end) of %b }
 //   func @k.1 {extent = 64} { generic: rows [begin, end) }
 //
-//  1. Ops without effects (views, constants) and reads of read-only memory are cloned into every
-//     phase that uses them. If any other op has a result, the kernel becomes a single phase.
-//  2. In a large op, a parallel loop that all results depend on becomes the outermost loop and
-//     iterates over the phase's range. The computation of an element does not change, so the bits
-//     do not depend on the number of workers.
-//  3. Consecutive small ops share one phase, which one worker runs, because separate phases would
-//     need barriers.
+//  1. Ops without effects (views, constants) and loads from read-only memory are cloned into every
+//     phase that uses them. If any other op has a result, which several phases could need, the
+//     kernel becomes a single phase.
+//  2. In a large op, a parallel loop whose index occurs in the index of every output becomes the
+//     outermost loop. This loop iterates over the range that the phase is called with. The
+//     computation of an element does not change, so the bits of the results do not depend on the
+//     number of workers.
+//  3. Consecutive small ops form one phase, which one worker runs. Separate phases would need
+//     barriers between them.
 //
 // Takes time linear in the number of ops and quadratic in the number of phases.
 //
@@ -33,12 +35,13 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Minimum number of iterations for which splitting an op is worth a barrier.
+/// Minimum number of iterations of an op that is split. For fewer iterations, the barrier would
+/// cost more than the split gains.
 static constexpr int64_t minIterations = 4096;
 
 namespace {
-/// A range of consecutive ops with effects that becomes a phase. If several workers run the phase,
-/// the range is a single op, which is split along the loop `loop`.
+/// A range of consecutive ops with effects that becomes a phase. If `extent` is greater than 1, the
+/// range is a single op, which is split along the loop `loop` so that several workers can run it.
 struct Piece {
   size_t first, last;
   int64_t extent = 1;
@@ -61,7 +64,8 @@ static bool readsConstant(Operation &op, func::FuncOp function, ArrayRef<bool> w
          argument.getArgNumber() < writes.size() && !writes[argument.getArgNumber()];
 }
 
-/// Returns the loop along which to split an op, or nothing if the op is small or has no such loop.
+/// Returns the loop along which an op is split. Returns nothing if the op is small, or if none of
+/// its loops is suitable.
 static std::optional<unsigned> chooseLoop(linalg::LinalgOp op) {
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();
   int64_t iterations = 1;
@@ -78,7 +82,8 @@ static std::optional<unsigned> chooseLoop(linalg::LinalgOp op) {
     bool everywhere = llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
       return llvm::is_contained(op.getMatchingIndexingMap(&init).getResults(), dim);
     });
-    // 16 iterations are enough for any number of workers on one host.
+    // A loop that has at least 16 iterations is not replaced by an inner loop, because 16
+    // iterations are enough for any number of workers on one host.
     constexpr int64_t plenty = 16;
     if (kind == utils::IteratorType::parallel && everywhere && ranges[loop] > 1 &&
         (!best || (ranges[*best] < plenty && ranges[loop] > ranges[*best])))
@@ -107,7 +112,8 @@ static std::optional<SmallVector<Piece>> cutIntoPieces(func::FuncOp function,
   return pieces;
 }
 
-/// Lowers `op` to loops. Loop number `loop` becomes the outermost one and runs over [begin, end).
+/// Lowers `op` to loops. Loop number `loop` becomes the outermost loop, and its bounds become
+/// `begin` and `end`.
 static LogicalResult splitLoop(linalg::LinalgOp op, unsigned loop, Value begin, Value end) {
   IRRewriter rewriter(op.getContext());
   rewriter.setInsertionPoint(op);
@@ -139,7 +145,8 @@ static LogicalResult splitLoop(linalg::LinalgOp op, unsigned loop, Value begin, 
   return success();
 }
 
-/// Erases all ops that are not in `piece` from a copy of the function.
+/// Erases from `phase`, a copy of the function, all ops that are not in `piece`. Splits the op of
+/// the piece if `extent` is greater than 1.
 static LogicalResult keepPiece(func::FuncOp phase, const Piece &piece, ArrayRef<bool> writes) {
   unsigned arguments = phase.getNumArguments();
   Value begin = phase.getArgument(arguments - 3), end = phase.getArgument(arguments - 2);

@@ -19,12 +19,13 @@ class TargetMachine;
 
 namespace mlir::fsdp {
 
-/// Attributes of phase functions.
+/// Names of attributes of phase functions.
 inline constexpr StringLiteral extentAttr = "fsdp.extent";
 inline constexpr StringLiteral tileAttr = "fsdp.tile";
 
-/// Fills name, bindingBytes, reads and writes of `info` from the kernel's signature. Fails
-/// with a diagnostic if the kernel breaks the contract of docs/explanation/pipeline.md §6.
+/// Sets the members name, bindingBytes, reads and writes of `info` according to the kernel's
+/// signature. Fails with a diagnostic if the kernel breaks the contract of
+/// docs/explanation/pipeline.md §6.
 LogicalResult describeKernel(func::FuncOp kernel, KernelInfo &info);
 
 /// Canonicalises `root` and eliminates common subexpressions.
@@ -33,8 +34,9 @@ void cleanUp(Operation *root);
 /// Returns the argument that result `index` is written to, or null if there is none.
 BlockArgument getDestination(func::FuncOp kernel, unsigned index);
 
-/// Creates an empty phase function before `kernel`, with the arguments that lowerKernel()
-/// documents. `shared` adds the argument for the shared scratch.
+/// Creates an empty phase function before `kernel`, with the arguments that the documentation of
+/// lowerKernel() lists. If `shared` is true, the function has an argument for the shared scratch
+/// memory.
 func::FuncOp createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symbol, int64_t extent,
                          int64_t tile, bool shared);
 
@@ -42,27 +44,29 @@ func::FuncOp createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symb
 /// fast-math flags to `checked`.
 LogicalResult verifyFloatContract(Operation *root, int64_t *checked = nullptr);
 
-/// Replaces branches in bodies by the ops of both branches and a select if this is safe; see
-/// SpeculateBranches.cpp.
+/// Replaces an scf.if in the body of a linalg op by the ops of both branches and a select, if it is
+/// safe to run both branches; see SpeculateBranches.cpp.
 void speculateBranches(func::FuncOp kernel);
 /// Splits a reduction that yields a value and its position into two reductions; see
 /// ArgReductions.cpp.
 void splitArgReductions(func::FuncOp kernel);
 
-/// Lowers any kernel (general lowering): bufferises the unchanged kernel and emits plain loops.
+/// Lowers any kernel (this is the general lowering): bufferises the kernel without fusing its ops,
+/// and emits plain loops.
 LogicalResult lowerLoopKernel(func::FuncOp kernel, KernelInfo &info);
 /// Splits the function that lowerLoopKernel() created into phases, so that several workers run
 /// large ops. Sets info.phases.
 SmallVector<func::FuncOp> splitLoopPhases(func::FuncOp phase, KernelInfo &info);
 
-/// Runs LLVM's -O3 pipeline for `machine`, without unrolling and without replacing code by library
+/// Runs LLVM's -O3 pipeline for `machine`, but does not unroll loops or replace code by library
 /// calls.
 void optimise(llvm::Module &module, llvm::TargetMachine &machine);
 
 /// Loads the dialects that all targets need. Must be called before kernels are compiled in
 /// parallel.
 void loadCodegenDialects(MLIRContext &context);
-/// Replaces argument types memref<?xi8> by static types, because bare pointers require these.
+/// Replaces the type memref<?xi8> of arguments by static types, because the calling convention with
+/// bare pointers requires static types.
 void makeScratchStatic(func::FuncOp phase);
 
 } // namespace mlir::fsdp

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// See SegmentDriver.h. If every segment of two or more steps is refused, building takes time
-// quadratic in the number of steps.
+// See SegmentDriver.h. buildSegments() takes time quadratic in the number of steps if every segment
+// of two or more steps is refused.
 //
 //===----------------------------------------------------------------------===//
 

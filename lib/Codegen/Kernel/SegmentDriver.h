@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Divides steps into segments. Tries the longest possible segment first, then shorter segments.
+// Divides the steps of a kernel into segments of consecutive steps, each of which is built
+// together. Tries the longest possible segment first. If it is refused, tries shorter segments.
 // Subclasses emit the code of a segment for their target.
 //
 //===----------------------------------------------------------------------===//
@@ -24,12 +25,13 @@ protected:
   explicit SegmentDriver(SmallVector<Step> steps) : steps(std::move(steps)) {}
   /// Builds all steps. Returns false if a step is refused.
   bool buildSegments();
-  /// Reserves `bytes` bytes in the scratch that segments share. Returns the offset of these bytes.
+  /// Reserves `bytes` bytes in the scratch memory that the segments share. Returns the offset of
+  /// these bytes.
   int64_t reserve(int64_t bytes);
 
   SmallVector<Step> steps;
   SmallVector<Step> done;           ///< steps of the segments built so far
-  DenseMap<Value, int64_t> offsets; ///< offset in scratch of each value that later segments read
+  DenseMap<Value, int64_t> offsets; ///< offset in scratch memory of each value that is kept there
   int64_t scratchBytes = 0;
 
 private:
@@ -41,7 +43,8 @@ private:
   virtual bool buildColumns(ArrayRef<Step> segment) = 0;
   virtual bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) = 0;
   virtual bool buildMaps(ArrayRef<Step> segment) = 0;
-  /// Emits a row reduction as a column reduction, or a column reduction as a row reduction.
+  /// Emits a single reduction in the other way: a row reduction as a column reduction, or a column
+  /// reduction as a row reduction.
   virtual bool buildTurned(ArrayRef<Step> segment) = 0;
   /// Erases all phases or launches except the first `parts`.
   virtual void dropParts(size_t parts) = 0;

@@ -15,21 +15,27 @@ namespace mlir::fsdp {
 /// if `function` is null.
 void eraseWithGlobals(func::FuncOp &function);
 
-/// Rewrites named linalg ops except fills and contractions as linalg.generic.
+/// Rewrites the named linalg ops of a kernel as linalg.generic ops, except fills and contractions.
 void generaliseNamedOps(func::FuncOp kernel);
-/// Returns true if the StepKinds of two consecutive steps allow both steps in one segment.
+/// Returns true if two consecutive steps may be in the same segment, judging by the kinds of the
+/// steps.
 bool mayShareSegment(const Step &before, const Step &step);
-/// Returns the shape of a step within one row of a segment whose rows have the shape `rows`.
-/// Returns nothing if the shape of the step does not begin with `rows`.
+/// `rows` is the shape of the row dimensions of a segment. Returns the shape of the part of a step
+/// that belongs to one row: the remaining dimensions of a map, or the reduced loops of a reduction.
+/// Returns nothing if the shape of the step does not begin with `rows`, or if a reduction has
+/// several results per row.
 std::optional<SmallVector<int64_t>> getColumnShape(const Step &step, ArrayRef<int64_t> rows);
-/// Groups consecutive steps that one pass over the columns of a row can compute. `all` contains all
-/// steps of the kernel.
+/// Divides a segment into groups of consecutive steps. One pass over the columns of a row can
+/// compute all steps of a group, because they have the same columns and do not read one another.
+/// `all` contains all steps of the kernel.
 SmallVector<ArrayRef<Step>> formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows,
                                        ArrayRef<Step> all);
-/// Returns the indices of a step's value: `row`, then, if the step is a map, `column`, then zeros.
+/// Returns the indices of an element of a step's value: `row`, followed by `column` unless the step
+/// is a reduction, and then zeros for the remaining dimensions.
 SmallVector<AffineExpr> valueIndices(const Step &step, ArrayRef<AffineExpr> row,
                                      ArrayRef<AffineExpr> column, AffineExpr zero);
-/// Returns the loop position of a reduction at row `row` and column `column`.
+/// Returns the indices of the loops of a reduction at the row `row` and the column `column`. The
+/// reduced loops have the indices `column`.
 SmallVector<AffineExpr> loopIndices(const Step &step, ArrayRef<AffineExpr> row,
                                     ArrayRef<AffineExpr> column, AffineExpr zero);
 

@@ -4,19 +4,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lanes of a vector cannot take different branches. Rewrites branches in the bodies of a kernel:
+// The lanes of a vector cannot take different branches. Therefore, branches in the bodies of a
+// kernel's linalg ops are rewritten as selects:
 //
 //   %r = scf.if %c {                      %l = math.log %a
 //     %l = math.log %a             =>     %r = arith.select %c, %l, %z
 //     scf.yield %l
 //   } else { scf.yield %z }
 //
-//  1. Visit branches from the innermost outwards. Rewrite a branch if its ops may run even when the
-//     branch is not taken: they have no effects, cannot trap and contain no branches.
-//  2. Clamp the indices of tensor reads into the tensor, because indices may be out of bounds if
-//     the branch is not taken.
+//  1. Visit branches from the innermost outwards. Rewrite an scf.if if the ops of both branches may
+//     run regardless of the condition: they have no effects, cannot trap and contain no branches.
+//  2. Clamp the indices of tensor reads to the bounds of the tensor, because the indices may be out
+//     of bounds if the original branch would not be taken.
 //
-// Takes time linear in the number of ops. Kernels with remaining branches use the general lowering.
+// Takes time linear in the number of ops. Kernels in which branches remain are lowered by the
+// general lowering.
 //
 //===----------------------------------------------------------------------===//
 
@@ -63,7 +65,7 @@ static void clampIndices(IRRewriter &rewriter, tensor::ExtractOp op) {
 }
 
 static void speculate(IRRewriter &rewriter, scf::IfOp branch) {
-  // A branch without results has no effects and is erased.
+  // An scf.if without results has no effects, because mayRunAlways() is true of both branches.
   if (branch.getNumResults() == 0) {
     rewriter.eraseOp(branch);
     return;

@@ -4,14 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// In reshapes and in loops over flattened dimensions, indices are quotients and remainders.
-// Simplification shows whether consecutive lanes of a vector are consecutive in memory:
+// The index expressions of reshapes and of loops over flattened dimensions contain quotients and
+// remainders. Only the simplified expression shows whether consecutive lanes of a vector are
+// consecutive in memory:
 //
 //   (16 k + lane) mod 32 + 32 ((16 k + lane) floordiv 32)   ->   16 k + lane
 //   (64 k + lane) floordiv 64, lane < 64                    ->   k
 //
 // An expression is represented as a sum of atoms (LinearForm) with coefficients. Simplification
-// takes time linear in the number of atoms, and recombine() quadratic time.
+// takes time linear in the number of atoms, except for recombine(), which takes quadratic time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,8 +69,9 @@ static std::pair<LinearForm, LinearForm> split(const LinearForm &form, int64_t d
   return {quotient, rest};
 }
 
-/// Writes form = g * coarse + fine, where g > 1 divides `divisor` and 0 <= fine < g. Then (form mod
-/// divisor) = g * (coarse mod (divisor / g)) + fine.
+/// Finds coarse and fine so that form = g * coarse + fine, where g > 1 divides `divisor` and 0 <=
+/// fine < g. Returns nothing if it finds none. Then (form mod divisor) = g * (coarse mod (divisor /
+/// g)) + fine.
 std::optional<Subscripts::Grains> Subscripts::peel(const LinearForm &form, int64_t divisor,
                                                    MLIRContext *context) const {
   SmallVector<std::pair<AffineExpr, int64_t>> terms(form.terms.begin(), form.terms.end());
@@ -156,7 +158,7 @@ void Subscripts::accumulate(AffineExpr expr, int64_t factor, LinearForm &form) c
                form);
     return;
   }
-  // A dim whose range has one value becomes a constant.
+  // If the range of a dim contains only one value, this value replaces the dim.
   if (auto dim = dyn_cast<AffineDimExpr>(expr);
       dim && dims[dim.getPosition()].lo == dims[dim.getPosition()].hi) {
     form.constant += factor * dims[dim.getPosition()].lo;

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Affine index expressions over the surrounding loops, simplified with ranges of loop variables.
+// Computes with affine index expressions over the surrounding loops. Uses the ranges of the loop
+// variables to simplify the expressions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,22 +25,23 @@ struct LoopDim {
   int64_t lo = 0, hi = 0;
 };
 
-/// A sum of coefficient * atom plus a constant. An atom is a dim, a floordiv or a mod.
+/// A sum of terms and a constant. Each term is the product of a coefficient and an atom, which is a
+/// dim, a floordiv or a mod.
 struct LinearForm {
   llvm::MapVector<AffineExpr, int64_t> terms;
   int64_t constant = 0;
 };
 
-/// Computes with index expressions, using the ranges of the dims. All values must be non-negative,
-/// and all divisors positive constants.
+/// Computes with index expressions, using the ranges of the dims. The values of all expressions
+/// must be non-negative, and all divisors must be positive constants.
 class Subscripts {
 public:
   explicit Subscripts(ArrayRef<LoopDim> dims) : dims(dims) {}
 
   /// Returns the range of the values of `expr`.
   IntegerRange range(AffineExpr expr) const;
-  /// Returns an equal, simpler expression: removes quotients and remainders that the ranges of the
-  /// dims determine, and replaces (x floordiv c) * c + x mod c by x.
+  /// Returns an equal, but simpler expression. Removes quotients and remainders whose values follow
+  /// from the ranges of the dims. Replaces (x floordiv c) * c + x mod c by x.
   AffineExpr simplify(AffineExpr expr) const;
   /// Returns the simplified expression as a sum of atoms.
   LinearForm linearise(AffineExpr expr) const;
@@ -59,10 +61,11 @@ private:
   ArrayRef<LoopDim> dims;
 };
 
-/// Returns the indices of position `linear` in the row-major order of `shape`.
+/// Returns the indices of the element that is at position `linear` in a row-major tensor of shape
+/// `shape`.
 SmallVector<AffineExpr> delinearise(const Subscripts &subscripts, AffineExpr linear,
                                     ArrayRef<int64_t> shape);
-/// Returns the row-major position of `indices` in `shape`.
+/// Returns the position of the element at `indices` in a row-major tensor of shape `shape`.
 AffineExpr linearise(const Subscripts &subscripts, ArrayRef<AffineExpr> indices,
                      ArrayRef<int64_t> shape, MLIRContext *context);
 

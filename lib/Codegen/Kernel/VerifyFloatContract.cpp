@@ -6,7 +6,7 @@
 //
 // The bits of a kernel's results depend on its IR alone: every operation rounds once, and sums have
 // a fixed order. Fast-math flags are rejected, because they would let later passes change rounding
-// or order. Only math.fma multiplies and adds with a single rounding.
+// or order. A multiplication and an addition with a single rounding must be written as math.fma.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ LogicalResult fsdp::verifyFloatContract(Operation *root, int64_t *checked) {
     arith::FastMathFlagsAttr flags = op.getFastMathFlagsAttr();
     if (!flags || flags.getValue() == arith::FastMathFlags::none)
       return WalkResult::advance();
-    InFlightDiagnostic diag = op->emitError("has the fast-math flags '")
+    InFlightDiagnostic diag = op->emitOpError("has the fast-math flags '")
                               << arith::stringifyFastMathFlags(flags.getValue())
                               << "', but kernels compute exactly the operations that are written";
     diag.attachNote() << "remove the flags, and write math.fma for a multiplication and addition "

@@ -4,17 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Arithmetic on 16-bit floats is done in f32; each result is rounded immediately:
+// Arithmetic on 16-bit floats is done in f32, and the result of each op is rounded immediately:
 //
 //   arith.addf %a, %b : bf16   ->   truncf(addf(extf %a, extf %b : f32)) : bf16
 //
 // Conversions of bf16 are integer operations that round to nearest even and keep NaN and denormals.
 // The instruction vcvtneps2bf16 is not used: it flushes denormals, so bits would differ between
-// CPUs. A conversion from f64 first rounds to odd in f32 and then to 16 bits, so that the result is
-// that of a single rounding. The ops maximumf and minimumf become two selects that propagate NaN.
+// CPUs. A conversion from f64 first rounds to f32 and then to 16 bits. The first rounding is to
+// odd, so that the two roundings together have the same result as a single rounding. The ops
+// maximumf and minimumf become two selects that propagate NaN.
 //
-// At the end, the type bf16 becomes i16: the remaining ops only move bits, and LLVM would move a
-// scalar bf16 by a library call. Instructions that need bf16 (dot products) get bitcasts.
+// At the end, the type bf16 is replaced by i16. The remaining ops only move bits, and LLVM would
+// emit a library call to move a scalar bf16. Bitcasts are inserted around instructions that need
+// bf16 (dot products).
 //
 //===----------------------------------------------------------------------===//
 
@@ -91,7 +93,7 @@ struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
       return success();
     }
     if (!getElementTypeOrSelf(from).isBF16())
-      // Keeps the conversion from f16, which is a single instruction.
+      // The conversion from f16 to f32 is a single instruction and is not expanded.
       return failure();
     Type i16 = withElement(from, rewriter.getI16Type()),
          i32 = withElement(from, rewriter.getI32Type());
@@ -120,7 +122,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
          i32 = withElement(from, rewriter.getI32Type());
     auto constant = [&](int64_t v) { return splatInt(rewriter, loc, i32, v); };
     Value bits = arith::BitcastOp::create(rewriter, loc, i32, op.getIn());
-    // Rounds the bits to nearest even: adds 0x7fff, plus 1 if the lowest kept bit is set.
+    // Rounds to nearest even by an addition to the bits: adds 0x7fff, or 0x8000 if the lowest bit
+    // that is kept is set.
     Value odd = arith::ShRUIOp::create(rewriter, loc, bits, constant(16));
     odd = arith::AndIOp::create(rewriter, loc, odd, constant(1));
     Value rounded = arith::AddIOp::create(rewriter, loc, bits, constant(0x7fff));
@@ -135,7 +138,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
     return success();
   }
 
-  /// Converts f64 to f32. If the conversion is inexact, truncates and sets the last bit.
+  /// Converts f64 to f32 and rounds to odd: if the conversion is inexact, truncates the number and
+  /// sets the last bit.
   static Value roundToOdd(PatternRewriter &rewriter, arith::TruncFOp op) {
     Location loc = op.getLoc();
     Type wide = op.getIn().getType(), single = withElement(wide, rewriter.getF32Type());
@@ -143,7 +147,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
     Value x = op.getIn();
     Value near = arith::TruncFOp::create(rewriter, loc, single, x);
     Value back = arith::ExtFOp::create(rewriter, loc, wide, near);
-    // Rounds towards zero: subtracts 1 from the bits if the conversion rounded away from zero.
+    // If the conversion rounded away from zero, subtracts 1 from the bits. The result is then
+    // rounded towards zero.
     Value beyond = arith::CmpFOp::create(rewriter, loc, arith::CmpFPredicate::OGT,
                                          math::AbsFOp::create(rewriter, loc, back),
                                          math::AbsFOp::create(rewriter, loc, x));
@@ -157,8 +162,9 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// Expands max(a, b) to NaN if a is NaN, otherwise a > b ? a : b (which is b if b is NaN). This
-/// takes three instructions. llvm.maximum takes five, because it orders -0 before +0.
+/// Expands max(a, b), and min(a, b) accordingly. The result is a if a is NaN, and otherwise a > b ?
+/// a : b, which is b if b is NaN. This takes three instructions. llvm.maximum takes five, because
+/// it orders -0 before +0.
 template <typename Op, arith::CmpFPredicate Predicate>
 struct ExpandExtremum : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
@@ -204,7 +210,8 @@ static Attribute asBits(Attribute attr) {
   return attr;
 }
 
-/// Inserts bitcasts around an op that needs bf16. Adds the values that stay bf16 to `kept`.
+/// Inserts bitcasts before and after an op that needs bf16. Adds the values whose type remains bf16
+/// to `kept`.
 static void wrapInstruction(Operation *op, llvm::SmallPtrSetImpl<void *> &kept) {
   OpBuilder b(op);
   for (OpOperand &operand : op->getOpOperands()) {

@@ -20,7 +20,8 @@ void populateExpandMathPatterns(RewritePatternSet &patterns);
 /// Adds patterns that rewrite bf16 and f16 arithmetic as f32 arithmetic with exact conversions; see
 /// LegaliseFloats.cpp.
 void populateLegaliseFloatsPatterns(RewritePatternSet &patterns);
-/// Replaces the type bf16 by i16. Ops that compute in bf16 must have been rewritten before.
+/// Replaces the type bf16 by i16. The ops that compute in bf16 must have been rewritten before this
+/// function is called.
 void storeBf16AsBits(ModuleOp module);
 
 } // namespace mlir::fsdp

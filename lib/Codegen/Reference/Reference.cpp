@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiles kernels with upstream passes only. Every op becomes a loop nest with its own buffer, for
-// one worker, with libm functions and without optimisations that change values. The reference
-// shares no lowering with the rest of Codegen, so that results can be compared independently. The
-// reference skips LLVM's optimisations, because most reference images run once and should compile
-// fast.
+// Compiles kernels for the reference target, mainly with upstream passes. Every op becomes a loop
+// nest with its own buffer. One worker runs all loops, math ops become calls of libm functions, and
+// no optimisation changes values. The lowering to loops is independent of the other targets, so
+// that a comparison with the reference also finds errors in their lowerings. LLVM's optimisations
+// are skipped, because most reference images run only once and should compile fast.
 //
-//  1. If `widen` is true, every float becomes f64. Arguments are converted on entry and results on
-//     exit, so that bindings keep their types.
+//  1. If `widen` is true, every float becomes f64. The bindings keep their types: the kernel
+//     converts its arguments at its beginning and its results at its end.
 //  2. Gathers, scatters and composite ops become linalg.generic ops and loops.
 //  3. Upstream passes bufferise the kernel and lower it to loops and to the LLVM dialect. Buffers
-//     become slices of the shared scratch.
+//     become slices of the shared scratch memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,8 +66,9 @@ static TypedAttr widenConstant(TypedAttr attr) {
   return attr;
 }
 
-/// Converts between float types. Conversions between 16-bit types and f64 go through f32, because
-/// there is no direct instruction, and not every libgcc has a function for the conversion.
+/// Converts a scalar between float types. Converts between 16-bit types and f64 by way of f32,
+/// because no instruction converts directly, and not every libgcc has a function for the
+/// conversion.
 static Value convertScalar(OpBuilder &b, Location loc, Value x, Type to) {
   unsigned from = x.getType().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
   if (from == width)
@@ -96,7 +97,8 @@ static Value convert(OpBuilder &b, Location loc, Value value, RankedTensorType t
       .getResult(0);
 }
 
-/// Returns true if the kernel reads the bits of a float, which widening would change.
+/// Returns true if the kernel converts between floats and their bits, because widening would change
+/// these bits.
 static bool takesBits(func::FuncOp kernel) {
   return kernel
       .walk([](arith::BitcastOp op) {
@@ -143,7 +145,7 @@ static void widenKernel(func::FuncOp kernel) {
       return use.getOwner() != converted.getDefiningOp() && use.getOwner() != ret;
     });
   }
-  // Removes conversions between floats whose types are now equal.
+  // Removes the float conversions whose source and result now have the same type.
   for (Operation *op : ops)
     if (isa<arith::ExtFOp, arith::TruncFOp>(op) &&
         op->getOperand(0).getType() == op->getResult(0).getType()) {
@@ -169,8 +171,9 @@ static Value expandGather(OpBuilder &b, GatherRowsOp op) {
   return generate;
 }
 
-/// Emits a scatter as one loop per dimension of the updates around a scalar addition. The loops
-/// work on a buffer, because a tensor would be copied for each update.
+/// Emits a scatter as a loop nest with one loop per dimension of the updates and a scalar addition
+/// inside. The loops update a buffer, because an update of a tensor would copy the tensor each
+/// time.
 static Value expandScatter(OpBuilder &b, ScatterAddRowsOp op) {
   Location loc = op.getLoc();
   RankedTensorType type = op.getResult().getType();
@@ -298,7 +301,7 @@ static LogicalResult bufferiseReference(ModuleOp module, KernelInfo &info) {
   return success(fixed);
 }
 
-/// Expands copies of buffers to loops. Otherwise copies would become calls of memrefCopy.
+/// Expands copies of buffers to loops, because they would otherwise become calls of memrefCopy.
 static void expandCopies(ModuleOp module) {
   SmallVector<memref::CopyOp> copies;
   module.walk([&](memref::CopyOp op) { copies.push_back(op); });
@@ -354,8 +357,8 @@ static LogicalResult lowerReference(ModuleOp module) {
 }
 
 FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen) {
-  // Functions of the C library stay undefined in the image. The loader finds these functions in
-  // libm and libc, which must be arguments of the linker.
+  // Functions of the C library remain undefined symbols of the image, which the loader resolves.
+  // The linker needs libm and libc as arguments, so that it accepts these symbols.
   SmallVector<StringRef> libraries;
   for (StringRef path :
        {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6", "/usr/lib/libm.so.6",

@@ -11,7 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// Returns advice on how to avoid an op that Import does not support; empty if there is none.
+/// Returns advice on how to avoid an op that Import does not support. Returns an empty string if
+/// there is no advice.
 llvm::StringRef adviceForOp(llvm::StringRef opName);
 
 /// Returns advice on how to avoid the ops of a dialect that Import does not support.

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Propagates the place of the batch through indexing maps, views, slices and elementwise ops. For
-// other ops, and if the places of two operands differ, the place in the result is `Unknown`.
+// Propagates the place of the batch through indexing maps, views, slices and elementwise ops. The
+// place in the result is `Unknown` for all other ops, and if the places of two operands differ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns whether all extents are static and positive. Their product can then be a divisor.
+/// Returns whether all extents are static and positive. If so, code may divide by their product.
 static bool hasElements(ArrayRef<int64_t> shape) {
   return llvm::all_of(shape, [](int64_t extent) { return extent > 0; });
 }
@@ -26,7 +26,8 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// Returns the place of the batch in the result of an op with operands with the places `a` and `b`.
+/// Returns the place of the batch in the result of an op. `a` and `b` are the places in its
+/// operands.
 static BatchPlace join(BatchPlace a, BatchPlace b) {
   if (a.kind == BatchPlace::None || a == b)
     return b;
@@ -52,8 +53,8 @@ BatchPlace BatchPlaces::joinOperands(Operation *op) const {
   return place;
 }
 
-/// Returns the place of the batch in an operand of `op`. In the result, `dim` is not a dimension of
-/// the operand but the loop of `op` over this dimension.
+/// Returns the place of the batch in an operand of `op`. The member `dim` of the result is not a
+/// dimension of the operand, but the loop of `op` over it.
 BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, OpOperand &operand) const {
   BatchPlace place = get(operand.get());
   if (place.kind != BatchPlace::Inside)
@@ -62,8 +63,8 @@ BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, OpOperand &operand) const {
   return loop ? BatchPlace::inside(loop.getPosition(), place.outer) : BatchPlace::unknown();
 }
 
-/// Returns the place of the batch in a tensor that the body of `op` reads by `lookup`. In the
-/// result, `dim` is a loop of `op`.
+/// Returns the place of the batch in a tensor that the body of `op` reads by `lookup`. The member
+/// `dim` of the result is a loop of `op`.
 BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, tensor::ExtractOp lookup) const {
   BatchPlace place = get(lookup.getTensor());
   if (place.kind != BatchPlace::Inside)
@@ -97,7 +98,7 @@ BatchPlace BatchPlaces::ofStructured(linalg::LinalgOp op, OpResult result) const
     if (auto loop = dyn_cast<AffineDimExpr>(expr);
         loop && static_cast<int64_t>(loop.getPosition()) == place.dim)
       return BatchPlace::inside(dim, place.outer);
-  // The op reduces the loop over the batch.
+  // The result has no place, because the op reduces the loop over the batch.
   return {};
 }
 

@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 /// Element i of sample `sample` in outer block o has the index (o · batch + sample) · inner + i.
 struct BatchPlace {
   enum Kind {
-    None,   ///< no dimension depends on the sample: a parameter, or a sum over the batch
+    None,   ///< no element belongs to a sample, as in a parameter or a sum over the batch
     Inside, ///< the index of dimension `dim` determines the sample
     Unknown ///< the place is unknown
   };

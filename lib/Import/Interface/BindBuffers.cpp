@@ -13,12 +13,12 @@
 //     or the name of a batch input. INDEX is a position in the file. If several values have this
 //     position, an integer constant without content has precedence over an argument, and an
 //     argument over other constants.
-//  2. Build the contents. `causal` becomes a comparison of loop indices, which can be fused, not a
-//     table. Its values depend on the uses of the buffer. The condition of a select is true on and
-//     below the diagonal, or only above the diagonal if the select masks scores where its condition
-//     is true. A buffer that is added to scores is 0 on and below the diagonal, and -inf above. Any
-//     other buffer is 1 on and below the diagonal, and 0 above.
-//  3. Also replace boolean tables in the file that have causal values by a comparison of indices.
+//  2. Build the contents. `causal` becomes a comparison of loop indices instead of a table, because
+//     a comparison can be fused. The values of a causal buffer depend on its uses. The condition of
+//     a select is true on and below the diagonal, or only above the diagonal if the select masks
+//     scores where its condition is true. A buffer that is added to scores is 0 on and below the
+//     diagonal, and -inf above it. Any other buffer is 1 on and below the diagonal, and 0 above it.
+//  3. If a boolean table in the file has causal values, replace it by a comparison of indices, too.
 //  4. For an integer constant without content, or a boolean argument without a mark, emit an error
 //     that suggests a --buffer option.
 //
@@ -61,7 +61,7 @@ private:
 };
 } // namespace
 
-/// Returns whether a table consists of integers and its values are not in the file.
+/// Returns whether a table has elements that are not floats, and its values are not in the file.
 static bool isUnknown(Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   return isElided(op) && !isa<FloatType>(type.getElementType());
@@ -94,8 +94,8 @@ SmallVector<Value> BindBuffersPass::findTargets(StringRef target) {
   return found;
 }
 
-/// Returns whether `value` is a constant of at most -1e4, possibly computed by bodies, fills, casts
-/// and views of a constant.
+/// Returns whether `value` is a constant of at most -1e4. Follows bodies, fills, casts and views to
+/// find the constant.
 static bool isMaskedScore(Value value) {
   for (unsigned depth = 0; depth < 8; ++depth) {
     FloatAttr scalar;
@@ -238,7 +238,7 @@ void BindBuffersPass::refuseUnknown(Operation *op) {
           "or raw little-endian)";
 }
 
-/// Builds a comparison of indices equal to a causal boolean table; null for others.
+/// If a table is boolean and causal, builds the equal comparison of indices. Else returns null.
 static Value recogniseTable(OpBuilder &b, Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto value = constantValue(op);

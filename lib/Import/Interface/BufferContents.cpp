@@ -56,7 +56,7 @@ Value fsdp::buildSplat(OpBuilder &b, Location loc, RankedTensorType type, int64_
       b, loc, DenseElementsAttr::get(type, Attribute(scalar(type.getElementType(), value))));
 }
 
-/// Returns the numpy name of an element type, such as `<f4`; empty if numpy has none.
+/// Returns numpy's name of an element type, such as `<f4`. Returns an empty name if numpy has none.
 static StringRef numpyName(Type type) {
   if (type.isF64())
     return "<f8";

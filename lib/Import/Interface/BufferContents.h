@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// Values of a causal buffer with indices (row, column).
+/// The values of the elements (row, column) of a causal buffer.
 enum class CausalForm {
   Allowed,  // true or 1 where column ≤ row
   Masked,   // true or 1 where column > row
@@ -24,8 +24,8 @@ Value buildCausal(OpBuilder &b, Location loc, RankedTensorType type, CausalForm 
 
 Value buildSplat(OpBuilder &b, Location loc, RankedTensorType type, int64_t value);
 
-/// Builds a constant of type `type` from a file: an `.npy` file with equal shape and element type,
-/// or raw little-endian elements. Emits errors at `loc`.
+/// Builds a constant of type `type` from a file. The file is an `.npy` file with the same shape and
+/// element type, or contains raw little-endian elements. Emits errors at `loc`.
 FailureOr<Value> buildFromFile(OpBuilder &b, Location loc, RankedTensorType type, StringRef path);
 
 } // namespace mlir::fsdp

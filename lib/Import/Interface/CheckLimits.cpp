@@ -6,7 +6,7 @@
 //
 // Text is checked before it is parsed, because the parser recurses for each bracket and for each
 // operator of an affine expression. The IR is checked after parsing, because it may come from
-// bytecode, and later code also recurses: printing, walks, and affine simplification.
+// bytecode, and because printing, walks and affine simplification recurse, too.
 //
 //   module            count ops; the depth of regions, on a stack of our own
 //   attribute, type   depth of each once (they are unique), after the depths of their elements
@@ -46,7 +46,7 @@ LogicalResult fsdp::checkFileSize(uint64_t bytes, StringRef name, const ParseLim
 // Text
 //===----------------------------------------------------------------------===//
 
-/// Returns the first opening bracket inside at least `most` others; null if there is none. Skips
+/// Returns the first opening bracket that is nested in at least `most` others, or null. Skips
 /// strings and comments, and the '<' and '>' of comparisons and arrows.
 static const char *findTooDeep(StringRef text, int64_t most) {
   int64_t depth = 0;
@@ -69,8 +69,8 @@ static const char *findTooDeep(StringRef text, int64_t most) {
   return nullptr;
 }
 
-/// Returns operator number `most` + 1 of the first affine map or set with more than `most`
-/// operators; null if there is none.
+/// Returns operator number `most` + 1 of the first affine map or set that has more than `most`
+/// operators. Returns null if there is no such map or set.
 static const char *findTooLong(StringRef text, int64_t most) {
   size_t next = 0;
   auto findBegin = [&] {
@@ -128,17 +128,17 @@ struct Unique {
   Unique(AffineExpr expr) : kind(Kind::expression), pointer(expr.getAsOpaquePointer()) {}
 };
 
-/// Computes the depth of objects: 1 + the largest depth of the objects to which an object refers.
-/// Visits each object once, with an explicit stack.
+/// Computes depths. The depth of an object is 1 + the largest depth of the objects to which it
+/// refers. Visits each object once, with an explicit stack.
 class Depths {
 public:
-  /// Returns 1 for an object that refers to no other.
+  /// Returns the depth of `object`, which is 1 if it refers to no other object.
   int64_t of(Unique object);
 
   /// Returns the greatest depth of an expression in the maps and sets that of() has visited.
   int64_t deepestExpression() {
     int64_t deepest = 0;
-    // Expressions contain no maps, so this call of of() does not append to `expressions`.
+    // Expressions contain no maps, so the method of() does not append to `expressions` here.
     for (AffineExpr expr : expressions)
       deepest = std::max(deepest, of(expr));
     expressions.clear();
@@ -153,8 +153,9 @@ private:
     bool isEntered;
   };
   SmallVector<Entry> stack;
-  llvm::DenseMap<const void *, int64_t> depths; ///< of visited objects; 0 while on the stack
-  SmallVector<AffineExpr> expressions;          ///< expressions of visited maps, without depth
+  /// Depths of the visited objects. The depth of an object on the stack is 0.
+  llvm::DenseMap<const void *, int64_t> depths;
+  SmallVector<AffineExpr> expressions; ///< expressions of visited maps, without depth
 };
 } // namespace
 
@@ -203,7 +204,7 @@ int64_t Depths::of(Unique object) {
           stack.push_back({element, false});
       continue;
     }
-    // The depth of an element that is still on the stack counts as 0: a type may contain itself.
+    // A type may contain itself. The depth of an element that is still on the stack counts as 0.
     int64_t deepest = 0;
     for (Unique element : elements)
       deepest = std::max(deepest, depths.lookup(element.pointer));
@@ -213,8 +214,8 @@ int64_t Depths::of(Unique object) {
   return depths.lookup(object.pointer);
 }
 
-/// Returns the ops of a module with their nesting depths, an op before those in its regions. Stops
-/// after `most` ops.
+/// Returns the ops of a module and their nesting depths. An op precedes the ops in its regions.
+/// Stops after `most` ops.
 static SmallVector<std::pair<Operation *, int64_t>> listOps(ModuleOp module, int64_t most) {
   SmallVector<std::pair<Operation *, int64_t>> ops = {{module, 0}};
   for (size_t next = 0; next < ops.size() && static_cast<int64_t>(ops.size()) <= most; ++next) {

@@ -15,7 +15,8 @@ class SourceMgr;
 
 namespace mlir::fsdp {
 
-/// Check the size, the text and the IR of a model. Each fails with an error if a limit is exceeded.
+/// Check the size, the text and the IR of a model. Each function fails with an error if a limit is
+/// exceeded.
 LogicalResult checkFileSize(uint64_t bytes, StringRef name, const ParseLimits &limits,
                             MLIRContext *context);
 LogicalResult checkText(StringRef text, StringRef name, const llvm::SourceMgr &sources,

@@ -79,7 +79,8 @@ LogicalResult MarkChecker::checkInit(NamedAttribute mark) {
   return success();
 }
 
-/// Verifies that the limit is an integer from 1 to the largest for the type of the ids.
+/// Verifies that the limit is an integer from 1 to the largest limit that the type of the ids
+/// allows.
 LogicalResult MarkChecker::checkLimit(NamedAttribute mark) {
   auto limit = dyn_cast<IntegerAttr>(mark.getValue());
   int64_t largest = getLargestLimit(arg.getType());

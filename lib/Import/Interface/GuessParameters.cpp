@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exporters write the weights before the batch inputs, of which some are integers (ids or labels):
+// Exporters write the weights before the batch inputs. Some batch inputs are integers (ids,
+// labels):
 //
 //   @loss(%w: 4x4xf32, %b: 4xf32, %ids: 2x8xi64)          %w and %b are trained
 //   @loss(%w: 4x4xf32, %images: 2x4xf32, %labels: 2xi64)  error: %images may be a batch input,
@@ -45,7 +46,7 @@ static bool isBatch(BlockArgument arg, func::FuncOp func) {
   return static_cast<bool>(func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr));
 }
 
-/// Returns an integer input with as many rows as `arg`; null if there is none.
+/// Returns an integer input that has as many rows as `arg`, or null if there is none.
 static BlockArgument findInputOfSameRows(func::FuncOp func, BlockArgument arg) {
   auto type = cast<RankedTensorType>(arg.getType());
   for (BlockArgument other : func.getArguments()) {

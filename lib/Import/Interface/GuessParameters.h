@@ -20,21 +20,21 @@ namespace mlir::fsdp {
 
 bool isFloatTensor(Type type);
 
-/// Returns the arguments that are probably parameters: the float tensors before the first argument
-/// of another type, except named batch inputs. Returns none if all arguments are float tensors.
-/// Fails with an error if a guessed parameter may be a batch input, because its leading dimension
-/// equals that of an integer input.
+/// Returns the arguments that are probably parameters. These are the float tensors before the first
+/// argument of another type, except named batch inputs. Returns none if all arguments are float
+/// tensors. Fails with an error if a guessed parameter may be a batch input, because its leading
+/// dimension equals that of an integer input.
 FailureOr<SmallVector<BlockArgument>> guessParameters(func::FuncOp func);
 
 /// Returns whether a constant is used only in sin and cos, like rotary frequencies.
 bool isFrequencyTable(Operation *constant);
 
-/// Result of a guess: descriptions of values, such as "w (8x4)".
+/// Result of a guess. It lists descriptions of values, such as "w (8x4)".
 struct ParameterGuess {
   std::vector<std::string> trained, untrained;
 };
 
-/// Warns that parameters were guessed. Lists all trained and the first few untrained values.
+/// Warns that parameters were guessed. Lists all trained values and the first few untrained values.
 void warnOfGuess(func::FuncOp func, const ParameterGuess &guess);
 
 /// Returns the shape of a tensor, such as "8x4", or "a scalar".

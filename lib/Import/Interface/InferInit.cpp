@@ -39,14 +39,15 @@ struct InferInitPass : public fsdp::impl::InferInitPassBase<InferInitPass> {
   void runOnOperation() override;
 };
 
-/// Whether a parameter has uses of each kind.
+/// States for each kind of use whether a parameter has such a use.
 struct Uses {
   bool contracted = false, added = false, multiplied = false, summed = false;
 };
 } // namespace
 
-/// Adds to `uses` the uses of a scalar inside a body, including those of casts, selects and other
-/// ops on the scalar. Appends to `further` the results of generics that yield the scalar.
+/// Adds to `uses` the uses of a scalar inside a body. Also adds the uses of the results of casts,
+/// selects and other ops on it. Appends to `further` the results of generics that yield these
+/// values.
 static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &further,
                           unsigned depth) {
   for (OpOperand &use : value.getUses()) {
@@ -62,8 +63,8 @@ static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &furth
   }
 }
 
-/// Returns whether `op` is a sum of products of the operand, reduced over a loop that indexes the
-/// operand. A matrix product with an extent of 1 can have this form.
+/// Returns whether `op` sums products that have `operand` as a factor, over a loop that indexes
+/// `operand`. A matrix product with an extent of 1 can have this form.
 static bool sumsProducts(linalg::LinalgOp op, OpOperand &operand) {
   auto iterators = op.getIteratorTypesArray();
   AffineMap map = op.getMatchingIndexingMap(&operand);
@@ -91,7 +92,7 @@ static bool sumsProducts(linalg::LinalgOp op, OpOperand &operand) {
   return false;
 }
 
-/// Adds to `uses` the uses of captured operand `number` in the regions of `op`.
+/// Adds to `uses` the uses of the captured operand `number` in the regions of `op`.
 static void collectCaptured(AttentionOp op, unsigned number, Uses &uses,
                             SmallVectorImpl<Value> &further) {
   for (auto [region, own] : {std::pair(&op.getScoreMod(), 5u), std::pair(&op.getMaskMod(), 4u),

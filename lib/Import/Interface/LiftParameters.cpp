@@ -16,15 +16,16 @@
 //     are parameters. If there are none (a frozen module), all float constants are parameters,
 //     except those only used in sin and cos (rotary frequencies). --params=auto accepts the guess.
 //  3. Each trained constant becomes an argument. This must precede passes that merge constants,
-//     because those with elided values seem equal. Copies of one constant (inlined twice) and equal
-//     resources become one argument. Integers are not trained: an integer parameter is frozen, and
-//     an integer constant stays a constant.
+//     because all constants with elided values seem equal. Copies of the same constant (inlined
+//     twice) and equal resources become one argument. Integers are not trained: an integer
+//     parameter is frozen, and an integer constant stays a constant.
 //  4. A float constant that is not trained stays a constant, and `fsdp.constants` lists it. If it
 //     is a large resource, it becomes a frozen parameter, which is sharded. If its values are
 //     elided, this is an error.
-//  5. The name of a parameter is the value of the attribute, else the name in the location, the
-//     resource key or `param.N`. "rename" in the sidecar overrides this name. Values of trained
-//     constants are moved to the module attribute `fsdp.values = {name = dense_resource<..>}`.
+//  5. The name of a parameter is the value of the attribute or, if there is none, the name in the
+//     location, the resource key or `param.N`. "rename" in the sidecar overrides this name. Values
+//     of trained constants are moved to the module attribute `fsdp.values = {name =
+//     dense_resource<..>}`.
 //
 // See also InferInit.cpp (initial values without `fsdp.values`), NameBatch.cpp (names of batch
 // inputs), and GuessParameters.cpp (the guess).
@@ -53,7 +54,7 @@ using namespace mlir::fsdp;
 static constexpr int64_t maxConstantBytes = 1 << 20;
 
 namespace {
-/// All copies of one constant. If they are trained, they become one parameter.
+/// All copies of the same constant. If the constant is trained, they become one parameter.
 struct Table {
   SmallVector<Operation *> ops;
   std::string name;                ///< name in the location, else the resource key; may be empty
@@ -89,7 +90,8 @@ private:
   bool isMarked = false; ///< whether an argument has an attribute that names it as a parameter
   bool guesses = false;
   ParameterGuess guess;
-  /// Number of arguments and of constants that are parameters. (MLIR statistics cannot be read.)
+  /// Number of arguments and number of constants that are parameters. (Code cannot read
+  /// statistics.)
   unsigned numMarked = 0, numTables = 0;
   llvm::MapVector<Attribute, Table> tables;
   llvm::StringSet<> names;
@@ -105,8 +107,9 @@ static bool isParameterType(Type type) {
          (isa<FloatType>(tensor.getElementType()) || isStoredInteger(tensor.getElementType()));
 }
 
-/// Returns the value of an argument's attribute `fsdp.param`, `train.param` or `x.parameter`: an
-/// empty string for a unit attribute, nothing if there is none. Removes those of other tools.
+/// Returns the value of an argument's attribute `fsdp.param`, `train.param` or `x.parameter`.
+/// Returns an empty string for a unit attribute, and nothing if there is none. Removes marks of
+/// other tools.
 static std::optional<std::string> takeMarker(func::FuncOp func, unsigned index) {
   std::optional<std::string> marker;
   for (NamedAttribute attr : llvm::to_vector(
@@ -269,7 +272,7 @@ static void writeInPlace(Operation *op) {
                       resource.getType(), resource.getRawHandle().getBlob()->getData()));
 }
 
-/// Keeps an untrained constant or, if it is a large resource, makes it a frozen parameter.
+/// Keeps an untrained constant. If the constant is a large resource, makes it a frozen parameter.
 LogicalResult LiftParametersPass::keep(Table &table) {
   auto type = cast<RankedTensorType>(table.type());
   std::string name = table.getName(constants.size(), "constant.");

@@ -37,7 +37,8 @@ private:
   LogicalResult checkNames();
 
   func::FuncOp func;
-  llvm::DenseMap<unsigned, StringRef> marked; ///< option that names an argument, by argument number
+  // For each argument number, the option that names this argument.
+  llvm::DenseMap<unsigned, StringRef> marked;
 };
 } // namespace
 

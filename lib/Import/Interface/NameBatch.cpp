@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Arguments that are not parameters are batch inputs. The pass names those of a language model:
+// Arguments that are not parameters are batch inputs. The pass names the batch inputs of a language
+// model:
 //
 //   the only integer input                                "tokens"
 //   the second of two integer inputs of equal shape       "targets"
 //
-// In other cases, types do not determine the names: an integer mask may have the type of labels.
-// The pass then emits an error that lists the inputs without a name. It keeps existing names and
+// In other cases, types do not determine the names; a mask may have the same type as labels. The
+// pass then emits an error that lists the inputs without a name. It keeps existing names and
 // removes inputs that are not read. For each guessed name, it emits a remark or, if no lookup reads
 // the input, a warning.
 //

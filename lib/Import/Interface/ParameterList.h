@@ -15,7 +15,7 @@
 
 namespace mlir::fsdp {
 
-/// One item of an option such as `--params=0-148,150,h.*`: a range of positions, or a name.
+/// One item of an option such as `--params=0-148,150,h.*`. It is a range of positions, or a name.
 struct ParameterItem {
   std::string text;
   int64_t first = -1, last = -1; // first and last position; -1 if the item is a name
@@ -39,7 +39,7 @@ struct SidecarEntry {
 struct ParameterList {
   std::vector<ParameterItem> items;
   std::vector<SidecarEntry> sidecar;
-  bool isAuto = false; ///< true for `--params=auto`: guess without a warning
+  bool isAuto = false; ///< true for `--params=auto`; the pass then guesses without a warning
 
   /// Returns whether one of the options names a parameter.
   bool namesAny() const { return !items.empty() || !sidecar.empty(); }
@@ -47,10 +47,11 @@ struct ParameterList {
   /// Parses `--params` and the file of `--params-file`. Emits errors at `loc` or in the file.
   static FailureOr<ParameterList> parse(StringRef params, StringRef file, Location loc);
 
-  /// Returns whether an item of `--params` matches an argument. Marks such items as used.
+  /// Returns whether an item of `--params` matches an argument. Marks each item that matches as
+  /// used.
   bool lists(int64_t position, StringRef name);
 
-  /// Returns whether an item of `--params` that is a name matches `name`. Marks such items as used.
+  /// Returns whether a name in `--params` matches `name`. Marks each item that matches as used.
   bool listsName(StringRef name);
 
   /// Returns the entry of the sidecar for an argument or constant, and marks this entry as used.

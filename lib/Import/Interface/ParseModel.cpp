@@ -32,8 +32,8 @@ static constexpr StringRef textOfAnotherVersion =
     "the text was written by another version of MLIR: this compiler reads that of LLVM 22; export "
     "with a matching release, or in generic form (print_generic_op_form=True)";
 
-/// Returns the registered op of the same dialect with the most similar name, at an edit distance of
-/// at most 2; empty if there is none.
+/// Returns the name of the registered op of the same dialect that is most similar to `op`. Returns
+/// an empty string if all edit distances are above 2.
 static std::string findSimilar(StringRef op, MLIRContext *context) {
   std::string best;
   unsigned least = 3;
@@ -47,8 +47,8 @@ static std::string findSimilar(StringRef op, MLIRContext *context) {
   return best;
 }
 
-/// Returns an explanation of the parser error `message`: a similar op, advice on a dialect, or a
-/// different version of MLIR. Returns an empty string if the message is not known.
+/// Returns an explanation of the parser error `message`. It names a similar op, gives advice on a
+/// dialect, or states that the MLIR version differs. Returns an empty string for unknown messages.
 static std::string explain(StringRef message, MLIRContext *context) {
   // Message: custom op 'linalg.contact' is unknown (tried 'func.linalg.contact' as well)
   if (StringRef rest = message; rest.consume_front("custom op '") && rest.contains("is unknown"))

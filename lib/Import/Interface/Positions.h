@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The values of `--params` and `--buffer` identify arguments and constants by position in the file
-// or by name. fsdp-select-entry stores the positions in attributes before other passes move ops.
+// The values of `--params` and `--buffer` identify an argument or a constant by its position in the
+// file or by its name. fsdp-select-entry stores the positions in attributes before other passes
+// move ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,14 +25,14 @@ inline constexpr llvm::StringLiteral positionAttr = "fsdp.position";
 /// Discardable attribute of a constant for which --buffer specifies `keep` or a file.
 inline constexpr llvm::StringLiteral keepAttr = "fsdp.keep";
 
-/// If `op` is a tensor constant of any dialect, returns its value, else null.
+/// Returns the value of `op` if it is a tensor constant of any dialect, and else null.
 ElementsAttr constantValue(Operation *op);
 
-/// Returns whether `op` is a table: a tensor constant of rank ≥ 1 that is no splat. Tables are
-/// weights or buffers that an exporter wrote into the module.
+/// Returns whether `op` is a table, that is, a tensor constant of rank ≥ 1 that is not a splat.
+/// Tables are weights or buffers that an exporter wrote into the module.
 bool isTable(Operation *op);
 
-/// Returns the resource key of a table; empty if its values are inline.
+/// Returns the resource key of a table. The key is empty if the values of the table are inline.
 StringRef resourceKey(Operation *op);
 
 /// Returns whether the values of a table are missing, as in `dense_resource<__elided__>`.
@@ -46,7 +47,7 @@ std::optional<int64_t> getPosition(Operation *constant);
 /// an empty string if the location has no name.
 std::string nameFromLocation(Location loc);
 
-/// Returns the public function of a module that has a body; null if there is none.
+/// Returns the public function of a module that has a body, or null if there is no such function.
 func::FuncOp getEntry(Operation *module);
 
 } // namespace mlir::fsdp

@@ -13,12 +13,14 @@
 //  1. A marker is a function without a body whose name is `fsdp.dropout` or begins with
 //     `fsdp.dropout.` or `fsdp.dropout_`, or that has the attribute `fsdp.dropout`. The attribute
 //     is the probability p of a zero.
-//  2. Each call of a marker gets a `site`, a number that no other random op has, in program order.
-//     A call with p = 0 is replaced by its operand. If a function that calls a marker was inlined
-//     twice, the two copies of the call have different sites and thus different random numbers.
-//  3. The random factor is f32, or f64 for an f64 tensor. The product has the type of the tensor.
+//  2. In program order, each call of a marker gets a `site`, which is a number that no other random
+//     op has. A call with p = 0 is replaced by its operand. If a function that calls a marker was
+//     inlined twice, the two copies of the call have different sites and thus different random
+//     numbers.
+//  3. The random factor has the type f32, or f64 if the tensor is f64. The product has the type of
+//     the tensor.
 //  4. The random numbers of a sample must not depend on the rank that processes the sample. The
-//     first dimension of the tensor must therefore be the batch, as in batch inputs. If the
+//     first dimension of the tensor must therefore be the batch, as it is in batch inputs. If the
 //     preceding ops do not prove this (BatchPlace.h), the pass warns.
 //  5. Arguments with `fsdp.key` (seed, step and first sample) are added if they are missing.
 //
@@ -28,6 +30,7 @@
 
 #include "Interface/BatchPlace.h"
 #include "Interface/Positions.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/Import/Passes.h"
 #include "llvm/ADT/DenseSet.h"
@@ -92,20 +95,20 @@ LogicalResult ReadDropoutMarkersPass::readDeclarations() {
       diag << "dropout marker '@" << func.getSymName() << "' must be a declaration, found a body";
     else if (Attribute found = func->getAttr(dropoutAttr))
       diag << "expected '" << dropoutAttr << "' of '@" << func.getSymName()
-           << "' to be a probability in [0, 1), found " << found;
+           << "' to be a probability in [0, 1), found " << describeNumber(found);
     else
       diag << "dropout marker '@" << func.getSymName() << "' has no attribute '" << dropoutAttr
            << "' (a probability)";
-    diag.attachNote() << "declare it as 'func.func private @" << dropoutAttr
-                      << ".0(tensor<..>) -> tensor<..> attributes {" << dropoutAttr
+    diag.attachNote() << "declare it as 'func.func private @" << func.getSymName()
+                      << "(tensor<..>) -> tensor<..> attributes {" << dropoutAttr
                       << " = 0.1 : f64}'";
     result = diag;
   }
   return result;
 }
 
-/// Finds the batch inputs and the batch size: the first dimension of the input `tokens` or, without
-/// such an input, of all inputs.
+/// Finds the batch inputs and the batch size. The batch size is the size of the first dimension of
+/// the input `tokens` or, if there is no such input, of all inputs.
 LogicalResult ReadDropoutMarkersPass::readBatch() {
   BlockArgument deciding;
   bool agree = true;
@@ -130,11 +133,13 @@ LogicalResult ReadDropoutMarkersPass::readBatch() {
   }
   InFlightDiagnostic diag =
       mlir::emitError(entry.getLoc())
-      << "dropout needs the number of samples, the first dimension of the batch inputs: found ";
-  if (deciding)
-    diag << deciding.getType();
+      << "dropout needs the number of samples, the first dimension of the batch inputs: ";
+  if (deciding && batch == 0)
+    diag << "expected at least 1 sample, found 0 in " << deciding.getType();
+  else if (deciding)
+    diag << "expected a static number, found " << deciding.getType();
   else
-    diag << (inputs.empty() ? "no input" : "inputs whose first dimensions differ");
+    diag << "found " << (inputs.empty() ? "no input" : "inputs whose first dimensions differ");
   for (BlockArgument input : inputs)
     diag.attachNote(input.getLoc())
         << "argument " << getPosition(input) << " is " << input.getType();
@@ -152,8 +157,8 @@ LogicalResult ReadDropoutMarkersPass::checkPlace(func::CallOp call, const BatchP
     return success();
   if (place.kind == BatchPlace::Unknown) {
     call.emitWarning("cannot tell in which dimension of ")
-        << type << " the samples lie; dropout takes them to be in dimension 0, so that its numbers "
-        << "may depend on the number of ranks";
+        << type << " the samples lie; dropout takes them to be in dimension 0, so that its random "
+        << "numbers may depend on the number of ranks";
     return success();
   }
   InFlightDiagnostic diag = call.emitError("dropout expected the ")
@@ -165,9 +170,12 @@ LogicalResult ReadDropoutMarkersPass::checkPlace(func::CallOp call, const BatchP
         << "this tensor is equal on all ranks, but each rank would drop different elements of "
            "it: apply dropout after adding it to a tensor of the samples";
   } else {
-    diag << "them " << (place.outer > 1 ? "inside " : "in ") << "dimension " << place.dim;
-    diag.attachNote() << "the numbers would depend on the number of ranks: transpose the tensor "
-                         "before dropout, so that its first dimension is the batch";
+    diag << "them " << (place.outer > 1 ? "as the inner part of " : "in ") << "dimension "
+         << place.dim;
+    if (place.outer > 1)
+      diag << ", after another dimension of size " << place.outer;
+    diag.attachNote() << "the random numbers would depend on the number of ranks: transpose the "
+                         "tensor before dropout, so that its first dimension is the batch";
   }
   return diag;
 }
@@ -184,8 +192,8 @@ LogicalResult ReadDropoutMarkersPass::check(func::CallOp call, const BatchPlaces
   auto type = call.getNumOperands() == 1 ? dyn_cast<RankedTensorType>(call.getOperand(0).getType())
                                          : RankedTensorType();
   if (!type || call.getNumResults() != 1 || call.getResult(0).getType() != type)
-    return call.emitError("a dropout marker takes one ranked tensor and returns its type, "
-                          "found ")
+    return call.emitError("a dropout marker takes one ranked tensor and returns a tensor of its "
+                          "type, found ")
            << call.getOperandTypes() << " -> " << call.getResultTypes();
   Type element = type.getElementType();
   if (!type.hasStaticShape() ||
@@ -200,8 +208,8 @@ LogicalResult ReadDropoutMarkersPass::check(func::CallOp call, const BatchPlaces
     InFlightDiagnostic diag = call.emitError("dropout expected a tensor whose first dimension is ")
                               << batch << ", the number of samples, or a multiple of it, found "
                               << type;
-    diag.attachNote() << "the numbers of each sample follow from its place in the batch: apply "
-                         "dropout to a tensor of all samples, the batch first";
+    diag.attachNote() << "the random numbers of a sample depend on its index in the batch; apply "
+                         "dropout to a tensor of all samples whose dimension 0 is the batch";
     return diag;
   }
   if (type.getNumElements() / batch > maxPerSample)

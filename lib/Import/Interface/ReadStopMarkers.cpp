@@ -15,10 +15,10 @@
 //  - a `linalg.generic` with the attribute `fsdp.stop_gradient` that yields its one input.
 //  - an op `fsdp.stop_gradient`.
 //
-// If any other op has the attribute, this is an error, because a transformation must have moved the
-// attribute. A module or a function with the attribute `fsdp.num_stop_gradients = N` must contain N
-// markers. Another number is an error, because a transformation must have dropped or copied a
-// marker. The pass runs before functions are inlined. O(ops)
+// It is an error if any other op has the attribute, because a transformation must have moved it. A
+// module or a function with the attribute `fsdp.num_stop_gradients = N` must contain N markers.
+// Another number is an error, because a transformation must have dropped or copied a marker. The
+// pass runs before functions are inlined. O(ops)
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,7 +78,8 @@ bool ReadStopMarkersPass::isMarker(Operation *op) {
   return isa<linalg::GenericOp>(op) && op->hasAttr(stopGradientAttr);
 }
 
-/// Emits an error if `op` is a marker function with a body, or has the attribute but is no marker.
+/// Emits an error if `op` is a marker function with a body, or has the attribute and is not a
+/// marker.
 LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
   if (auto func = dyn_cast<func::FuncOp>(op); func && isMarkerFunction(func)) {
     if (func.isExternal())
@@ -98,7 +99,7 @@ LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
                             << stopGradientAttr
                             << "' on a 'linalg.generic' that yields its one input, found it on "
                             << (isa<linalg::GenericOp>(op)
-                                    ? std::string("another 'linalg.generic'")
+                                    ? std::string("a 'linalg.generic' that yields something else")
                                     : ("'" + op->getName().getStringRef() + "'").str());
   diag.attachNote() << "a transformation has moved or merged the marker; export a call of '@"
                     << stopGradientAttr << "', which transformations keep";
@@ -113,7 +114,7 @@ LogicalResult ReadStopMarkersPass::replace(Operation *op) {
       inputs == 1 ? dyn_cast<RankedTensorType>(op->getOperand(0).getType()) : RankedTensorType();
   if (!type || op->getNumResults() != 1 || op->getResult(0).getType() != type) {
     InFlightDiagnostic diag = op->emitError("a stop-gradient marker takes one ranked tensor and "
-                                            "returns its type, found ");
+                                            "returns a tensor of its type, found ");
     diag << op->getOperandTypes() << " -> " << op->getResultTypes();
     return diag;
   }

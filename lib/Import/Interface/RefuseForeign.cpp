@@ -139,7 +139,7 @@ void RefuseForeignPass::runOnOperation() {
   unsigned refused = 0;
   getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (failed(shapes ? checkShapes(op) : checkOp(op))) {
-      // Ops inside a rejected op are not reported again.
+      // If an op is reported, the ops in its regions are not reported.
       return ++refused < 8 ? WalkResult::skip() : WalkResult::interrupt();
     }
     return WalkResult::advance();

@@ -12,7 +12,7 @@
 //     arith.constant dense_resource<..>     func.func private @helper()
 //   func.func @helper()
 //
-//  1. Choose the entry function; make every other function private.
+//  1. Choose the entry function, and make every other function private.
 //  2. Number the entry's arguments, and all tensor constants that are not splats, in the order of
 //     the text. Later passes keep these numbers, so that `--params` and `--buffer` can refer to
 //     positions in the file.
@@ -43,8 +43,8 @@ private:
 };
 } // namespace
 
-/// Returns the function called `entry`, or the only public one with a body. Emits an error and
-/// returns null if there is no such function or several.
+/// Returns the function called `entry` or, if `entry` is empty, the only public function with a
+/// body. Emits an error and returns null if there is no such function, or more than one.
 func::FuncOp SelectEntryPass::findEntry() {
   ModuleOp module = getOperation();
   SmallVector<func::FuncOp> candidates;

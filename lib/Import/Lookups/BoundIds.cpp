@@ -14,9 +14,9 @@
 //
 //  1. If all ids are valid, do nothing.
 //  2. If the ids depend on one argument without a given limit, set the greatest limit that makes
-//     all ids valid. The least limit remains if several lookups limit one argument.
-//  3. If the ids are elements of an argument whose given limit is too large, or constants out of
-//     range, emit an error.
+//     all ids valid. If several lookups limit the same argument, it gets the least of these limits.
+//  3. Emit an error if the ids are constants out of range, or elements of an argument whose given
+//     limit is too large.
 //  4. Otherwise clamp the ids and check them in each step (CheckLookups.cpp).
 //
 // O(lookups · ops). DropAsserts.cpp handles `tensor.extract` in bodies.
@@ -68,7 +68,7 @@ LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument ar
   if (lookup.admits(ranges.getSet(lookup.ids)))
     range = {0, lookup.extent - 1};
   if (range.lo >= 0 && range.hi >= lookup.extent && range.hi - (lookup.extent - 1) < limit) {
-    // Lower the limit by the offset of an index such as `id + 2`.
+    // For an index such as `id + 2`, lower the limit by the offset 2.
     limit -= range.hi - (lookup.extent - 1);
     ranges.assume(arg, limit);
     range = ranges.get(lookup.ids);
@@ -129,7 +129,8 @@ LogicalResult BoundIdsPass::bound(const RowLookup &lookup) {
 
 void BoundIdsPass::runOnOperation() {
   func::FuncOp func = getOperation();
-  // Drop the ranges of another function, whose values may be freed and their addresses used again.
+  // Drop the ranges of the previous function. Its values may be freed, and new values may have
+  // their addresses.
   ranges = {};
   inferred.clear();
   if (func.isExternal())

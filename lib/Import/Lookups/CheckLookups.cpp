@@ -14,8 +14,8 @@
 //                                          %bad {fsdp.lookup = {location = "m.mlir:7:12", ..}}
 //
 //  1. Clamp the ids, so that no kernel reads outside the table.
-//  2. Reduce the ids to one i64: 0 if all ids are valid, else an id that is out of range. The
-//     unsigned maximum does not depend on the order of reduction.
+//  2. Reduce the ids to one i64 by an unsigned maximum, whose result does not depend on the order.
+//     It is 0 if all ids are valid, and else an id that is out of range.
 //  3. Return the i64 as an additional result of the function. The update skips a step in which this
 //     result is not 0 (AddStepBlock.cpp).
 //
@@ -32,7 +32,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the first file location of an op as text, or the name of an op without a location.
+/// Returns the first file location of an op as text. If there is none, returns the name of the op.
 static std::string describeLocation(Operation *op) {
   std::string text;
   op->getLoc()->walk([&](Location part) {
@@ -46,7 +46,7 @@ static std::string describeLocation(Operation *op) {
   return text.empty() ? "'" + op->getName().getStringRef().str() + "'" : text;
 }
 
-/// Extends an id to i64. Integers are sign-extended; i1 becomes 0 or 1.
+/// Extends an id to i64. Integers are sign-extended, except that i1 becomes 0 or 1.
 static Value widen(OpBuilder &b, Location loc, Value id) {
   if (id.getType().isInteger(64))
     return id;
@@ -61,7 +61,7 @@ static Value constant(OpBuilder &b, Location loc, int64_t value) {
   return arith::ConstantIntOp::create(b, loc, value, 64);
 }
 
-/// Computes min(max(id, 0), extent - 1) for each id; keeps ids that the loss ignores.
+/// Computes min(max(id, 0), extent - 1) for each id. Does not change ids that the loss ignores.
 static Value clamp(const RowLookup &lookup, OpBuilder &b) {
   Location loc = lookup.op->getLoc();
   auto type = cast<RankedTensorType>(lookup.ids.getType());

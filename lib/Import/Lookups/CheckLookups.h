@@ -12,14 +12,14 @@
 
 namespace mlir::fsdp {
 
-/// Adds a result to the function: 0 if all ids of the lookup are in range, else an id out of range.
-/// Returns the clamped ids. `lookup.ids` is a tensor of integers. Emits a remark.
+/// Adds a result to the function. It is 0 if all ids of the lookup are in range, else an id that is
+/// not. Returns the clamped ids. `lookup.ids` is a tensor of integers. Emits a remark.
 Value checkLookup(func::FuncOp func, const RowLookup &lookup, OpBuilder &b);
 
 /// Returns whether result `index` was added by checkLookup().
 bool isLookupCheck(func::FuncOp func, unsigned index);
 
-/// Returns whether ids are a constant or a view of a constant.
+/// Returns whether `ids` is a constant or a view of a constant.
 bool isConstantIds(Value ids);
 
 } // namespace mlir::fsdp

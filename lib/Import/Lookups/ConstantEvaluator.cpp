@@ -27,7 +27,8 @@ static int64_t countOf(ArrayRef<int64_t> shape) {
   return count;
 }
 
-/// Returns the row-major index of the element `at`; nothing if a coordinate is outside the shape.
+/// Returns the row-major index of the element `at`, or nothing if a coordinate is outside the
+/// shape.
 static std::optional<int64_t> offsetOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> at) {
   int64_t offset = 0;
   for (auto [extent, index] : llvm::zip_equal(shape, at)) {
@@ -122,7 +123,7 @@ struct ConstantEvaluator::Program {
   llvm::DenseMap<Value, unsigned> slots;
   std::vector<Scalar> values;
   SmallVector<Input> inputs;
-  SmallVector<std::pair<unsigned, unsigned>> indices; ///< slots of linalg.index ops, and loops
+  SmallVector<std::pair<unsigned, unsigned>> indices; ///< slot and loop of each linalg.index op
   SmallVector<Step> steps;
 
   unsigned add(Value value, Scalar initial = {}) {
@@ -132,8 +133,8 @@ struct ConstantEvaluator::Program {
   }
 };
 
-/// Appends the steps that compute `value`, a value of the body of `op` or a scalar from outside the
-/// body. Returns false if an op is not supported.
+/// Appends the steps that compute `value`, which is in the body of `op` or is a scalar from
+/// outside. Returns false if an op is not supported.
 bool ConstantEvaluator::write(Program &program, linalg::LinalgOp op, Value value) {
   if (program.slots.contains(value))
     return true;

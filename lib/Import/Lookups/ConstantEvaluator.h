@@ -21,13 +21,14 @@ struct ConstantTable {
   std::vector<Scalar> elements;
 };
 
-/// A value in the body of an op, as a table over those loops of the op on which the value depends.
+/// A value in the body of an op. `table` contains its value for each point of the loops on which it
+/// depends.
 struct ConstantValue {
   SmallVector<int64_t> loops; ///< loops on which the value depends, in ascending order
   ConstantTable table;        ///< value at each point of `loops`
 };
 
-/// Computes tensors, and values in bodies of ops, that depend on constants and loop indices alone.
+/// Computes tensors, and values in bodies, that depend only on constants and loop indices.
 class ConstantEvaluator {
 public:
   /// Largest number of elements of a tensor, and of points of the loops of an op.
@@ -37,11 +38,12 @@ public:
   /// unsupported op, or is too large.
   const ConstantTable *get(Value tensor);
 
-  /// Returns a value of the body of `op`, or nothing if it is undefined or not computable.
+  /// Returns a value of the body of `op`. Returns nothing if it is undefined or cannot be computed.
   std::optional<ConstantValue> get(linalg::LinalgOp op, Value value);
 
 private:
-  /// The body of an op as a list of steps on numbered slots, each of which holds a scalar.
+  /// The body of an op as a list of steps. A step reads and writes numbered slots, which contain
+  /// scalars.
   struct Program;
 
   std::optional<ConstantTable> compute(OpResult tensor);

@@ -16,8 +16,8 @@
 //
 //  1. For every tensor.extract whose index depends on integer arguments, find the greatest limit L
 //     for which ids in [0, L) give a valid index. The argument's `fsdp.limit` becomes the least of
-//     its old value and all L. A lookup lowers no limit if its index is valid for all ids and is
-//     not an id plus or times constants.
+//     its old value and all L. If the index of a lookup is valid for all ids and is not an id plus
+//     or times constants, the lookup lowers no limit.
 //  2. If the index of a lookup is not valid for any limit, clamp it and check it in each step
 //     (CheckLookups.cpp).
 //  3. Values outside the limit that the model handles, such as `ignore_index = -100`, become
@@ -61,7 +61,8 @@ private:
 
   IdRanges ranges;
   ExtraIds extra;
-  llvm::SmallPtrSet<Operation *, 4> covered; ///< asserts that a check at run time includes
+  /// Asserts whose conditions a check at run time includes.
+  llvm::SmallPtrSet<Operation *, 4> covered;
 };
 } // namespace
 
@@ -72,7 +73,7 @@ static Value withoutCasts(Value value) {
   return value;
 }
 
-/// Returns the index and the values of `body` from which it is computed.
+/// Returns `index` and those values of `body` from which `index` is computed.
 static llvm::SmallPtrSet<void *, 16> collectSlice(Value index, Block *body) {
   llvm::SmallPtrSet<void *, 16> slice;
   SmallVector<Value> work{index};
@@ -86,7 +87,7 @@ static llvm::SmallPtrSet<void *, 16> collectSlice(Value index, Block *body) {
   return slice;
 }
 
-/// An assert before a lookup that compares a value from which the index is computed.
+/// An assert before a lookup. It compares a value from which the index is computed.
 struct IndexAssert {
   cf::AssertOp op;
   Value tested; ///< value that the assert compares
@@ -123,8 +124,8 @@ bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
          });
 }
 
-/// Finds limits of the arguments with which an index is in range. Sets each limit that is lower
-/// than the argument's old limit. Returns whether the index is then in range.
+/// Finds limits of the arguments with which an index is in range. Sets those limits that are lower
+/// than the old limit of the argument. Returns whether the index is in range after that.
 bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
                                   ArrayRef<BlockArgument> arguments) {
   Value index = extract.getIndices()[dim];
@@ -145,7 +146,7 @@ bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
   IntegerRange range = ranges.get(index);
   if (arguments.size() == 1 && range.lo >= 0 && range.hi >= extent &&
       range.hi - (extent - 1) < limits[0]) {
-    // Lower the limit by the offset of an index such as `id + 2`.
+    // For an index such as `id + 2`, lower the limit by the offset 2.
     limits[0] -= range.hi - (extent - 1);
     ranges.assume(arguments[0], limits[0]);
     range = ranges.get(index);
@@ -240,8 +241,8 @@ LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
   return success();
 }
 
-/// Lowers the limits of the arguments that index `dim` of a lookup depends on. Returns whether the
-/// index is then in range.
+/// Lowers the limits of the arguments on which index `dim` of a lookup depends. Returns whether the
+/// index is in range after that.
 bool DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned dim) {
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
   Value index = extract.getIndices()[dim];
@@ -310,7 +311,8 @@ void DropAssertsPass::dropAsserts() {
 }
 
 void DropAssertsPass::runOnOperation() {
-  // Drop the ranges of another function, whose values may be freed and their addresses used again.
+  // Drop the ranges of the previous function. Its values may be freed, and new values may have
+  // their addresses.
   ranges = {};
   extra = {};
   covered.clear();

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Buckets of relative positions and similar indices depend on no input, but IntegerRange.h cannot
-// bound them (a logarithm is rounded to an integer). This pass computes their values.
+// Some indices, such as buckets of relative positions, depend on no input, but IntegerRange.h
+// cannot bound them because they contain a rounded logarithm. This pass computes the values of such
+// indices.
 //
 //   generic outs(..) {                          %t = constant dense<[..]> : tensor<32x32xi64>
 //     %d = %j - %i                              generic ins(%t) outs(..) {
@@ -13,14 +14,14 @@
 //     tensor.extract %bias[%b, %h] }              tensor.extract %bias[%b, %h] }
 //
 //  1. Take every index of a tensor.extract in a generic that is not known to be in range. Among the
-//     integer values from which the index is computed, find the last ones that depend on constants
-//     and loop indices alone.
+//     integer values from which the index is computed, find the last values that depend only on
+//     constants and loop indices.
 //  2. Compute these values for all points of the loops that they depend on (ConstantEvaluator.h).
 //  3. If the computed values have a smaller range than IntegerRange.h derives, make them a constant
 //     input of the generic.
 //
-// Does not replace affine functions of loops and integers with a sufficient range, because later
-// passes read them as positions. Masks remain comparisons.
+// The pass does not replace affine functions of loops, or integers whose range is already
+// sufficient, because later passes read these values as positions. Masks remain comparisons.
 //
 //===----------------------------------------------------------------------===//
 
@@ -72,8 +73,8 @@ static IntegerRange rangeOf(const ConstantTable &table) {
   return range;
 }
 
-/// Among the values from which `value` is computed, collects the last constant ones whose range is
-/// smaller than IntegerRange.h derives.
+/// Among the values from which `value` is computed, collects the last constant values whose range
+/// is smaller than the range that IntegerRange.h derives.
 void Finder::find(Value value) {
   while (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(value.getDefiningOp()))
     // Look through casts, because checks next to the lookup also read the value before the cast.
@@ -99,7 +100,7 @@ void Finder::find(Value value) {
       find(operand);
 }
 
-/// Makes a found value an input of the generic around `extract`, which is rebuilt.
+/// Rebuilds the generic around `extract`, so that a found value becomes an input of the generic.
 void EvaluateConstantsPass::replace(tensor::ExtractOp extract, const Found &found) {
   auto op = cast<linalg::GenericOp>(extract->getParentOp());
   IRRewriter b(op);
@@ -144,7 +145,7 @@ void EvaluateConstantsPass::runOnOperation() {
         finder.find(index);
     for (const Found &one : finder.found)
       replace(extract, one);
-    // Drop the cache, because its keys are addresses, which new ops may have again.
+    // Drop the cache, because its keys are addresses, and new ops may have the same addresses.
     if (!finder.found.empty())
       evaluator = ConstantEvaluator();
   }

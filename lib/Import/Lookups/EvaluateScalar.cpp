@@ -6,7 +6,7 @@
 //
 // The semantics are those of arith and math: integers wrap. A quotient by 0 is undefined. The
 // conversion of a float to an integer type that cannot hold it is undefined, too. The result of
-// every op except a select is undefined if an operand is.
+// every op except a select is undefined if an operand is undefined.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ using namespace mlir::fsdp;
 
 static unsigned widthOf(Type type) { return type.isIndex() ? 64 : type.getIntOrFloatBitWidth(); }
 
-/// Returns `value` as a number of `width` bits, wrapped.
+/// Wraps `value` to a number of `width` bits.
 static Scalar wrap(uint64_t value, unsigned width) {
   if (width == 1)
     return Scalar::of(static_cast<int64_t>(value & 1));
@@ -155,7 +155,8 @@ static const llvm::StringMap<RealFunction> &realFunctions() {
   return table;
 }
 
-/// Returns the float as an integer of the type; undefined if the type cannot hold it.
+/// Converts the float to an integer of the type. The result is undefined if the type cannot hold
+/// it.
 static Scalar toInteger(double value, Type type, bool isSigned) {
   unsigned width = widthOf(type);
   double whole = std::trunc(value);

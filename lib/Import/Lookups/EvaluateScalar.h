@@ -12,7 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// A number. Integers are sign-extended, i1 is 0 or 1; floats are rounded to their type.
+/// A number. Integers are sign-extended, except that i1 is 0 or 1. Floats are rounded to their
+/// type.
 struct Scalar {
   int64_t integer = 0;
   double real = 0;

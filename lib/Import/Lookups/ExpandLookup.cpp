@@ -39,7 +39,7 @@ struct ExpandLookupPass : public fsdp::impl::ExpandLookupPassBase<ExpandLookupPa
 } // namespace
 
 /// Appends the indices of a lookup as functions of the loops to `exprs`. The index that is neither
-/// a loop nor a constant becomes the affine dimension `v`. Returns the number of that index; fails
+/// a loop nor a constant becomes the affine dimension `v`. Returns the number of this index. Fails
 /// unless there is exactly one such index.
 static FailureOr<unsigned> analysePositions(tensor::ExtractOp extract, unsigned v,
                                             SmallVectorImpl<AffineExpr> &exprs) {
@@ -59,7 +59,7 @@ static FailureOr<unsigned> analysePositions(tensor::ExtractOp extract, unsigned 
   return *picked;
 }
 
-/// Returns the loops that some map uses, in ascending order.
+/// Returns the loops that at least one of the maps uses, in ascending order.
 static SmallVector<unsigned> usedLoops(ArrayRef<AffineMap> maps, unsigned numLoops) {
   SmallVector<unsigned> used;
   for (unsigned d = 0; d < numLoops; ++d)
@@ -68,7 +68,7 @@ static SmallVector<unsigned> usedLoops(ArrayRef<AffineMap> maps, unsigned numLoo
   return used;
 }
 
-/// Returns the slice of the tensor that a lookup reads, as loops may be shorter than dimensions.
+/// Loops may be shorter than dimensions. Returns the slice of the tensor that a lookup can read.
 static Value sliceReached(tensor::ExtractOp extract, ArrayRef<AffineExpr> exprs,
                           ArrayRef<int64_t> extents, OpBuilder &b) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());

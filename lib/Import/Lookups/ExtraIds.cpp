@@ -13,10 +13,10 @@
 //  1. The candidates are the constants outside the limit with which elements of an argument are
 //     compared for equality, and the values in `fsdp.extra_ids`.
 //  2. Assume that every element of the argument is the candidate. Accept the candidate if each
-//     cf.assert holds and each lookup out of range has a result that reaches only branches of
+//     cf.assert holds, and if the result of each lookup out of range reaches only branches of
 //     selects that are not taken. The index of a lookup, the selects and the asserts must read the
-//     same element of the argument. The conclusion then holds even if only some elements are the
-//     candidate.
+//     same element of the argument. The candidate is then also safe if only some elements of the
+//     argument equal it.
 //  3. Replace the candidate by 0 in lookups of the second form, with a select as in the first form.
 //
 // O(candidates x lookups x size of their indices). The runtime rejects a batch with a value that is
@@ -41,8 +41,8 @@ static bool dependsOnArgument(Value value, BlockArgument arg) {
   return llvm::is_contained(arguments, arg);
 }
 
-/// Finds the element that a formula reads of a tensor that depends on `arg`. Returns false if the
-/// formula may read several elements.
+/// If a formula reads a tensor that depends on `arg`, finds the element that it reads. Returns
+/// false if the formula may read several elements.
 static bool findElement(const Point &point, BlockArgument arg, std::optional<Point> &element,
                         unsigned depth = 0) {
   Point p = settle(point);
@@ -65,7 +65,7 @@ static bool findElement(const Point &point, BlockArgument arg, std::optional<Poi
   return true;
 }
 
-/// Returns a scalar of a body as a Point whose position is the loops of the op.
+/// Returns a Point for a scalar of a body. Its position consists of the loops of the op.
 static std::optional<Point> pointOf(Value value) {
   auto generic = dyn_cast<linalg::GenericOp>(value.getParentRegion()->getParentOp());
   if (!generic)
@@ -76,8 +76,8 @@ static std::optional<Point> pointOf(Value value) {
   return point;
 }
 
-/// Returns whether every use of a scalar ends in a branch that a select does not take, where the
-/// condition of the select reads `element`.
+/// Returns whether every use of a scalar ends in a branch that a select does not take. The
+/// condition of this select must read `element`.
 static bool isDiscarded(Value value, BlockArgument arg, std::optional<Point> &element,
                         IdRanges &ranges) {
   return llvm::all_of(value.getUses(), [&](OpOperand &use) {
@@ -94,8 +94,8 @@ static bool isDiscarded(Value value, BlockArgument arg, std::optional<Point> &el
   });
 }
 
-/// Returns whether the model's result depends on no lookup that is out of range, if all elements of
-/// the argument have the value of `trial`. Appends the lookups that need a guard.
+/// Returns whether the model's result depends on no lookup out of range if all elements of the
+/// argument have the value of `trial`. Appends those lookups that need a guard to `guards`.
 bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
   bool good = true;
   func.walk([&](Operation *op) {

@@ -14,30 +14,34 @@
 
 namespace mlir::fsdp {
 
-/// Values outside the limits of arguments for which the model is defined.
+/// Finds the extra ids of the function's arguments. An extra id is a value outside [0,
+/// `fsdp.limit`) for which the model is nevertheless defined.
 class ExtraIds {
 public:
-  /// Finds extra ids and sets `fsdp.extra_ids`. Replaces an extra id by 0 in lookups whose result
-  /// the model then ignores. Requires that `fsdp.limit` is set. Fails with an error if
-  /// `fsdp.extra_ids` already lists an id that the model does not handle.
+  /// Finds the extra ids and sets `fsdp.extra_ids` of the arguments. If a lookup would read out of
+  /// range at an extra id, but the model ignores the result in this case, makes the lookup read
+  /// index 0 instead. Requires that `fsdp.limit` is set. Fails with an error if `fsdp.extra_ids`
+  /// already lists an id that the model does not handle.
   LogicalResult run(func::FuncOp func);
 
-  /// Returns whether `decide` returns equal results for `op` with ids in the limits and with each
-  /// extra id.
+  /// Returns whether `decide` returns the same result for the ranges of ids within the limits and
+  /// for the ranges of every extra id.
   bool agree(Operation *op, llvm::function_ref<std::optional<int64_t>(IdRanges &)> decide);
 
   unsigned count() const { return cases.size(); }
-  /// Returns the ranges for arguments within their limits.
+  /// Returns the ranges of values if all arguments are within their limits.
   IdRanges &getLimits() { return limits; }
 
 private:
-  /// Ranges if all elements of `arg` are `value` and other arguments are in their limits.
+  /// An extra id, and the ranges of values if all elements of `arg` are this id and all other
+  /// arguments are within their limits.
   struct Case {
     BlockArgument arg;
     int64_t value;
     IdRanges ranges;
   };
-  /// A lookup whose index `dim` is out of range for an extra id, but whose result is then ignored.
+  /// A lookup whose index in dimension `dim` is out of range for an extra id. The model ignores the
+  /// result of the lookup in this case.
   struct Guard {
     tensor::ExtractOp extract;
     unsigned dim;

@@ -6,11 +6,12 @@
 //
 // Computes ranges by the rules of IntegerRange.h and caches them. A value whose computation may
 // overflow has the range of its type. A select with a known condition has the range of the chosen
-// branch. The range of `select(id < 0, id + V, id)` is therefore that of id if id is in [0, V).
+// branch. If id is in [0, V), for example, `select(id < 0, id + V, id)` has the range of id.
 //
-// The range of a reduction, such as the index of a maximum, is a fixed point of its body. If no
-// fixed point is found, the range is the initial value plus the number of iterations times the
-// range of the added term. IdSets.cpp computes unions of intervals.
+// The range of a reduction, such as the index of a maximum, is a fixed point of the reduction's
+// body: a range of the partial result that the body maps into itself. If no fixed point is found,
+// the range is the initial value plus the number of iterations times the range of the added term.
+// IdSets.cpp computes unions of intervals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,12 +31,13 @@ IntegerRange IdRanges::get(Value value) {
     return it->second;
   IntegerRange range = compute(value), bound = IntegerRange::ofType(value.getType());
   if (!range.within(bound))
-    range = bound; // the computation may overflow
+    // The computation may overflow, so use the range of the type.
+    range = bound;
   return known[value] = range;
 }
 
-/// Returns the captured tensor of an argument of an attention region. If the argument is one of the
-/// indices b, h, q and k, returns null and the extent of the index.
+/// Returns the captured tensor whose element an argument of an attention region holds. If the
+/// argument is one of the indices b, h, q and k, returns null and the extent of this index.
 static std::pair<Value, int64_t> attentionArgument(AttentionOp op, BlockArgument arg) {
   unsigned own = arg.getParentRegion() == &op.getScoreMod() ? 5 : 4;
   if (arg.getArgNumber() >= own)
@@ -123,7 +125,7 @@ IntegerRange IdRanges::computeResult(Operation *op, unsigned result) {
       });
 }
 
-/// Drops the cached ranges of the values of a body.
+/// Drops the cached ranges of all values in the body of `op`.
 void IdRanges::clearBody(linalg::GenericOp op) {
   auto erase = [&](Value value) {
     known.erase(value);
@@ -161,15 +163,15 @@ IntegerRange IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
     if (kind == utils::IteratorType::reduction &&
         (ShapedType::isDynamic(extent) || llvm::MulOverflow(steps, extent, steps)))
       return {};
-  // The range is unknown if the term depends on the sum.
+  // If the added term depends on the sum, the range of the term is unknown, and so is the result.
   IntegerRange term = get(add.getLhs() == sum ? add.getRhs() : add.getLhs());
   return start + term * IntegerRange::of(steps);
 }
 
 bool IdRanges::followsArgument(Value value) {
   auto in = [&](unsigned i) { return value.getDefiningOp()->getOperand(i); };
-  // Returns whether at least one of the values is not constant and followsArgument() holds for each
-  // value that is not.
+  // Returns whether at least one of the values is not constant, and followsArgument() is true for
+  // all values that are not constant.
   auto anyFollows = [&](ValueRange values) {
     auto others = llvm::make_filter_range(
         values, [&](Value v) { return !get(v).isSingle() && !v.getDefiningOp<tensor::EmptyOp>(); });

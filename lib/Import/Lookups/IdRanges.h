@@ -19,14 +19,16 @@ namespace mlir::fsdp {
 /// A union of a few intervals, in ascending order, without overlap.
 using IdSet = SmallVector<IntegerRange, 4>;
 
-/// Computes the ranges of integer and index values through bodies, views and elementwise ops, from
-/// `fsdp.limit` of the arguments and the extents of loops.
+/// Computes the ranges of integer and index values. The ranges of arguments are given by their
+/// `fsdp.limit`, and the ranges of loop indices by the extents of the loops. From these ranges,
+/// computes those of the results of bodies, views and elementwise ops.
 class IdRanges {
 public:
-  /// Returns the interval of a scalar, or of all elements of a tensor.
+  /// Returns an interval that contains a scalar, or all elements of a tensor.
   IntegerRange get(Value value);
 
-  /// Returns the range as a union of intervals: [-100, -100] and [0, limit) for padded labels.
+  /// Returns the range as a union of intervals. For labels padded with -100, for example, the union
+  /// consists of [-100, -100] and [0, limit).
   IdSet getSet(Value value);
 
   /// Assumes that every element of an argument is in [0, limit), or in `interval`.
@@ -42,8 +44,9 @@ public:
     clear();
   }
 
-  /// Returns whether the value is an element of a function argument, plus or times constants. Looks
-  /// through selects, minima and maxima whose result the assumed ranges determine.
+  /// Returns whether the value is an element of a function argument to which constants may be added
+  /// and which may be multiplied by constants. Looks through selects, minima and maxima whose
+  /// result the assumed ranges determine.
   bool followsArgument(Value value);
 
   /// Collects the integer arguments of the function that a value depends on.

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Models pad or mask labels with a value that is not an id, and replace that value before the
-// lookup. A union of intervals, unlike one interval, can represent the range of such labels:
+// Some models pad or mask labels with a value that is not a valid id, such as -100, and replace
+// this value by a valid id before the lookup. A union of intervals, unlike one interval, can
+// represent the range of such labels:
 //
 //   %p = pad %labels with -100             [0, 256) or -100
 //   %k = cmpi ne, %p, -100
@@ -16,8 +17,8 @@
 //     a constant, the branch contributes only the values for which it is taken. The comparison may
 //     be in another body (Points.h).
 //
-// A set has at most 4 intervals; those with the smallest gaps between them are merged. O(1) per
-// value.
+// A set has at most 4 intervals. If there are more, intervals with the smallest gaps between them
+// are merged. O(1) per value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -144,7 +145,7 @@ static arith::CmpIPredicate swapSides(arith::CmpIPredicate predicate) {
   }
 }
 
-/// Follows a point back through casts that do not change the number.
+/// Follows a point back through casts that do not change the value of the integer.
 static Point withoutCasts(Point point) {
   point = settle(point);
   while (!point.isTensor() &&
@@ -154,8 +155,8 @@ static Point withoutCasts(Point point) {
   return point;
 }
 
-/// Adds `offset` to each value, saturating at the limits of i64. Keeps a bound that equals such a
-/// limit, because it means "unbounded".
+/// Adds `offset` to each value, saturating at the limits of i64. Does not shift a bound that equals
+/// one of these limits, because it means "unbounded".
 static IdSet shift(IdSet set, int64_t offset) {
   auto move = [&](int64_t x) {
     int64_t moved;
@@ -204,8 +205,8 @@ static Sum decompose(const Point &point, IdRanges &ranges) {
   return sum;
 }
 
-/// Returns the values of `x` for which a condition may equal `holds`; all values if the condition
-/// does not test `x`.
+/// Returns the values of `x` for which `condition` may equal `holds`. Returns all values if the
+/// condition does not test `x`.
 static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdRanges &ranges,
                          unsigned depth = 0) {
   IdSet all{{lowest, highest}};

@@ -5,20 +5,22 @@
 //===----------------------------------------------------------------------===//
 //
 // A read of a tensor at two or more computed positions becomes a lookup of rows, which
-// RaiseEmbedding.cpp raises. Flips, transposed convolutions, upsampling, patches and `x[:, rows,
-// columns]` read in this way.
+// RaiseEmbedding.cpp raises. Flips, transposed convolutions, upsampling, the extraction of patches,
+// and the indexing `x[:, rows, columns]` read tensors in this way.
 //
 //   generic {                                  %t = generic: %x transposed to [H, W, C]
 //     tensor.extract %x[%c, %i / 2, 7 - %j]     ->    %r = collapse %t to [H · W, C]
 //   }                                          generic { tensor.extract %r[%i / 2 · W + 7 - %j, %c]
 //   }
 //
-//  1. A position is fixed (a constant), plain (a loop over the whole dimension), or moving (any
-//     other index). Lookups with fewer than two moving positions are left to other passes.
-//  2. A plain position becomes moving if a moving position depends on its loop.
-//  3. Transpose the tensor so that the moving dimensions come first, and collapse them.
-//  4. Compute an index that is affine in the loops in a separate generic. If the index were
-//     computed in the body, other passes would not recognise a lookup.
+//  1. The index of a dimension is called fixed if it is a constant, plain if it is a loop over the
+//     whole dimension, and moving otherwise. This pass skips lookups with fewer than two indices
+//     that are neither a loop nor a constant.
+//  2. A plain index counts as moving if a moving index depends on the same loop.
+//  3. Transpose the tensor so that the dimensions with moving indices come first, and collapse
+//     these dimensions to one.
+//  4. If the index of the collapsed dimension is affine in the loops, compute it in a separate
+//     generic. If the index were computed in the body, other passes would not recognise a lookup.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +46,7 @@ struct JoinPositionsPass : public fsdp::impl::JoinPositionsPassBase<JoinPosition
   void runOnOperation() override;
 };
 
-/// The dimensions of a tensor, sorted by the kind of position at which a lookup reads them.
+/// The dimensions of a tensor that a lookup reads at moving indices, and all other dimensions.
 struct Positions {
   SmallVector<int64_t> moving, others;
 };
@@ -72,7 +74,8 @@ static void addLoops(linalg::GenericOp generic, Value index, llvm::SmallBitVecto
   }
 }
 
-/// Returns the positions of a lookup if at least two of them are moving.
+/// Classifies the dimensions that a lookup reads. Fails unless at least two indices are neither
+/// loops nor constants.
 static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp extract) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(extract.getTensor().getType()).getShape();
   SmallVector<int64_t> extents = generic.getStaticLoopRanges();
@@ -104,7 +107,7 @@ static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp
   return positions;
 }
 
-/// Returns `tensor` with the moving dimensions joined to one dimension, the first.
+/// Returns `tensor` with the moving dimensions joined to one dimension, the first of the result.
 static Value joinDimensions(Value tensor, const Positions &positions, OpBuilder &b, Location loc) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<int64_t> order(positions.moving), shape;

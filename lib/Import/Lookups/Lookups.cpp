@@ -27,16 +27,17 @@ static Value stripCasts(Value index) {
 }
 
 namespace {
-/// The ops of a body from which an index is computed.
+/// The ops of a body that compute an index.
 struct Slice {
   llvm::SetVector<Operation *> ops;
-  llvm::SmallBitVector loops;               // loops that the index depends on
+  llvm::SmallBitVector loops;               // loops of the generic that the index depends on
   llvm::SmallSetVector<unsigned, 4> inputs; // inputs of the generic that the index depends on
 };
 } // namespace
 
-/// Collects the ops from which an index is computed. If `nested`, the ops may include lookups in
-/// tensors from outside the generic. Fails if the index depends on an output or on another lookup.
+/// Collects the ops of the body that compute an index. If `nested`, these ops may include lookups
+/// in tensors that are defined outside the generic. Fails if the index depends on an output of the
+/// generic or on any other lookup.
 static FailureOr<Slice> computeSlice(linalg::GenericOp generic, Value index, bool nested) {
   Slice slice;
   slice.loops.resize(generic.getNumLoops());
@@ -125,7 +126,8 @@ static std::optional<Ids> matchInput(linalg::GenericOp generic, Value index) {
              : std::nullopt;
 }
 
-/// Builds a generic that computes the values of `index`. computeSlice() explains `nested`.
+/// Builds a generic that computes the values of `index`. The comment of computeSlice() explains
+/// `nested`.
 static FailureOr<Ids> buildIds(linalg::GenericOp generic, Value index, bool nested, OpBuilder &b) {
   FailureOr<Slice> slice = computeSlice(generic, index, nested);
   if (failed(slice))

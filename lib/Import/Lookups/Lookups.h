@@ -13,30 +13,31 @@
 
 namespace mlir::fsdp {
 
-/// A tensor of ids and its map over the loops of a generic.
+/// A tensor of ids, and the indexing map with which a generic would read this tensor.
 struct Ids {
   Value tensor;
   AffineMap map;
 };
 
-/// Returns the ids that a body uses as an index, before integer casts: an input of the generic if
-/// the index is an element of that input, else the result of a new generic. Fails if the index
-/// depends on an output or on another lookup.
+/// Returns the tensor of ids that a body uses as the index `position`, before casts between integer
+/// types. If the index is an element of an input of the generic, the tensor is this input.
+/// Otherwise it is the result of a new generic that computes the index. Fails if the index depends
+/// on an output of the generic or on another lookup.
 FailureOr<Ids> findIds(linalg::GenericOp generic, Value position, OpBuilder &b);
 
-/// Returns ids that equal the index as signed numbers. The index may depend on another lookup of
-/// the body in a tensor that is defined outside the body.
+/// Like findIds(), but the ids, read as signed numbers, equal the index itself. Here the index may
+/// depend on another lookup of the body if the tensor of that lookup is defined outside the body.
 FailureOr<Ids> findPositions(linalg::GenericOp generic, Value position, OpBuilder &b);
 
-/// An op that reads rows of a table, or the logits of classes, at ids.
+/// An op that uses ids as indices, to read rows of a table or the logits of classes.
 struct RowLookup {
   Operation *op;
   Value ids;
   int64_t extent;                ///< valid ids are in [0, extent)
-  StringRef what;                ///< name of the indexed things, such as "rows of the table"
+  StringRef what;                ///< what the ids index, for messages, such as "rows of the table"
   std::optional<int64_t> ignore; ///< a valid id outside [0, extent), if there is one
 
-  /// Returns whether all ids in `ranges` are valid.
+  /// Returns whether the lookup is defined for all ids in `ranges`.
   bool admits(ArrayRef<IntegerRange> ranges) const {
     return llvm::all_of(ranges, [&](IntegerRange range) {
       return range.within(0, extent - 1) || (ignore && range.within(*ignore, *ignore));
@@ -44,7 +45,8 @@ struct RowLookup {
   }
 };
 
-/// Returns the lookup of an fsdp.gather_rows or fsdp.cross_entropy; nothing for other ops.
+/// Returns the lookup that `op` performs if it is an fsdp.gather_rows or an fsdp.cross_entropy;
+/// returns nothing for other ops.
 std::optional<RowLookup> getRowLookup(Operation *op);
 
 /// Returns the greatest limit for ids of an integer type: the type's greatest value plus 1.

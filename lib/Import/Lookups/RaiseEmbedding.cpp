@@ -9,10 +9,12 @@
 //     %v = tensor.extract %table[%id, index 1]         ... }
 //     ... }
 //
-//  1. Slice away the dimensions with a constant index. Of the remaining dimensions, the first must
-//     have an index that depends on data, and loops over whole dimensions must index the others.
-//  2. Compute an index such as `id + 2` in a generic before the lookup.
-//  3. View a table of rank ≠ 2 as a matrix, and the rows that are read in the original shape.
+//  1. If the index of a dimension is a constant, remove the dimension by a slice of the table. The
+//     index of the first remaining dimension must depend on data. The index of every other
+//     dimension must be a loop over the whole dimension.
+//  2. If the index is computed, as in `id + 2`, compute it in a generic before the lookup.
+//  3. If the rank of the table is not 2, view the table as a matrix, and view the rows that were
+//     read in the original shape of a row.
 //
 // RaiseCrossEntropy.cpp and ExpandLookup.cpp handle lookups in the last dimension (the
 // log-probability of a target).
@@ -40,17 +42,17 @@ struct RaiseEmbeddingPass : public fsdp::impl::RaiseEmbeddingPassBase<RaiseEmbed
   void runOnOperation() override;
 };
 
-/// A lookup `table[index, rest...]`, without the dimensions of constant index.
+/// A lookup `table[index, rest...]`, without the dimensions that have a constant index.
 struct Lookup {
   tensor::ExtractOp extract;
   linalg::GenericOp generic;
-  Value table;                  // table, sliced at the constant indices
+  Value table;                  // slice of the table at the constant indices
   Value index;                  // index that depends on data
   SmallVector<AffineExpr> rest; // loops that index the other dimensions
 };
 } // namespace
 
-/// Matches a lookup and slices away the dimensions with a constant index.
+/// Matches a lookup, and slices the table at the constant indices.
 static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
   Lookup lookup;
   lookup.extract = extract;

@@ -10,9 +10,10 @@
 //                                            %loss, _ = fsdp.cross_entropy (%logits as 5x97),
 //                                                                          (%targets as 5)
 //
-// With option `ignore`, the mean leaves out the targets that equal the option's value. If this
-// value is not a class, it becomes an extra id of the argument `%targets`. Logits of bf16 and f16
-// are widened, so that the loss is f32 (f64 in an f64 model).
+// If the option `ignore` is set, the mean does not include the targets that equal the value of the
+// option. If this value is not a class, the pass adds it to the extra ids of the argument
+// `%targets`. Logits of bf16 and f16 are converted to f32, so that the loss is f32 (f64 in an f64
+// model).
 //
 //===----------------------------------------------------------------------===//
 

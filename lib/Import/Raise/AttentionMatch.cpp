@@ -10,16 +10,19 @@
 //   %o = product(%p, %v)
 //
 //  1. Follow the uses of the softmax through views and elementwise ops to the one product that
-//     reads the weights P. The next steps express positions by parts of its loops (LoopParts.h).
-//  2. Trace the operand P of this product back to the softmax, through factors (dropout), a select
-//     that sets fully masked rows to 0, and the slice that drops a sink (AttentionSink.cpp).
-//  3. Trace the softmax's input back to the product Q·Kᵀ, through ops that depend on a score.
-//  4. Trace Q, K and V back through views, copies and constant factors. A loop part that indexes
-//     neither K nor V counts rows, or the query heads of a group. (The trace has removed the
-//     broadcast of K and V to grouped heads.)
+//     reads the weights P. The next steps express all positions by parts of the loops of this
+//     product (LoopParts.h).
+//  2. Trace the operand P of this product back to the softmax. The trace passes through factors
+//     (dropout), through a select that sets fully masked rows to 0, and through the slice that
+//     drops a sink (AttentionSink.cpp).
+//  3. Trace the softmax's input back to the product Q·Kᵀ, through ops that depend on an element of
+//     this product, a score.
+//  4. Trace Q, K and V back through views, copies and constant factors. If a loop part indexes
+//     neither K nor V, the part counts rows, or it counts the query heads of a group. (The trace
+//     has removed the broadcast of K and V to grouped heads.)
 //
-// If a view splits a loop part, the match splits the part and starts again. Each start visits every
-// op between the products once.
+// If a view splits a loop part, the match splits the part and starts again. Each attempt visits
+// every op between the products once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +46,9 @@ public:
   AttentionMatcher(AttentionMatch &match, std::optional<Sink> sink, Obstacle &obstacle)
       : m(match), sink(sink), obstacle(obstacle) {}
 
-  /// Returns true on a match. If it returns false and sets `needed`, the caller splits this loop
-  /// part and tries again; if `needed` is not set, the ops are not attention.
+  /// Returns true on a match. If it returns false and has set `needed`, the caller makes the split
+  /// of a loop part that `needed` describes, and tries again. If it returns false without setting
+  /// `needed`, the ops are not attention.
   bool run(const Surroundings &around);
   std::optional<LoopParts::Split> needed;
 
@@ -78,7 +82,8 @@ private:
   AttentionMatch &m;
   std::optional<Sink> sink;
   Obstacle &obstacle;
-  // Element of the softmax's result. If there is a sink, the position excludes its column.
+  // Element of the softmax's result that the product with V reads. If there is a sink, the position
+  // counts columns without the column of the sink.
   Point weights;
   Value valueOperand;
 };
@@ -137,7 +142,8 @@ bool AttentionMatcher::holdsWeights(Point point, unsigned depth) {
   return false;
 }
 
-/// Steps from `weights * factor` or `weights / factor` to the weights; records the factor.
+/// If the point is `weights * factor` or `weights / factor`, moves the point to the weights,
+/// records the factor, and returns true.
 bool AttentionMatcher::takeFactor(Point &point) {
   bool divides = static_cast<bool>(point.op<arith::DivFOp>());
   if (!divides && !point.op<arith::MulFOp>())
@@ -152,7 +158,8 @@ bool AttentionMatcher::takeFactor(Point &point) {
   return true;
 }
 
-/// Traces an operand of the product with V back to the softmax; records the factors in between.
+/// Traces the operand of the product with V that contains the weights back to the softmax, and
+/// records the factors on the way.
 bool AttentionMatcher::readWeights() {
   auto maps = m.mixing.getIndexingMapsArray();
   SmallVector<AffineExpr> loops;
@@ -166,7 +173,8 @@ bool AttentionMatcher::readWeights() {
   SmallVector<std::pair<Point, bool>> guards;
   while (point.value.getDefiningOp() != m.softmax) {
     if (sink && point.value.getDefiningOp() == sink->slice) {
-      // Between the softmax and the slice, only conversions of type are allowed.
+      // matchSink() has checked that there are only type conversions between the softmax and the
+      // slice.
       point.value = m.softmax.getResult()[0];
       break;
     }
@@ -214,7 +222,8 @@ bool AttentionMatcher::readWeights() {
 // From the softmax to the product of Q and K
 //===----------------------------------------------------------------------===//
 
-/// Returns the element of the product that the formula reads, or nothing if it reads several.
+/// Returns the element of the product that the formula at `point` reads. Returns nothing if the
+/// formula reads no element of the product, or more than one.
 std::optional<Point> AttentionMatcher::findScore(Point point, Operation *product, unsigned depth) {
   for (unsigned steps = 0; steps < 256; ++steps) {
     if (point.isTensor() && point.value.getDefiningOp() == product)
@@ -348,7 +357,7 @@ void AttentionMatcher::collectIndices(Point point, DenseSet<unsigned> &indexed,
   }
 }
 
-/// Sorts the loop parts into batch, group, rows, keys, depth and width.
+/// Assigns each loop part to batch, group, rows, keys, depth or width.
 bool AttentionMatcher::group() {
   Point out{m.mixing->getResult(0), {}};
   SmallVector<AffineExpr> loops;
@@ -359,7 +368,7 @@ bool AttentionMatcher::group() {
   for (unsigned key : m.keys)
     if (!has(m.k, key) || !has(m.v, key) || has(m.q, key) || has(out, key))
       return fail("the keys of the softmax are not summed over with V", m.mixing);
-  // Coordinates of the weights, in order, without the coordinate of the keys.
+  // For each coordinate of the weights, in order, the loop parts that have not been assigned yet.
   SmallVector<SmallVector<unsigned>> coordinates;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(m.formula.value.getType()).getShape();
   for (auto [d, at] : llvm::enumerate(weights.at)) {
@@ -374,8 +383,9 @@ bool AttentionMatcher::group() {
     coordinates.push_back(own);
   }
   auto isQueryOnly = [&](unsigned p) { return has(m.q, p) && !has(m.k, p) && !has(m.v, p); };
-  // The rows are a coordinate of Q that K and V lack. If there are several, prefer one whose index
-  // the formula uses, then the longest one, then the last one.
+  // The rows are a coordinate of the weights whose loop parts index Q, but neither K nor V. If
+  // there are several such coordinates, prefer those whose index the formula uses. Among these,
+  // take the longest coordinate, and of equally long coordinates the last one.
   DenseSet<unsigned> indexed;
   DenseSet<Value> seen;
   collectIndices(m.formula, indexed, seen);

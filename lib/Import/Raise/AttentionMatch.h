@@ -12,13 +12,13 @@
 
 namespace mlir::fsdp {
 
-/// Reason why a softmax between two products is not raised to attention, and the op responsible.
+/// Reason why a softmax between two products cannot be raised to attention, and the op at fault.
 struct Obstacle {
   std::string reason;
   Operation *at = nullptr;
 };
 
-/// A sink: a column of the softmax's input besides the scores of the keys (AttentionSink.cpp).
+/// An additional column of the softmax's input that is no score of a key (AttentionSink.cpp).
 struct Sink {
   tensor::ConcatOp concat;      // op that joins the scores and the sink
   tensor::ExtractSliceOp slice; // slice that drops the weight of the sink
@@ -26,8 +26,8 @@ struct Sink {
 };
 
 /// A match of g(softmax(f(scale · Q·Kᵀ))) · V, where f is elementwise and g multiplies the weights
-/// by factors. The match does not depend on the division into loops, views and copies, because
-/// positions are functions of loop parts (LoopParts.h).
+/// by factors. Loops, views and copies may divide this formula in any way, because the match
+/// expresses positions as functions of loop parts (LoopParts.h).
 struct AttentionMatch {
   explicit AttentionMatch(MLIRContext *context) : parts(context) {}
 
@@ -37,32 +37,34 @@ struct AttentionMatch {
   linalg::LinalgOp scoring; // contraction of Q and K
 
   Point q, k, v;
-  double scale = 1;          // constant by which Q and K are multiplied in total
+  double scale = 1;          // product of the constant factors of Q and K
   Point formula;             // input of the softmax, without the sink
-  std::optional<Point> sink; // element that is the sink's score
+  std::optional<Point> sink; // element of the tensor that holds the sink's score
   Point score;               // element of `scoring` that the formula reads
   bool hasGuard = false;     // whether the model selects 0 for rows whose scores are all -inf
 
-  /// A change of the weights after the softmax: a factor, a divisor, a condition that keeps a
-  /// weight, or a condition that drops it. A dropped weight becomes 0.
+  /// A change of the weights after the softmax. `value` is a factor, a divisor, a condition under
+  /// which a weight is kept, or a condition under which a weight is dropped. A dropped weight
+  /// becomes 0.
   struct Factor {
     enum Kind { Multiplies, Divides, Keeps, Drops } kind;
     Point value;
   };
   SmallVector<Factor> factors;
 
-  /// Loop parts, outermost first. Q, K and V have the parts of `batch`. Q alone has the parts of
-  /// `group` (the query heads of a kv head). `depth` is the head dimension of Q and K, and `width`
-  /// is the head dimension of V.
+  /// Loop parts of each role, outermost first. The parts of `batch` index Q, K and V. The parts of
+  /// `group` (the query heads of a kv head) index Q alone. `depth` is the head dimension of Q and
+  /// K, and `width` is the head dimension of V.
   SmallVector<unsigned> batch, group, rows, keys, depth, width;
 };
 
-/// Matches attention around a softmax. On failure sets `obstacle`, unless the softmax is not
-/// between two products.
+/// Matches attention around a softmax. If the softmax is between two products but does not match,
+/// sets `obstacle`.
 std::optional<AttentionMatch> matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
-/// Matches a sink. Returns nothing if the softmax is over the keys alone. Sets `obstacle` and
-/// returns nothing if the input has other columns than those of keys and a sink.
+/// Matches a sink in the input of a softmax. Returns nothing if the columns of the input are the
+/// keys alone. Sets `obstacle` and returns nothing if the input has other columns than keys and a
+/// sink.
 std::optional<Sink> matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
 } // namespace mlir::fsdp

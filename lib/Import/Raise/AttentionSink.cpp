@@ -13,8 +13,8 @@
 //     matches, AttentionMatch.cpp ignores the slice and the concat.
 //  2. The sink becomes an additional last key, for which K and V have a row of zeros. score_mod
 //     yields the sink as the score of this key, and the zeros in V leave O unchanged
-//     (ScoreFunctions.cpp, RaiseAttention.cpp). The sink is a captured tensor, so that the gradient
-//     of attention includes the sink's gradient.
+//     (ScoreFunctions.cpp, RaiseAttention.cpp). Attention captures the tensor of the sink, so that
+//     the gradient of attention includes the gradient of the sink.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the input of an elementwise op if the op only copies the input, or converts it between
-/// float types, at equal positions; else null.
+/// Returns the input of `op` if `op` is an elementwise op that only copies each element of the
+/// input to the same position, or converts it between float types. Returns null otherwise.
 static Value convertedBy(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
   if (!generic || !isParallel(generic) || generic.getNumDpsInputs() != 1 ||
@@ -80,8 +80,10 @@ std::optional<Sink> fsdp::matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacl
   return std::nullopt;
 }
 
-/// Returns whether score_mod may get a sink. The formula is evaluated at the sink's key, where the
-/// score is 0. Its derivative there must be finite, because it is multiplied by a gradient of 0.
+/// Returns whether the sink can become the score of an additional key. Sets `obstacle` if not.
+/// score_mod also evaluates its formula for the key of the sink, where the product Q·Kᵀ is 0. The
+/// derivative of the formula at 0 must be finite, because it is multiplied by a gradient of 0, and
+/// 0 times infinity would be NaN.
 bool ScoreFunctions::isSinkAllowed(AttentionOp op, Obstacle &obstacle) {
   Operation *at = m.sink->value.getDefiningOp();
   if (holdsScore(*m.sink)) {
@@ -92,7 +94,7 @@ bool ScoreFunctions::isSinkAllowed(AttentionOp op, Obstacle &obstacle) {
     obstacle = {"the score of the sink is a constant that masks it", at};
     return false;
   }
-  DenseSet<Value> scored{op.getScoreMod().getArgument(0)}; // values computed from the score
+  DenseSet<Value> scored{op.getScoreMod().getArgument(0)}; // values that depend on the score
   for (Operation &o : op.getScoreMod().front()) {
     auto isScored = [&](Value v) { return scored.contains(v); };
     if (!llvm::any_of(o.getOperands(), isScored))

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Follows a tensor and a position back to a constant. Views map the row-major index, slices map by
-// offset and stride, and bodies of elementwise ops are computed at the position. Only one element
-// is computed, so that tables of any size can be read.
+// Follows a tensor and a position back to a constant. A view keeps the row-major index of the
+// element. A slice maps the position by its offsets and strides. The body of an elementwise op is
+// evaluated at the position. Only one element is computed, so that tables of any size can be read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns a value of the body of `op` at a point of its loops; nothing if it is not constant.
+/// Returns the value of `value`, a scalar in the body of `op`, in iteration `loops`. Returns
+/// nothing if the value is not constant.
 static std::optional<Scalar> valueAt(linalg::GenericOp op, Value value, ArrayRef<int64_t> loops) {
   Attribute constant;
   if (matchPattern(value, m_Constant(&constant)))
@@ -49,7 +50,8 @@ static std::optional<Scalar> valueAt(linalg::GenericOp op, Value value, ArrayRef
   return result.undefined ? std::nullopt : std::optional(result);
 }
 
-/// Returns the element at `at` of the result of an elementwise op on constant tables, or null.
+/// Returns the element at `at` of the result of `op` if `op` is an elementwise op on constant
+/// tables; else returns null.
 static Attribute computedAt(linalg::GenericOp op, ArrayRef<int64_t> at) {
   AffineMap written = op.getIndexingMapsArray().back();
   if (!isParallel(op) || op->getNumResults() != 1 || !written.isPermutation())

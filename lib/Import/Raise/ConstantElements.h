@@ -11,8 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Returns element `at` of a table that views, static slices and (with `throughBodies`) elementwise
-/// ops compute from a constant; null for other tables.
+/// Returns element `at` of a table if the table is a constant, or if views and static slices
+/// compute it from a constant. With `throughBodies`, elementwise ops may also compute it. Returns
+/// null for other tables.
 Attribute elementAt(Value table, SmallVector<int64_t> at, bool throughBodies = false);
 
 } // namespace mlir::fsdp

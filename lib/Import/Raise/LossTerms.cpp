@@ -9,8 +9,8 @@
 // Matches a term of a loss in which t is the target of a row:
 //
 //  1. Strip signs, constant factors, `select(t == ignore_index, 0, ..)` and inner sums over rows.
-//  2. Match the remaining formula with the log-probability of the target: the element at [row, t]
-//     of log_softmax(x), or minus that of logsumexp(x) - x.
+//  2. Match what remains with the log-probability of the target: the element at [row, t] of
+//     log_softmax(x), or the negated element at [row, t] of logsumexp(x) - x.
 //  3. Accept two ways to read the element at t: a tensor.extract, or a sum of products with `t ==
 //     column` (one-hot).
 //
@@ -58,7 +58,8 @@ static Point withoutShift(const Point &z, AffineExpr column) {
   return z;
 }
 
-/// Matches log_softmax(x): z - log Σ exp(z), or x - (log Σ exp(x - m) + m). Returns x.
+/// Matches two forms of log_softmax(x), where z is x or x - m: z - log Σ exp(z), and x - (log Σ
+/// exp(x - m) + m). Returns x.
 static std::optional<Point> matchLogSoftmax(const Point &point, AffineExpr column) {
   Point p = settle(point);
   if (!p.op<arith::SubFOp>())
@@ -79,7 +80,8 @@ static std::optional<Point> matchLogSoftmax(const Point &point, AffineExpr colum
   return std::nullopt;
 }
 
-/// Matches `tensor[rows.., t]`. Returns t, and the element with `column` in place of t.
+/// Matches `tensor[rows.., t]`. Returns the element that is read, with `column` in place of the
+/// index t, and returns t.
 static std::optional<std::pair<Point, Point>> matchPick(const Point &point, AffineExpr column) {
   auto extract = point.op<tensor::ExtractOp>();
   if (!extract || extract.getIndices().empty())
@@ -101,7 +103,7 @@ static std::optional<std::pair<Point, Point>> matchPick(const Point &point, Affi
   return std::pair(element, *target);
 }
 
-/// Matches `t == column` in a sum over the column. Returns t and the column's symbol.
+/// Matches `t == column`, where column is a loop of a sum. Returns t and the column's symbol.
 static std::optional<std::pair<Point, AffineExpr>> matchOneHot(const Point &condition) {
   Point p = settle(condition);
   auto cmp = p.op<arith::CmpIOp>();
@@ -147,7 +149,8 @@ static Point withoutSafeguard(Point target, std::optional<int64_t> ignore) {
 }
 
 namespace {
-/// Reads a term of the sum from the outermost op to the log-probability.
+/// Reads a term of the sum, beginning with the outermost op of its formula, until it finds the
+/// log-probability.
 class TermReader {
 public:
   TermReader(Point term, ArrayRef<AffineExpr> symbols)
@@ -167,7 +170,7 @@ public:
   }
 
 private:
-  /// Strips an inner sum over rows or over the columns of a one-hot.
+  /// If the point is a sum over rows or over the columns of a one-hot, continues with its term.
   bool peelSum() {
     auto sum = matchReduction(point, Reduction::Sum);
     if (!sum)
@@ -177,7 +180,7 @@ private:
     return true;
   }
 
-  /// Strips a sign or a constant factor.
+  /// If the point is a negation or has a constant factor, continues with the operand.
   bool peelFactor() {
     if (point.op<arith::NegFOp>()) {
       loss.factor = -loss.factor;
@@ -198,7 +201,8 @@ private:
     return false;
   }
 
-  /// Strips select(t == ignore_index, 0, x) or select(t != ignore_index, x, 0).
+  /// If the point is select(t == ignore_index, 0, x) or select(t != ignore_index, x, 0), continues
+  /// with x.
   bool peelIgnore() {
     int64_t value;
     bool equals;
@@ -223,7 +227,7 @@ private:
     return true;
   }
 
-  /// Matches logsumexp(x)[row] - x[row, t]; both may be shifted by the same m.
+  /// Matches logsumexp(x)[row] - x[row, t]. The same m may be subtracted from x in both operands.
   bool readDifference() {
     if (!point.op<arith::SubFOp>())
       return false;

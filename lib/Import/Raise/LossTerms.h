@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// The loss `factor` · Σ -log p(target), a sum over rows.
+/// A loss of the form `factor` · Σ -log p(target), where the sum is over rows.
 struct Loss {
   Point logits; // element of the logits, whose last coordinate is the class
   Point target;
@@ -21,8 +21,8 @@ struct Loss {
   SmallVector<AffineExpr> rows;  // affine symbols of the loops over rows
 };
 
-/// Matches a term of a sum over the loops `symbols`. Returns nothing unless the term is a multiple
-/// of -log p(target). The term may be 0 for ignored targets.
+/// Matches `term`, the term of a sum over the loops `symbols`, with the term of a loss. Returns
+/// nothing unless the term is a multiple of -log p(target). The term may be 0 for ignored targets.
 std::optional<Loss> readLoss(Point term, ArrayRef<AffineExpr> symbols);
 
 /// Returns whether `condition` compares a target with a constant, and sets `target` and `value`.

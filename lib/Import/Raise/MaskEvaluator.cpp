@@ -10,8 +10,9 @@
 //   ids = [7 7 7 3 3]     j <= i and ids[i] == ids[j]     i = 3:  j = 3 is kept, for any ids
 //
 // Elements of other tensors are not known, but an element equals itself: if i = j, `ids[b, i]` and
-// `ids[b, j]` are one element. A causal mask of packed documents therefore keeps a key in every
-// row. Unknown values therefore have a `number`, equal for equal ops on equal operands.
+// `ids[b, j]` are the same element. A causal mask of packed documents therefore keeps a key in
+// every row. An unknown value can therefore have a `number`. The numbers of two unknown values are
+// equal if equal ops compute the values from equal operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +29,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// An integer (of 64 bits for an index) or a float. A value that holds neither is unknown; two
-/// unknown values with the same `number` are equal.
+/// The value of a scalar: an integer (with 64 bits if the scalar is an index) or a float. If it is
+/// neither, the value is unknown. Two unknown values with the same `number` are equal.
 struct MaskValue {
   std::optional<APInt> integer;
   std::optional<APFloat> real;
@@ -41,9 +42,9 @@ class MaskEvaluator {
 public:
   explicit MaskEvaluator(AttentionOp op) : op(op), body(op.getMaskMod().front()) {}
 
-  /// Returns the value of mask_mod, or nothing if it depends on data that is not constant.
+  /// Returns the result of mask_mod at a position, or nothing if it depends on unknown data.
   std::optional<bool> evaluate(ArrayRef<int64_t> position);
-  /// Returns whether mask_mod reads argument `i` of (b, h, i, j).
+  /// Returns whether mask_mod reads its argument number `i`, where the arguments are (b, h, i, j).
   bool uses(unsigned i) { return !body.getArgument(i).use_empty(); }
 
 private:
@@ -64,13 +65,13 @@ private:
   AttentionOp op;
   Block &body;
   DenseMap<Value, MaskValue> values;
-  /// Numbers of unknown values, by op, result type and operands.
+  /// Numbers of unknown values, by the op that computes the value, its result type and operands.
   std::map<std::vector<uint64_t>, unsigned> numbers;
 };
 } // namespace
 
-/// Returns an unknown value whose number is the same for all equal ops on the same operands. The
-/// value has no number if an operand is unknown and has none.
+/// Returns an unknown value whose number is the same for all equal ops on the same operands. If an
+/// operand is unknown and has no number, the returned value has no number either.
 MaskValue MaskEvaluator::numberUnknown(Operation &o) {
   auto address = [](const void *p) { return reinterpret_cast<uint64_t>(p); };
   std::vector<uint64_t> key{address(o.getName().getAsOpaquePointer()),
@@ -125,8 +126,8 @@ MaskValue MaskEvaluator::compare(Operation &o) {
   return holds ? MaskValue{APInt(1, *holds), {}} : MaskValue();
 }
 
-/// Returns the result of an integer op with two operands; nothing if the result is undefined or the
-/// op is not supported.
+/// Returns the result of an integer op with two operands. Returns nothing if the result is
+/// undefined or the op is not supported.
 static std::optional<APInt> combine(Operation &o, const APInt &a, const APInt &b) {
   if (a.getBitWidth() != b.getBitWidth())
     return std::nullopt;
@@ -229,8 +230,8 @@ bool fsdp::keepsKeyInEveryRow(AttentionOp op) {
   for (int64_t b = 0; b < extents[0]; ++b)
     for (int64_t h = 0; h < extents[1]; ++h)
       for (int64_t i = 0, last = 0; i < extents[2]; ++i) {
-        // Find a key that the row keeps: try the diagonal, then the key that the previous row
-        // keeps, then all keys.
+        // Find a key that the row keeps. First try the key on the diagonal, then the key that was
+        // found for the previous row, then all keys.
         bool found = false;
         for (int64_t n = -2; n < keys && !found; ++n) {
           int64_t j = n == -2 ? std::min(i, keys - 1) : n == -1 ? last : n;

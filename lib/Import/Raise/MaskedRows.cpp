@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Determines whether score_mod may yield finite numbers that act as a mask, and which scores an
-// added constant table masks. MaskEvaluator.cpp determines whether each row keeps a key.
+// Determines whether score_mod may yield finite numbers that act as a mask, and whether a constant
+// table that is added to the scores is a mask. MaskEvaluator.cpp determines whether each row keeps
+// a key.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 // Looks in score_mod for three kinds of values: finite constants of at least 1e4 in magnitude,
-// constant tables with such elements or unknown values, and float arguments that are not
-// parameters. (-inf is always a mask.)
+// constant tables whose elements are unknown or include such a constant, and float arguments of the
+// function that are not parameters. (-inf is always a mask.)
 bool fsdp::mayMask(AttentionOp op) {
   auto isLow = [](const APFloat &v) {
     return v.isFinite() && std::abs(v.convertToDouble()) >= -masked;
@@ -31,7 +32,7 @@ bool fsdp::mayMask(AttentionOp op) {
   return llvm::any_of(llvm::enumerate(op.getCaptures()), [&](auto numbered) {
     Value capture = numbered.value();
     if (op.getScoreMod().getArgument(5 + numbered.index()).use_empty())
-      // Only mask_mod or weight_mod reads this captured tensor.
+      // score_mod does not read this captured tensor; only mask_mod or weight_mod may read it.
       return false;
     auto argument = dyn_cast<BlockArgument>(capture);
     auto func = argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : nullptr;
@@ -49,7 +50,7 @@ MaskTable fsdp::classifyTable(Value table, double factor) {
   if (!isa_and_nonnull<FloatAttr>(elementAt(table, first)))
     return MaskTable::None;
   while (!matchPattern(table, m_Constant()))
-    table = table.getDefiningOp()->getOperand(0); // a view or a slice
+    table = table.getDefiningOp()->getOperand(0); // step through a view or a slice
   DenseFPElementsAttr elements;
   if (!matchPattern(table, m_Constant(&elements)))
     return MaskTable::None;

@@ -9,8 +9,8 @@
 //   %p = softmax(%m)
 //   %o = contract(%p, %v)
 //
-//  1. Match both contractions, and assign their loops to batch, heads, rows, keys and head
-//     dimensions (AttentionMatch.cpp).
+//  1. Match the two contractions, and determine which of their loops are batch, heads, rows, keys
+//     and head dimensions (AttentionMatch.cpp).
 //  2. Split the formula between the first contraction and the softmax into scale, mask_mod and
 //     score_mod. A mask with a finite number (-1e4 or less) instead of -inf is accepted if every
 //     row provably keeps a key, or if `assume-keys` asserts it (ScoreFunctions.cpp). Factors after
@@ -18,12 +18,13 @@
 //  3. Write the regions: positions become b, h, i, j; tensors that the formula reads become
 //     captured operands; narrow floats are widened to the type of the score, f32 or f64.
 //  4. Copy Q, K and V to [batch, heads, length, depth], and O back. Later passes fold most of these
-//     copies into producers and readers. If there is a sink, append a row of zeros to K and V. The
-//     softmax then has the sink as one more score, whose weight is multiplied by zeros.
+//     copies into the ops that produce or read the tensors. If there is a sink, append a row of
+//     zeros to K and V. The sink then is an additional score of the softmax, and the weight of this
+//     score is multiplied by zeros of V.
 //
-// If all scores of a row are -inf, its result is NaN before this pass and 0 after it. A remark
-// gives the reason if a softmax between two products does not match. A remark also reports
-// exponentials between products that are not part of a softmax.
+// If all scores of a row are -inf, the row's result is NaN in the ops that this pass replaces, and
+// 0 in fsdp.attention. If a softmax between two products does not match, a remark gives the reason.
+// A remark also reports an exponential between two products that is not part of a softmax.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,10 +56,11 @@ class Layouts {
 public:
   Layouts(AttentionMatch &m, OpBuilder &b) : m(m), b(b), loc(m.mixing.getLoc()) {}
 
-  /// Copies the tensor of `source` to a tensor with one dimension per group of loop parts. Repeats
-  /// the tensor along parts on which the position of `source` does not depend.
+  /// Copies the tensor of `source` to a tensor that has one dimension for each group of loop parts.
+  /// Repeats the tensor along those loop parts that do not occur in the position of `source`.
   Value gather(const Point &source, ArrayRef<SmallVector<unsigned>> groups);
-  /// Copies `value`, with a dimension per group of loop parts, to the layout of the product with V.
+  /// Copies `value`, which has one dimension for each group of loop parts, to the layout that the
+  /// result of the product with V has.
   Value scatter(Value value, ArrayRef<SmallVector<unsigned>> groups);
 
 private:
@@ -95,7 +97,8 @@ SmallVector<SmallVector<unsigned>> Layouts::partsOf(const Point &point) {
   return dims;
 }
 
-/// Returns, for each of `dims`, the indices of its parts in the concatenation of all `dims`.
+/// For each element of `dims`, a list of loop parts, returns the indices of these parts in the
+/// concatenation of all lists.
 static SmallVector<ReassociationIndices> reassociate(ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<ReassociationIndices> groups;
   int64_t next = 0;
@@ -107,15 +110,16 @@ static SmallVector<ReassociationIndices> reassociate(ArrayRef<SmallVector<unsign
   return groups;
 }
 
-/// Drops the dimensions without parts, which have extent 1.
+/// Returns `dims` without the dimensions that have no loop parts. These dimensions have extent 1.
 static SmallVector<SmallVector<unsigned>> withoutUnits(ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<SmallVector<unsigned>> kept(dims.begin(), dims.end());
   llvm::erase_if(kept, [](auto &parts) { return parts.empty(); });
   return kept;
 }
 
-/// Returns the reassociation that drops unit dimensions (without parts). A unit dimension joins the
-/// dimension before it; leading ones join the first other dimension.
+/// Returns the reassociation that drops unit dimensions, which are the dimensions without loop
+/// parts. A unit dimension is joined to the dimension before it. Leading unit dimensions are joined
+/// to the first dimension that has loop parts.
 static SmallVector<ReassociationIndices> groupUnits(ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<ReassociationIndices> groups;
   ReassociationIndices leading;
@@ -131,7 +135,8 @@ static SmallVector<ReassociationIndices> groupUnits(ArrayRef<SmallVector<unsigne
   return groups;
 }
 
-/// Reshapes from one dimension per element of `dims` to one per part.
+/// Reshapes a tensor that has one dimension for each element of `dims`, so that the result has one
+/// dimension for each loop part.
 Value Layouts::split(Value value, ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<SmallVector<unsigned>> kept = withoutUnits(dims);
   Type element = getElementTypeOrSelf(value.getType());
@@ -150,7 +155,8 @@ Value Layouts::split(Value value, ArrayRef<SmallVector<unsigned>> dims) {
                                        reassociate(kept));
 }
 
-/// Reshapes from one dimension per part to one per element of `dims`.
+/// Reshapes a tensor that has one dimension for each loop part, so that the result has one
+/// dimension for each element of `dims`.
 Value Layouts::join(Value value, ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<SmallVector<unsigned>> kept = withoutUnits(dims);
   Type element = getElementTypeOrSelf(value.getType());
@@ -169,8 +175,9 @@ Value Layouts::join(Value value, ArrayRef<SmallVector<unsigned>> dims) {
                                        groupUnits(dims));
 }
 
-/// Copies a tensor with dimensions `from` to dimensions `to` and to type `element`; repeats it
-/// along new dimensions. Returns `value` itself if dimensions and type do not change.
+/// Copies a tensor whose dimensions are the loop parts `from` to a tensor of element type `element`
+/// whose dimensions are the loop parts `to`. Repeats the tensor along parts that are not in `from`.
+/// Returns `value` itself if neither the dimensions nor the type change.
 Value Layouts::permute(Value value, ArrayRef<unsigned> from, ArrayRef<unsigned> to, Type element) {
   Type own = getElementTypeOrSelf(value.getType());
   if (from == to && own == element)
@@ -227,7 +234,7 @@ Value Layouts::scatter(Value value, ArrayRef<SmallVector<unsigned>> groups) {
 // The op
 //===----------------------------------------------------------------------===//
 
-/// Appends a key of zeros to K or V.
+/// Appends a key to K or V whose elements are zeros.
 static Value appendZeros(OpBuilder &b, Location loc, Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<int64_t> shape(type.getShape());
@@ -242,8 +249,9 @@ static Value appendZeros(OpBuilder &b, Location loc, Value tensor) {
 static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
   linalg::LinalgOp mixing = m.mixing;
   OpBuilder b(mixing);
-  // The first part of `batch` is the batch. The other parts of `batch` and `group` are heads: first
-  // the kv heads, then the query heads of each kv head.
+  // The first part of `batch` is the batch. The other parts of `batch` are the kv heads, and the
+  // parts of `group` are the query heads of each kv head. Together they are the heads, kv heads
+  // outermost.
   SmallVector<unsigned> batch, heads(m.batch.begin(), m.batch.end());
   if (m.batch.size() > 1 || (!m.batch.empty() && !m.group.empty())) {
     batch.push_back(heads.front());

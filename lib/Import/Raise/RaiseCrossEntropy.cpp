@@ -10,9 +10,9 @@
 //   %loss = %sum / rows
 //
 //  1. For every sum whose result has rank 0, match the formula of one term (LossTerms.cpp).
-//  2. Follow the divisions and products after the sum. Their factor must be a constant, such as the
-//     number of rows, or their divisor the number of rows that are not ignored.
-//  3. Replace the result of the last such op by fsdp.cross_entropy times the remaining factor.
+//  2. Follow the divisions and products that use the sum. Each must multiply or divide by a
+//     constant, such as the number of rows, or divide by the number of rows that are not ignored.
+//  3. Replace the result of the last of these ops by fsdp.cross_entropy times the remaining factor.
 //
 // With ignore_index, the divisor must be the number of rows that are not ignored. A loss with
 // another divisor is not raised (ExpandLookup.cpp makes it differentiable).
@@ -42,7 +42,8 @@ struct RaiseCrossEntropyPass : public fsdp::impl::RaiseCrossEntropyPassBase<Rais
 };
 } // namespace
 
-/// Returns whether the loss reads logits [rows.., V] and targets [rows..] in one order of rows.
+/// Returns whether the loss reads logits of shape [rows.., V] and targets of shape [rows..], and
+/// the order of rows is the same in the two tensors.
 static bool readsWholeRows(const Loss &loss) {
   if (!loss.logits.isTensor() || !loss.target.isTensor() || loss.logits.at.empty())
     return false;
@@ -55,7 +56,7 @@ static bool readsWholeRows(const Loss &loss) {
 
 /// Ensures that every target is a class or the ignored value. A one-hot loss accepts any number as
 /// a target, unlike fsdp.cross_entropy. The argument that holds the targets therefore gets a limit,
-/// which the runtime checks. Returns false if no limit can be set.
+/// which the runtime checks. Returns false if no limit can ensure this.
 static bool limitTargets(func::FuncOp func, const Loss &loss, int64_t classes) {
   llvm::SmallPtrSet<void *, 16> seen;
   SmallVector<BlockArgument> arguments;
@@ -123,8 +124,9 @@ static bool countsOthers(const Point &count, const Loss &loss) {
   return target.value == loss.target.value && target.at.size() == sum->symbols.size();
 }
 
-/// Follows the single use of the sum while it scales by constants (into loss.factor) or divides by
-/// the count (sets `counted`). Returns the last result.
+/// Follows the uses of the sum. While the only use of a value multiplies or divides it by a
+/// constant, multiplies `loss.factor` accordingly. While it divides by the count of rows that are
+/// not ignored, sets `counted`. Returns the result of the last op.
 static Value followScaling(Value sum, Loss &loss, bool &counted) {
   while (sum.hasOneUse()) {
     auto op = dyn_cast<linalg::GenericOp>(*sum.getUsers().begin());
@@ -152,7 +154,7 @@ static Value followScaling(Value sum, Loss &loss, bool &counted) {
   return sum;
 }
 
-/// Views [rows.., V] as [N, V], and [rows..] as [N].
+/// Views a tensor [rows.., V] as [N, V] if `keepLast`, and a tensor [rows..] as [N] otherwise.
 static Value flattenRows(OpBuilder &b, Location loc, Value tensor, bool keepLast) {
   auto type = cast<RankedTensorType>(tensor.getType());
   int64_t rows = type.getRank() - keepLast;

@@ -9,8 +9,9 @@
 //   %s = sum over d1 of %e
 //   %y = %e / %s[d0]
 //
-//  1. For every generic that yields a quotient, a product with a reciprocal or an exponential, read
-//     the formula of one element (Points.h), however it is divided into generics.
+//  1. Visit every generic that yields a quotient, a product with a reciprocal, or an exponential,
+//     and read the formula of one element of its result (Points.h). The formula may be divided into
+//     generics in any way.
 //  2. Match exp(x - m) / s, exp(x - (m + log(s))) or exp((x - m) - log(s)), where m is the maximum
 //     of x, and s is the sum of exp(x - m), over one dimension. Conversions between float types may
 //     occur anywhere in the formula.
@@ -19,7 +20,8 @@
 //     mask provably keeps an element in every row.
 //
 // Conversions to a narrower type inside the formula are dropped, because linalg.softmax computes in
-// f32 or wider. Results differ only by the roundings to the narrow type.
+// f32 or wider. The results differ from those of the matched ops only because values are no longer
+// rounded to the narrower type.
 //
 // Later passes erase the matched ops if nothing else reads them.
 //
@@ -55,8 +57,8 @@ struct Softmax {
 };
 } // namespace
 
-/// Returns whether a scalar is converted between float types of at least 16 bits. A rounding to
-/// fewer than 16 bits is kept, because the model intends it.
+/// Returns whether the point is a conversion of a scalar between float types of at least 16 bits. A
+/// conversion to fewer than 16 bits does not count, and is kept, because the model intends it.
 static bool isConversion(const Point &point) {
   if (!point.op<arith::ExtFOp>() && !point.op<arith::TruncFOp>())
     return false;
@@ -65,7 +67,7 @@ static bool isConversion(const Point &point) {
          op->getResult(0).getType().getIntOrFloatBitWidth() >= 16;
 }
 
-/// Follows a point to its definition (settle of Points.h) and skips conversions.
+/// Follows a point to its definition with settle() of Points.h, and skips conversions on the way.
 static Point settleThroughCasts(const Point &from) {
   Point point = settle(from);
   while (isConversion(point))
@@ -73,7 +75,7 @@ static Point settleThroughCasts(const Point &from) {
   return point;
 }
 
-/// Returns the element that the term of a reduction reads; skips conversions in the body.
+/// Returns the element that the term of a reduction reads, if the body does nothing but convert it.
 static Point readThroughCasts(Point point) {
   while (isConversion(point))
     point = operandOf(point, 0);
@@ -100,8 +102,8 @@ static std::optional<std::pair<Point, Point>> matchQuotient(const Point &root) {
   return std::nullopt;
 }
 
-/// Skips conversions and fsdp.stop_gradient ops. Skipping the latter is valid only for the maximum
-/// of a row, because a softmax does not depend on the maximum that is subtracted.
+/// Skips conversions and fsdp.stop_gradient ops. An fsdp.stop_gradient may be skipped only in the
+/// maximum of a row, because a softmax does not depend on the maximum that is subtracted.
 static Point settleThroughStops(const Point &from) {
   Point point = settleThroughCasts(from);
   while (auto stop =
@@ -111,8 +113,8 @@ static Point settleThroughStops(const Point &from) {
 }
 
 /// Returns m if `point` is select(|m| is infinite, 0, m) or select(|m| is finite, m, 0); else
-/// returns `point`. (The log-sum-exp of torch and of JAX has this guard.) The result differs from m
-/// only where m is infinite.
+/// returns `point`. (The log-sum-exp of torch and of JAX has this guard.) The guarded value differs
+/// from m only where m is infinite.
 static Point withoutGuard(const Point &point) {
   if (!point.op<arith::SelectOp>())
     return point;
@@ -139,8 +141,8 @@ static Point withoutGuard(const Point &point) {
   return point;
 }
 
-/// Matches the maximum of a row. The match looks through fsdp.stop_gradient, through max(m, -inf)
-/// and through a guard against infinities.
+/// Matches the maximum of a row. The match skips fsdp.stop_gradient, max(m, -inf), and the guard
+/// against infinities that withoutGuard() describes.
 static std::optional<Reduction> matchRowMax(Point point) {
   point = withoutGuard(settleThroughStops(point));
   if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>())
@@ -151,8 +153,8 @@ static std::optional<Reduction> matchRowMax(Point point) {
   return matchReduction(point, Reduction::Max);
 }
 
-/// If `max` is the maximum of a tensor over dimension `dim`, and `x` its element at `dims`, returns
-/// the tensor; else null.
+/// Returns a tensor if `max` is the maximum of the tensor over dimension `dim`, and `x` is the
+/// element of the tensor at `dims`. Returns null otherwise.
 static Value matchShifted(const Point &x, const Point &max, ArrayRef<AffineExpr> dims,
                           unsigned dim) {
   auto row = matchRowMax(max);
@@ -238,14 +240,14 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
   Point term = settleThroughCasts(substitute(sum->term, sum->symbols[0], dims[softmax.dim]));
   if (!term.op<math::ExpOp>())
     return std::nullopt;
-  // Both occurrences of the maximum must be equal including stop_gradient ops, or else their
+  // The two occurrences of the maximum must also have the same stop_gradient ops. Otherwise their
   // gradients do not cancel.
   Point shifted = settleThroughCasts(operandOf(term, 0));
   if (!shifted.op<arith::SubFOp>() || !equalButCasts(operandOf(shifted, 0), parts->x) ||
       !equalButCasts(operandOf(shifted, 1), parts->max))
     return std::nullopt;
   softmax.source = matchShifted(parts->x, parts->max, dims, softmax.dim);
-  // softmax(z - max(z)) is softmax(z).
+  // If the source is z - max(z), continue with z, because softmax(z - max(z)) equals softmax(z).
   while (softmax.source) {
     Point inner = settleThroughCasts({softmax.source, dims});
     Value unshifted =
@@ -259,8 +261,9 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
   return std::nullopt;
 }
 
-/// Returns whether `part` is a causal mask, `select(column <= row, x, constant)`, or a sum with a
-/// causal mask as an addend. If so, every row (along the last dimension) keeps an element.
+/// Returns whether `part` is masked by a causal mask: it is `select(column <= row, x, constant)`,
+/// or a sum of which one addend has this form. If so, the mask keeps at least one element of every
+/// row, where a row is along the last dimension.
 static bool keepsDiagonal(const Point &element, const Point &part) {
   Point p = settle(part);
   if (p.op<arith::AddFOp>()) // an additive mask
@@ -344,7 +347,7 @@ static Value convert(OpBuilder &b, Location loc, Value value, Type element) {
       .getResult(0);
 }
 
-/// Builds the softmax in the wider of the types of its input and of `result`.
+/// Builds the softmax in the type of its input or the type of `result`, whichever is wider.
 static Value build(OpBuilder &b, Location loc, const Softmax &softmax, RankedTensorType result) {
   Type from = getElementTypeOrSelf(softmax.source.getType()), to = result.getElementType();
   Type wide = from == to                                                  ? from

@@ -11,18 +11,19 @@
 //   scale 0.125    score_mod { s + t[h, i, j] }    mask_mod { c and d }
 //
 //  1. Walk from the softmax to the product. For a score s and a condition c, masks are `select(c,
-//     s, low)`, `s + select(c, 0, low)` and `s +` a constant table of 0 and low. `low` times the
-//     constant factors that follow must be at most -1e4. `max(s, low)` (or `select(s > low, s,
-//     low)`) is dropped if only masked scores can be below low. The walk steps over other
-//     additions, casts and positive constant factors.
-//  2. Walk from the product to the softmax. The scale consists of the constant factors that
-//     directly follow the product or follow masks only.
+//     s, low)`, `s + select(c, 0, low)` and `s +` a constant table of 0 and low. The product of
+//     `low` and the constant factors between the mask and the softmax must be at most -1e4. `max(s,
+//     low)` (or `select(s > low, s, low)`) is dropped if only masked scores can be below low. The
+//     walk skips other additions, casts and positive constant factors.
+//  2. Walk from the product to the softmax. The scale is the product of the constant factors that
+//     are applied to the product directly or after masks only.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
 //  4. A sink becomes the last key, for which score_mod yields the sink, and mask_mod true.
 //
-// A mask with a finite number is accepted only if every row provably keeps a key. In the model, a
-// fully masked row yields a mean over V, but mask_mod would yield 0. If score_mod added the number,
-// the gradient of the row could not be computed from the log-sum-exp.
+// A mask with a finite number is accepted only if every row provably keeps a key. If a row were
+// fully masked, the model would compute a mean of the rows of V, but attention with a mask_mod
+// would compute 0. The number cannot remain in score_mod instead, because the gradient of a fully
+// masked row could then not be computed from the log-sum-exp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,8 +56,9 @@ ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
 // Splitting the formula
 //===----------------------------------------------------------------------===//
 
-/// Returns whether `value` is the result of an elementwise op with math functions of floats that
-/// does not depend on the score. A kernel should not recompute such a tensor for each score.
+/// Returns whether `value` is the result of an elementwise op that computes math functions of
+/// floats and does not depend on the score. A kernel should not recompute such a tensor for each
+/// score.
 static bool isExpensive(Value value, Operation *scoring) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isParallel(generic) && !leadsTo(value, scoring) &&
@@ -103,7 +105,8 @@ std::optional<double> ScoreFunctions::constantOf(const Point &point) {
   return p.isTensor() && !uniformConstant(p.value) ? std::nullopt : constantAt(p);
 }
 
-/// Returns the one operand of a point's op that contains the score, or nothing.
+/// Returns the number of the operand that contains the score if exactly one operand of the point's
+/// op does; else returns nothing.
 std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
   Operation *op = point.isTensor() ? nullptr : point.value.getDefiningOp();
   std::optional<unsigned> found;
@@ -135,8 +138,9 @@ bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, 
   return false;
 }
 
-/// Records a mask if `table` is an element of a constant table of 0 and numbers of at most `masked`
-/// / factor. The operand `rest` of the addition `outer` then replaces the addition.
+/// Records a mask if `table` is an element of a constant table whose elements are 0 (key visible)
+/// or at most `masked` / `factor` (key masked). The operand `rest` of the addition `outer` then
+/// replaces the addition.
 bool ScoreFunctions::addTable(const Point &table, double factor, const Point &outer,
                               unsigned rest) {
   MaskTable kind = table.isTensor() ? classifyTable(table.value, factor) : MaskTable::None;
@@ -173,7 +177,7 @@ std::optional<std::pair<unsigned, double>> ScoreFunctions::lowerBound(const Poin
     return constant ? constant == constantOf(b)
                     : a.isTensor() == b.isTensor() && keyOf(a) == keyOf(b);
   };
-  // `inner` is the number of the comparison's operand that depends on the score.
+  // `inner` is the number of the operand of the comparison that depends on the score.
   for (unsigned inner : {0, 1}) {
     // `x > c ? x : c` and `c < x ? x : c` yield x if the condition holds.
     unsigned scored = isGreater == (inner == 0) ? 1 : 2;
@@ -207,7 +211,7 @@ void ScoreFunctions::peelMasks() {
     } else if (point.op<arith::AddFOp>()) {
       Point added = settle(other());
       if (!addMask(added, std::nullopt, outside, point, *inner))
-        // If the addend is not a mask, it remains in score_mod.
+        // If the addend is neither a select nor a table that masks, it remains in score_mod.
         addTable(added, outside, point, *inner);
     } else if (point.op<arith::MulFOp>() || (point.op<arith::DivFOp>() && *inner == 0)) {
       std::optional<double> factor = constantOf(other());
@@ -236,7 +240,7 @@ void ScoreFunctions::peelScale() {
     bool divides = at.op<arith::DivFOp>() && inner == 0;
     if (at.op<arith::ExtFOp>() || at.op<arith::TruncFOp>() || passed.contains(keyOf(at)) ||
         passedFinite.contains(keyOf(at)))
-      continue; // a mask does not change a score that it keeps
+      continue; // skip a mask, which does not change a score that it keeps
     std::optional<double> factor =
         divides || at.op<arith::MulFOp>() ? constantOf(operandOf(at, 1 - inner)) : std::nullopt;
     if (!factor || !std::isfinite(*factor) || (divides && *factor == 0))

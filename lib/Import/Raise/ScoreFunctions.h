@@ -12,38 +12,44 @@
 
 namespace mlir::fsdp {
 
-/// Scores of at most this value count as masked.
+/// A score that is less than or equal to this value counts as masked.
 constexpr double masked = -1e4;
 
 /// Returns whether score_mod may yield finite scores of at most `masked`.
 bool mayMask(AttentionOp op);
-/// A constant table that is added to scores as a mask.
+/// How a constant table masks the scores to which it is added: not at all, with -inf, or with
+/// finite numbers.
 enum class MaskTable { None, Infinite, Finite };
-/// Returns None unless `table` times `factor` has only elements that are 0 or at most `masked`, at
-/// least one of them not 0. Returns Finite if a masked element is finite; else Infinite.
+/// Returns None unless every element of `table` times `factor` is 0 or at most `masked`, and at
+/// least one element is not 0. Otherwise returns Finite if one of the elements other than 0 is
+/// finite, and Infinite if all of them are -inf.
 MaskTable classifyTable(Value table, double factor);
-/// Returns a constant of i1 that is true where `table` is 0. classifyTable must not return None.
+/// Returns a constant of i1 that is true where `table` is 0. The result of classifyTable() for
+/// `table` must not be None.
 DenseElementsAttr keptElements(Value table);
-/// Returns whether mask_mod keeps a key in every row, by evaluating it row by row. Returns false if
-/// mask_mod reads data other than constant tables, or after too many evaluations.
+/// Evaluates mask_mod row by row, and returns whether it keeps at least one key in every row.
+/// Returns false if this cannot be decided, because mask_mod depends on data that is not constant,
+/// or because too many evaluations would be needed.
 bool keepsKeyInEveryRow(AttentionOp op);
 
 /// Writes the formula between Q·Kᵀ and the softmax as scale, score_mod and mask_mod, and the
 /// factors after the softmax as weight_mod.
 class ScoreFunctions {
 public:
-  /// `indices` are the loop parts of b, h, i, j. `assumeKeys` asserts that every row keeps a key.
+  /// `indices` contains the loop parts of each of the indices b, h, i and j. `assumeKeys` asserts
+  /// that every row keeps a key.
   ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices, bool assumeKeys);
 
-  /// Builds the op with its regions. Returns null and sets `obstacle` if the formula contains an op
-  /// that a region must not.
+  /// Builds the attention op with its regions. Returns null and sets `obstacle` if the formula
+  /// contains an op that a region must not contain.
   AttentionOp build(OpBuilder &b, Value q, Value k, Value v, Obstacle &obstacle);
 
 private:
   /// A scalar of a body, or an element of a tensor, and its position in terms of loop parts.
   using Key = std::pair<Value, AffineMap>;
-  /// A condition that keeps the score or, if `negated`, masks the score; or an element of a table,
-  /// which keeps the score if the element is 0.
+  /// A condition of mask_mod. If `isNumber`, `condition` is an element of a table, and the score is
+  /// kept where this element is 0. Otherwise `condition` is an i1, and the score is kept where it
+  /// is true or, if `negated`, where it is false.
   struct Mask {
     Point condition;
     bool negated = false, isNumber = false;
@@ -72,8 +78,8 @@ private:
   SmallVector<Mask> masks;
   /// Cache of holdsScore.
   DenseMap<Key, bool> scored;
-  /// Ops that score_mod omits, and the operand that replaces each. `passedFinite` contains those
-  /// ops that mask with finite numbers.
+  /// Ops that score_mod omits. Each is mapped to the number of the operand that replaces the op.
+  /// `passedFinite` contains those ops that mask with finite numbers.
   DenseMap<Key, unsigned> passed, passedFinite;
 };
 

@@ -65,7 +65,8 @@ static bool isLargeSlice(Operation *op) {
 
 using ProductTest = llvm::function_ref<bool(Operation *)>;
 
-/// Collects the ops that read the weights through views, elementwise ops and large slices.
+/// Collects the ops that read `value`, the weights, directly or through views, elementwise ops and
+/// large slices.
 static void collectReaders(Value value, Surroundings &around, DenseSet<Value> &seen,
                            ProductTest accepts) {
   if (!seen.insert(value).second)

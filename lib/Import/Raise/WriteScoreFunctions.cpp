@@ -10,12 +10,13 @@
 //
 //  1. Elements of tensors other than Q·Kᵀ become elements of captured operands, at indices that are
 //     computed from b, h, i and j.
-//  2. Scalar ops are copied. A tensor computed by math functions without the score is captured, not
-//     recomputed per score.
+//  2. Scalar ops are copied. If math functions compute a tensor that does not depend on the score,
+//     the tensor is captured and not recomputed for each score.
 //  3. Factors after the softmax become weight_mod. An element of fsdp.random becomes
 //     fsdp.random_element.
-//  4. If there is a sink, score_mod yields its score for the last key, and mask_mod keeps this key.
-//  5. If a region must not hold an op, return this op as the obstacle, which the caller reports.
+//  4. If there is a sink, score_mod yields the sink's score for the last key, and mask_mod keeps
+//     it.
+//  5. If a region must not contain an op of the formula, return the op, which the caller reports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +49,8 @@ public:
     b.setInsertionPointToEnd(&block);
   }
 
-  /// Writes the formula of a point. If a region must not hold it, sets `obstacle` and returns null.
+  /// Writes the ops that compute the formula of a point, and returns the result. If the formula
+  /// contains an op that a region must not contain, sets `obstacle` and returns null.
   Value get(const Point &point);
   Value condition(const Mask &mask);
   Value factor(const AttentionMatch::Factor &factor, Value product);
@@ -85,7 +87,7 @@ private:
   DenseMap<unsigned, Value> writtenParts;
 };
 
-/// Computes the index of a loop part from the index (b, h, i or j) to which the part belongs.
+/// Computes the index of a loop part from the index b, h, i or j of which the loop part is a part.
 Value ScoreFunctions::Writer::part(unsigned part) {
   if (Value known = writtenParts.lookup(part))
     return known;
@@ -148,7 +150,8 @@ Value ScoreFunctions::Writer::index(AffineExpr expr) {
   }
 }
 
-/// Captures `tensor` and reads its element `at`; widens a narrow float.
+/// Captures `tensor` and builds a read of its element `at`. Converts a narrow float to the type of
+/// the score.
 Value ScoreFunctions::Writer::extract(Value tensor, ValueRange at) {
   auto type = cast<RankedTensorType>(tensor.getType());
   Type element = type.getElementType();
@@ -168,12 +171,13 @@ Value ScoreFunctions::Writer::extract(Value tensor, ValueRange at) {
   return narrow ? Value(arith::ExtFOp::create(b, op.getLoc(), wide, value)) : value;
 }
 
-/// Draws element `at` of an fsdp.random, from the number of its sample and its index in the sample.
+/// Builds an fsdp.random_element for element `at` of an fsdp.random. Computes the number of the
+/// element's sample, and the element's index in this sample.
 Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(source.getResult().getType());
-  // Join adjacent dimensions that are one dimension of fsdp.attention, such as the kv heads and the
-  // query heads of each kv head.
+  // Join adjacent dimensions that together are one dimension of fsdp.attention, such as the kv
+  // heads and the query heads of each kv head.
   SmallVector<std::pair<AffineExpr, int64_t>> dims;
   for (auto [expr, extent] : llvm::zip_equal(at, type.getShape())) {
     if (!expr)
@@ -185,7 +189,7 @@ Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
       dims.push_back({expr, extent});
   }
   int64_t perSample = source.getElementsPerSample(), inner = 1;
-  unsigned first = dims.size(); // first dimension inside a sample
+  unsigned first = dims.size(); // number of the first dimension that is not a sample dimension
   while (first > 0 && inner < perSample)
     inner *= dims[--first].second;
   auto count = [&](unsigned from, unsigned to) {
@@ -224,7 +228,8 @@ Value ScoreFunctions::Writer::random(RandomOp source, ArrayRef<AffineExpr> at) {
   return narrow ? Value(arith::ExtFOp::create(b, loc, wide, value)) : value;
 }
 
-/// Copies a scalar op and its operands; widens narrow floats.
+/// Copies a scalar op and the ops that compute its operands. Converts narrow floats to the type of
+/// the score.
 Value ScoreFunctions::Writer::copy(const Point &point) {
   Operation *source = point.value.getDefiningOp();
   bool known = isa_and_nonnull<arith::ArithDialect, math::MathDialect>(source->getDialect());
@@ -243,7 +248,7 @@ Value ScoreFunctions::Writer::copy(const Point &point) {
       return {};
     mapping.map(source->getOperand(i), operand);
   }
-  // If an op reads a value twice, both reads are at the same position, so one mapping is enough.
+  // If an op reads a value twice, the two reads are at the same position, so one mapping is enough.
   Operation *made = b.clone(*source, mapping);
   if (isa<FloatType>(made->getResult(0).getType()))
     made->getResult(0).setType(wide);
@@ -337,9 +342,10 @@ Value ScoreFunctions::Writer::negate(Value condition) {
   return arith::XOrIOp::create(b, op.getLoc(), condition, yes);
 }
 
-/// Returns the result of an op, or a simpler value if the op negates a condition. A comparison of
-/// `select(c, x, y)` with z, where x, y and z are constants, becomes c, not c, or a constant. A
-/// mask of numbers that is compared with 0 thus becomes a condition that can skip tiles.
+/// Returns the result of an op, or an equal value that is simpler to compute if the op negates a
+/// condition. A comparison of `select(c, x, y)` with z, where x, y and z are constants, becomes c,
+/// not c, or a constant. A mask of numbers that is compared with 0 thus becomes a condition that
+/// can skip tiles.
 Value ScoreFunctions::Writer::simplify(Operation *made) {
   Value result = made->getResult(0);
   if (isa<arith::XOrIOp>(made) && result.getType().isInteger(1) &&
@@ -366,7 +372,7 @@ Value ScoreFunctions::Writer::simplify(Operation *made) {
   return holds(yes) ? select.getCondition() : negate(select.getCondition());
 }
 
-/// Builds the test whether the key is the sink, the last key.
+/// Builds the test whether the key is the last key, which is the sink.
 Value ScoreFunctions::Writer::isSink() {
   if (!sinkTest) {
     int64_t last = cast<RankedTensorType>(op.getK().getType()).getDimSize(2) - 1;
@@ -376,8 +382,9 @@ Value ScoreFunctions::Writer::isSink() {
   return sinkTest;
 }
 
-/// Ends the region. A tensor with an element per key has no element for the sink. For the sink, the
-/// region reads the element of the previous key, and does not use the value computed from it.
+/// Ends the region. A tensor that has one element per key has no element for the sink. For the
+/// sink, the region reads the element of the previous key, and then discards the value that it
+/// computes from this element.
 void ScoreFunctions::Writer::yield(Value value) {
   Location loc = op.getLoc();
   Value key = argument(3 + hasScore);
@@ -397,7 +404,7 @@ void ScoreFunctions::Writer::yield(Value value) {
   b.setInsertionPointToEnd(block);
 }
 
-/// Multiplies `product` by a factor.
+/// Builds `product` times a factor.
 Value ScoreFunctions::Writer::factor(const AttentionMatch::Factor &factor, Value product) {
   using Factor = AttentionMatch::Factor;
   Location loc = op.getLoc();
@@ -413,8 +420,8 @@ Value ScoreFunctions::Writer::factor(const AttentionMatch::Factor &factor, Value
   return arith::SelectOp::create(b, loc, value, keeps ? product : zero, keeps ? zero : product);
 }
 
-/// Writes the factors of the weights into weight_mod. Returns false if they read floats from
-/// memory, because weight_mod has no gradient.
+/// Writes the factors by which the model multiplies the weights into weight_mod. Returns false if a
+/// factor reads floats from memory, because weight_mod has no gradient.
 bool ScoreFunctions::writeFactors(AttentionOp op, Obstacle &obstacle) {
   if (m.factors.empty())
     return true;

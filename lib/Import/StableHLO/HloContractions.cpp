@@ -11,7 +11,8 @@
 //   padded first, and groups of features become a separate dimension.
 // - reduce, reduce_window: loops over result dimensions, and over reduced or window dimensions
 //
-// Products are summed in the type of the result, from zero. A reduction starts at its init value.
+// Sums of products begin with zero and are computed in the type of the result. Reductions begin
+// with an init value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ static Value buildZeros(OpBuilder &b, Location loc, RankedTensorType type) {
   return linalg::FillOp::create(b, loc, zero, empty).getResult(0);
 }
 
-/// Returns a scalar in a wider float or integer type.
+/// Converts a scalar to the wider float or integer type `to`.
 static Value widen(OpBuilder &b, Location loc, Value value, Type to) {
   if (value.getType() == to)
     return value;
@@ -42,7 +43,7 @@ static Value widen(OpBuilder &b, Location loc, Value value, Type to) {
   return arith::ExtSIOp::create(b, loc, to, value);
 }
 
-/// Builds out[..] += lhs[..] * rhs[..] from zero.
+/// Builds a generic that computes out[..] += lhs[..] * rhs[..], where `out` is initially zero.
 static Value buildProduct(OpBuilder &b, Location loc, RankedTensorType type, Value lhs, Value rhs,
                           ArrayRef<AffineMap> maps, ArrayRef<utils::IteratorType> loops) {
   Type element = type.getElementType();
@@ -77,8 +78,9 @@ HloResult fsdp::lowerDotGeneral(OpBuilder &b, Operation *op) {
   if (op->getNumOperands() != 2 || (!dict && op->hasAttr("dot_dimension_numbers")))
     return op->emitError("expected two operands and 'dot_dimension_numbers'");
   if (op->hasAttr("algorithm"))
-    return op->emitError("prescribes an 'algorithm', which is not supported; remove "
-                         "DotAlgorithm from the model");
+    return op->emitError("'") << op->getName()
+                              << "' with the attribute 'algorithm' is not supported; remove "
+                                 "DotAlgorithm from the model";
   auto get = [&](StringRef name) {
     return dict ? getInts(op, name, {}, dict) : SmallVector<int64_t>();
   };
@@ -107,7 +109,7 @@ HloResult fsdp::lowerDotGeneral(OpBuilder &b, Operation *op) {
                << l << " of the left and " << r
                << " of the right operand to have the same size, found " << left.getDimSize(l)
                << " and " << right.getDimSize(r);
-  // Create one loop per dimension; `exprs` holds the loop of each dimension of each operand.
+  // Create one loop per dimension. `exprs` contains, for each operand, the loop of each dimension.
   SmallVector<AffineExpr> exprs[2];
   unsigned loop = 0;
   for (unsigned side : {0, 1})
@@ -138,10 +140,12 @@ HloResult fsdp::lowerDotGeneral(OpBuilder &b, Operation *op) {
 }
 
 namespace {
-/// Dimensions and windows of a convolution. Each list has an entry per spatial dimension.
+/// The dimension numbers and the windows of a convolution. Each list has one entry per spatial
+/// dimension.
 struct Convolution {
   struct Side {
-    int64_t first, second; ///< dimensions of batch and feature, or of input and output feature
+    /// Numbers of the batch and feature dimensions, or of the input and output feature dimensions.
+    int64_t first, second;
     SmallVector<int64_t> spatial;
   };
   Side input, kernel, output;
@@ -187,11 +191,13 @@ static FailureOr<Convolution> readConvolution(Operation *op) {
   SmallVector<int64_t> inputDilation = getInts(op, "lhs_dilation", ones);
   SmallVector<int64_t> groups = getInts(op, "feature_group_count", {1});
   if (getInts(op, "batch_group_count", {1}) != ArrayRef<int64_t>{1})
-    return op->emitError("has groups of samples ('batch_group_count'), which are not supported; "
-                         "write a convolution for each group");
+    return op->emitError("'") << op->getName()
+                              << "' with 'batch_group_count' above 1 is not supported; write a "
+                                 "convolution for each group";
   if (inputDilation != ones)
-    return op->emitError("has a dilated input (a transposed convolution), which is not supported; "
-                         "write it as an upsampling and a convolution");
+    return op->emitError("'") << op->getName()
+                              << "' with a dilated input (a transposed convolution) is not "
+                                 "supported; write it as an upsampling and a convolution";
   if (failed(checkCount(op, "window_strides", c.strides.size(), count)) ||
       failed(checkCount(op, "rhs_dilation", c.dilation.size(), count)) ||
       failed(checkCount(op, "window_reversal", c.reversal.size(), count)) ||
@@ -245,7 +251,7 @@ static Value buildPadded(OpBuilder &b, Location loc, Value x, ArrayRef<int64_t> 
                                getAsIndexOpFoldResult(b.getContext(), after), scalar);
 }
 
-/// Views dimension `dim` as `groups` times the rest: the group comes first.
+/// Views dimension `dim` as two dimensions. The first has size `groups` and counts the groups.
 static Value splitGroups(OpBuilder &b, Location loc, Value x, int64_t dim, int64_t groups) {
   SmallVector<int64_t> shape(tensorOf(x).getShape());
   shape[dim] /= groups;
@@ -311,7 +317,8 @@ HloResult fsdp::lowerConvolution(OpBuilder &b, Operation *op) {
   return SmallVector<Value>{buildReshape(b, loc, product, to.getShape())};
 }
 
-/// Verifies the values and init values of a reduction, and that the results have `shape`.
+/// Verifies the operands of a reduction (values and init values), and verifies that the results
+/// have `shape`.
 static LogicalResult checkReduction(Operation *op, ArrayRef<int64_t> shape) {
   unsigned count = op->getNumResults();
   for (unsigned i = 0; i < count; ++i) {
@@ -344,7 +351,7 @@ static HloResult buildReduction(OpBuilder &b, Operation *op, ValueRange inputs,
   auto generic = linalg::GenericOp::create(
       b, loc, op->getResultTypes(), inputs, inits, maps, loops,
       [&](OpBuilder &b, Location loc, ValueRange args) {
-        // The region's arguments are the partial results, then the values.
+        // The region's arguments are first the partial results, then the values.
         SmallVector<Value> arguments(args.take_back(count));
         llvm::append_range(arguments, args.take_front(count));
         results = lowerBody(b, op, arguments);
@@ -397,7 +404,9 @@ HloResult fsdp::lowerReduceWindow(OpBuilder &b, Operation *op) {
                        dilation = getInts(op, "window_dilations", ones),
                        padding = getInts(op, "padding", SmallVector<int64_t>(2 * rank, 0));
   if (getInts(op, "base_dilations", ones) != ones)
-    return op->emitError("has 'base_dilations', which are not supported");
+    return op->emitError("'") << op->getName()
+                              << "' with 'base_dilations' above 1 is not supported; write it as an "
+                              << "upsampling and a pooling";
   if (failed(checkCount(op, "window_dimensions", sizes.size(), rank)) ||
       failed(checkCount(op, "window_strides", strides.size(), rank)) ||
       failed(checkCount(op, "window_dilations", dilation.size(), rank)) ||
@@ -432,7 +441,8 @@ HloResult fsdp::lowerReduceWindow(OpBuilder &b, Operation *op) {
   }
   if (failed(checkReduction(op, shape)))
     return failure();
-  // An operand with the window's shape determines the extents of the window's loops.
+  // An additional operand with the shape of the window determines the extents of the loops over the
+  // window.
   Value init = getScalar(b, loc, op->getOperand(1));
   x = buildPadded(b, loc, x, all, low, high, init);
   Value extent = tensor::EmptyOp::create(b, loc, windowShape, to.getElementType());

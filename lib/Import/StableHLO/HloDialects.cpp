@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The project does not link StableHLO. Two dialects without registered ops parse StableHLO's text,
-// so that no other tool is needed to read a file of `jax.export`:
+// The project does not link StableHLO. Instead, two dialects without registered ops parse the text
+// of StableHLO, so that a file that `jax.export` wrote can be read without another tool:
 //
 //   #stablehlo<comparison_direction LT>               ->  "LT"
 //   #stablehlo.dot<lhs_contracting_dimensions = [2]>  ->  {lhs_contracting_dimensions = array<..>}
@@ -51,7 +51,8 @@ static FailureOr<Attribute> parseList(AsmParser &parser) {
   return Attribute(b.getArrayAttr(elements));
 }
 
-/// Parses "word>", "word word>" or "key = value, ..>" after the opening bracket.
+/// Parses what follows the opening bracket of a struct or an enumeration: "word>", "word word>" or
+/// "key = value, ..>".
 static FailureOr<Attribute> parseStruct(AsmParser &parser) {
   Builder &b = parser.getBuilder();
   NamedAttrList fields;
@@ -99,7 +100,7 @@ FailureOr<Attribute> fsdp::parseHloValue(AsmParser &parser) {
 }
 
 /// Parses one of the three lists of a convolution's dimensions. Sets `named` to the numbers of the
-/// two dimensions that have a letter, and `spatial` to those of the spatial dimensions, in order.
+/// two dimensions that have a letter. Sets `spatial` to those of the spatial dimensions, in order.
 static ParseResult parseDimensions(AsmParser &parser, ArrayRef<StringRef> letters,
                                    MutableArrayRef<int64_t> named, SmallVector<int64_t> &spatial) {
   SmallVector<std::pair<int64_t, int64_t>> order;

@@ -38,7 +38,7 @@ public:
       : HloDialect(getDialectNamespace(), context, TypeID::get<ChloDialect>()) {}
 };
 
-/// Parses an op in custom form after its name.
+/// Parses the part of an op in custom form that follows the op's name.
 ParseResult parseHloOp(OpAsmParser &parser, OperationState &state);
 
 /// Parses the dimension numbers of a convolution, "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]", to a

@@ -4,14 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers elementwise ops to arith and math, on tensors or, in regions of reductions, on scalars:
+// Lowers elementwise ops to ops of arith and math. These work on tensors or, in the regions of
+// reductions, on scalars:
 //
 //   stablehlo.maximum %a, %b : tensor<4xf32>   ->   arith.maximumf %a, %b : tensor<4xf32>
 //   stablehlo.logistic %a                      ->   1 / (1 + exp(-a))
 //   stablehlo.add %a, %b : tensor<4xi1>        ->   arith.ori
 //
-// Integers are signed. An i1 is a truth value: a sum of i1 is "or", a product is "and". An integer
-// division by zero yields -1, and its remainder is the dividend, as the specification says.
+// Integers are treated as signed. An i1 is a truth value: the sum of two i1 is their "or", and the
+// product is their "and". An integer division by zero yields -1, and its remainder is the dividend,
+// as the specification says.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +28,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Builds the lowering of one op. The operands are tensors if the result is a tensor, else scalars.
+/// Builds the ops to which one elementwise op is lowered. The operands are tensors if the result is
+/// a tensor, and scalars otherwise.
 class Elementwise {
 public:
   Elementwise(OpBuilder &b, Operation *op, ValueRange operands, Type result)
@@ -69,7 +72,7 @@ private:
 };
 } // namespace
 
-/// Returns a constant of `type`, a tensor or a scalar.
+/// Returns a constant of `type`, which is a tensor type or a scalar type.
 Value Elementwise::constant(Type type, double value) const {
   Type scalar = getElementTypeOrSelf(type);
   TypedAttr attr = isa<FloatType>(scalar)
@@ -80,7 +83,8 @@ Value Elementwise::constant(Type type, double value) const {
   return arith::ConstantOp::create(b, loc, attr);
 }
 
-/// Returns `value` with the shape of `as`, if it is a tensor of rank 0 and `as` is not.
+/// If `value` is a tensor of rank 0 and `as` is a tensor type of higher rank, returns `value`
+/// broadcast to the shape of `as`. Otherwise returns `value`.
 Value Elementwise::spread(Value value, Type as) const {
   auto from = dyn_cast<RankedTensorType>(value.getType());
   auto to = dyn_cast<RankedTensorType>(as);
@@ -131,7 +135,7 @@ Value Elementwise::lowerUnaryFloat() {
   return build ? (this->*build)() : Value();
 }
 
-/// Returns the sign of x; where x is zero or NaN, returns x.
+/// Returns the sign of each element x as 1 or -1. If x is zero or NaN, the result is x.
 Value Elementwise::lowerSign() {
   Value zero = constant(x().getType(), 0);
   Value isOrdinary = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::ONE, x(), zero);
@@ -155,8 +159,8 @@ Value Elementwise::lowerBinaryFloat() {
   return build ? (this->*build)() : Value();
 }
 
-/// Returns x / y or x % y. Guards against 0 and against the quotient that overflows, unless the
-/// divisor is a constant that excludes both.
+/// Returns x / y or x % y. Handles the divisor 0 and the quotient that overflows separately, unless
+/// the divisor is a constant with which neither occurs.
 Value Elementwise::lowerDivision(bool isRemainder) {
   Type type = x().getType();
   APInt divisor;
@@ -223,8 +227,8 @@ FailureOr<Value> Elementwise::lowerCompare() {
   StringRef direction = getWord(op, "comparison_direction"), how = getWord(op, "compare_type");
   if (how == "TOTALORDER" || how == "UNSIGNED")
     if (!element(x()).isInteger(1))
-      return op->emitError("compares by ") << how << ", which is not supported; expected FLOAT or "
-                                           << "SIGNED";
+      return op->emitError("'") << op->getName() << "' with the 'compare_type' " << how
+                                << " is not supported; expected FLOAT or SIGNED";
   bool isTruth = element(x()).isInteger(1);
   using F = arith::CmpFPredicate;
   using I = arith::CmpIPredicate;
@@ -275,7 +279,7 @@ FailureOr<Value> Elementwise::lowerConvert() {
   return from.isInteger(1) ? cast(arith::ExtUIOp()) : cast(arith::ExtSIOp());
 }
 
-/// Rounds to bf16 or f16 and converts back; other formats are refused.
+/// Rounds to bf16 or f16 and converts the result back. Emits an error for all other formats.
 FailureOr<Value> Elementwise::lowerReducePrecision() {
   SmallVector<int64_t> exponent = getInts(op, "exponent_bits"),
                        mantissa = getInts(op, "mantissa_bits");
@@ -315,7 +319,7 @@ FailureOr<Value> Elementwise::lowerClamp() {
   return join<arith::MinSIOp>(join<arith::MaxSIOp>(low, y()), high);
 }
 
-/// Returns the lowering of an op with one or two operands of one type.
+/// Lowers an op that has one operand, or two operands of the same type.
 FailureOr<Value> Elementwise::lowerUniform() {
   if (operands.size() == 2 && x().getType() != y().getType())
     return op->emitError("expected two operands of one type, found ")

@@ -11,8 +11,9 @@
 //   stablehlo.scatter, dynamic_update_slice at constant places   ->   tensor.insert_slice
 //
 //  1. Start indices are clamped so that the slice lies within the operand, as the specification
-//     says. If later passes prove that ids are in range, they fold the clamp.
-//  2. An update at computed positions has no lowering, because its derivative would need one.
+//     says. Later passes remove the clamp if they prove that the indices are in range.
+//  2. A scatter or dynamic_update_slice at computed positions is not lowered, because its
+//     derivative could not be lowered either.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ struct GatherNumbers {
 };
 } // namespace
 
-/// Returns a start index as `index`, clamped to [0, limit].
+/// Converts a start index to type `index`, and clamps it to [0, limit].
 static Value buildClamped(OpBuilder &b, Location loc, Value start, int64_t limit) {
   Value zero = arith::ConstantIndexOp::create(b, loc, 0);
   Value last = arith::ConstantIndexOp::create(b, loc, limit);
@@ -79,7 +80,8 @@ static LogicalResult checkGather(Operation *op, const GatherNumbers &n) {
     if (llvm::is_contained(removed, static_cast<int64_t>(dim)) && size != 1)
       return op->emitError("expected slice size 1 of dimension ") << dim << ", found " << size;
   }
-  // Offset dimensions have the sizes of the slice, and batch dimensions have those of the indices.
+  // The offset dimensions of the result have the sizes of the slice, and its batch dimensions have
+  // the sizes of the batch dimensions of the indices.
   SmallVector<int64_t> sizes, batch, shape;
   for (int64_t dim = 0; dim < x.getRank(); ++dim)
     if (!llvm::is_contained(removed, dim))
@@ -118,11 +120,12 @@ HloResult fsdp::lowerGather(OpBuilder &b, Operation *op) {
   RankedTensorType from = tensorOf(x), startType = tensorOf(starts),
                    to = tensorOf(op->getResult(0));
   auto place = [&](OpBuilder &b, Location loc) {
-    SmallVector<Value> offsets, batch; // loop indices, in order
+    SmallVector<Value> offsets, batch; // loop indices of the result's batch dimensions, in order
     for (int64_t dim = 0; dim < to.getRank(); ++dim)
       (llvm::is_contained(n.offsetDims, dim) ? offsets : batch)
           .push_back(linalg::IndexOp::create(b, loc, dim));
-    // Returns the indices of component `k` of the start vector in the tensor of start indices.
+    // Returns the position in the tensor of start indices at which component `k` of the start
+    // vector is.
     auto startAt = [&](int64_t k) {
       SmallVector<Value> at(batch);
       if (n.vectorDim < startType.getRank())
@@ -155,7 +158,7 @@ HloResult fsdp::lowerGather(OpBuilder &b, Operation *op) {
   return SmallVector<Value>{buildReads(b, op->getLoc(), to, x, place)};
 }
 
-/// Verifies the scalar start indices of a dynamic slice, which are the operands from `first` on.
+/// Verifies the scalar start indices of a dynamic slice. They are the operands from `first` on.
 static LogicalResult checkStarts(Operation *op, unsigned first) {
   RankedTensorType x = tensorOf(op->getOperand(0));
   if (failed(checkCount(op, "operands", op->getNumOperands(), first + x.getRank())))
@@ -196,7 +199,7 @@ HloResult fsdp::lowerDynamicSlice(OpBuilder &b, Operation *op) {
   return SmallVector<Value>{buildReads(b, op->getLoc(), to, x, place)};
 }
 
-/// Returns the value of an integer constant whose elements are all equal.
+/// If `value` is an integer constant whose elements are all equal, returns this element.
 static std::optional<int64_t> constantOf(Value value) {
   DenseIntElementsAttr constant;
   if (!matchPattern(value, m_Constant(&constant)) || !constant.isSplat())
@@ -232,8 +235,9 @@ HloResult fsdp::lowerDynamicUpdateSlice(OpBuilder &b, Operation *op) {
     if (limit < 0)
       return op->emitError("expected an update within the operand, found ") << part;
     if (!start && limit > 0)
-      return op->emitError("writes at a computed place, which is not supported; use jnp.where with "
-                           "a comparison of positions");
+      return op->emitError("'")
+             << op->getName()
+             << "' at a computed index is not supported; select with jnp.where on the positions";
     offsets.push_back(std::clamp<int64_t>(start.value_or(0), 0, limit));
   }
   return insert(b, op, x, update, offsets);
@@ -263,8 +267,9 @@ HloResult fsdp::lowerScatter(OpBuilder &b, Operation *op) {
                      window.size() == static_cast<size_t>(part.getRank()) &&
                      getInts(op, "input_batching_dims", {}, dict).empty();
   if (!isOneWindow || !replaces(op) || !matchPattern(op->getOperand(1), m_Constant(&places)))
-    return op->emitError("writes at computed places or adds to them, which is not supported; write "
-                         "the update with jnp.where or a product with jax.nn.one_hot");
+    return op->emitError("'") << op->getName()
+                              << "' that adds or has computed indices is not supported; write the "
+                                 "update with jnp.where or a product with jax.nn.one_hot";
   if (failed(checkDims(op, "scatter_dims_to_operand_dims", map, whole.getRank())) ||
       failed(checkDims(op, "inserted_window_dims", inserted, whole.getRank())) ||
       failed(
@@ -276,7 +281,7 @@ HloResult fsdp::lowerScatter(OpBuilder &b, Operation *op) {
   size_t next = 0;
   for (int64_t dim = 0; dim < whole.getRank(); ++dim) {
     shape.push_back(llvm::is_contained(inserted, dim) ? 1 : part.getDimSize(next++));
-    // The specification drops an update that is not within the operand.
+    // According to the specification, an update that is not within the operand is dropped.
     if (offsets[dim] < 0 || offsets[dim] + shape.back() > whole.getDimSize(dim))
       return SmallVector<Value>{x};
   }

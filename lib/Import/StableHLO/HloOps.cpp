@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads attributes in the forms that releases of StableHLO have written: `array<i64: 1, 2>`,
-// `dense<[1, 2]> : tensor<2xi64>`, `[1, 2]` and single integers.
+// Reads integer attributes in all forms that different releases of StableHLO have written:
+// `array<i64: 1, 2>`, `dense<[1, 2]> : tensor<2xi64>`, `[1, 2]` and single integers.
 //
 //===----------------------------------------------------------------------===//
 
 #include "StableHLO/HloOps.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -41,7 +42,8 @@ SmallVector<int64_t> fsdp::getInts(Operation *op, StringRef name, ArrayRef<int64
   for (Attribute element : list)
     if (auto integer = dyn_cast<IntegerAttr>(element))
       values.push_back(integer.getValue().getSExtValue());
-    else if (auto pair = dyn_cast<DenseI64ArrayAttr>(element)) // a padding [[0, 1], [2, 3]]
+    // The list is nested, such as the padding [[0, 1], [2, 3]].
+    else if (auto pair = dyn_cast<DenseI64ArrayAttr>(element))
       llvm::append_range(values, pair.asArrayRef());
   return values;
 }
@@ -57,8 +59,8 @@ StringRef fsdp::getWord(Operation *op, StringRef name) {
 LogicalResult fsdp::checkDims(Operation *op, StringRef name, ArrayRef<int64_t> dims, int64_t rank) {
   for (auto [i, dim] : llvm::enumerate(dims))
     if (dim < 0 || dim >= rank || llvm::is_contained(dims.take_front(i), dim))
-      return op->emitError("expected different dimensions in [0, ")
-             << rank << ") in '" << name << "', found [" << dims << "]";
+      return op->emitError("expected '") << name << "' to be distinct dimensions in [0, " << rank
+                                         << "), found [" << dims << "]";
   return success();
 }
 
@@ -106,11 +108,28 @@ Value fsdp::buildByIndex(OpBuilder &b, Location loc, RankedTensorType type,
   return generic.getResult(0);
 }
 
+/// Describes the regions of an op whose body is not one block with the expected arguments.
+static std::string describeRegions(Operation *op) {
+  if (op->getNumRegions() != 1)
+    return op->getNumRegions() ? describeCount(op->getNumRegions(), "region", "regions")
+                               : "no region";
+  Region &region = op->getRegion(0);
+  if (!region.hasOneBlock())
+    return describeCount(region.getBlocks().size(), "block", "blocks");
+  return describeCount(region.getNumArguments(), "argument", "arguments");
+}
+
+static LogicalResult refuseInner(Operation *op, Operation &inner) {
+  return inner.emitError("'") << inner.getName() << "' is not supported in the region of '"
+                              << op->getName() << "', which combines scalars";
+}
+
 HloResult fsdp::lowerBody(OpBuilder &b, Operation *op, ValueRange arguments) {
   Region *region = op->getNumRegions() == 1 ? &op->getRegion(0) : nullptr;
   if (!region || !region->hasOneBlock() || region->getNumArguments() != arguments.size())
     return op->emitError("expected one region of one block with ")
-           << arguments.size() << " arguments";
+           << describeCount(arguments.size(), "argument", "arguments") << ", found "
+           << describeRegions(op);
   IRMapping map;
   for (auto [argument, value] : llvm::zip(region->getArguments(), arguments)) {
     if (argument.getType() != RankedTensorType::get({}, value.getType()))
@@ -122,7 +141,8 @@ HloResult fsdp::lowerBody(OpBuilder &b, Operation *op, ValueRange arguments) {
   for (Operation &inner : region->front()) {
     SmallVector<Value> operands;
     for (Value operand : inner.getOperands()) {
-      // A tensor of rank 0 from outside the region is read as a scalar, as the region's values are.
+      // The values of the region become scalars, so a tensor of rank 0 from outside the region is
+      // also read as a scalar.
       if (!map.contains(operand) && tensorOf(operand).getRank() == 0)
         map.map(operand, getScalar(b, inner.getLoc(), operand));
       operands.push_back(map.lookupOrDefault(operand));
@@ -137,15 +157,13 @@ HloResult fsdp::lowerBody(OpBuilder &b, Operation *op, ValueRange arguments) {
       continue;
     }
     if (inner.getNumResults() != 1 || !isa<RankedTensorType>(inner.getResult(0).getType()))
-      return inner.emitError("is not supported in the region of '")
-             << op->getName() << "', which combines scalars";
+      return refuseInner(op, inner);
     FailureOr<Value> value =
         lowerElementwise(b, &inner, operands, tensorOf(inner.getResult(0)).getElementType());
     if (failed(value))
       return failure();
     if (!*value)
-      return inner.emitError("is not supported in the region of '")
-             << op->getName() << "', which combines scalars";
+      return refuseInner(op, inner);
     map.map(inner.getResult(0), *value);
   }
   return op->emitError("expected a region that ends in 'stablehlo.return'");

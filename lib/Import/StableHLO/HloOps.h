@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// The values that replace an op, or failure if an error was emitted.
+/// The values that replace the results of an op, or failure if an error was emitted.
 using HloResult = FailureOr<SmallVector<Value>>;
 
 /// Returns the type of an operand or result as a tensor of static shape. LowerStablehlo.cpp has
@@ -20,8 +20,8 @@ using HloResult = FailureOr<SmallVector<Value>>;
 RankedTensorType tensorOf(Value value);
 
 /// Returns the integers of an attribute (`array<i64>`, `dense<..>`, a list, or one integer).
-/// Returns `missing` if the op has no such attribute. If `holder` is not null, the attribute is an
-/// entry of this dictionary.
+/// Returns `missing` if the op has no such attribute. If `holder` is not null, reads the entry
+/// `name` of this dictionary instead of an attribute of the op.
 SmallVector<int64_t> getInts(Operation *op, StringRef name, ArrayRef<int64_t> missing = {},
                              DictionaryAttr holder = nullptr);
 
@@ -43,23 +43,24 @@ Value getScalar(OpBuilder &b, Location loc, Value value);
 /// Returns a tensor of `type` with all elements equal to a scalar.
 Value buildFilled(OpBuilder &b, Location loc, RankedTensorType type, Value scalar);
 
-/// Returns offsets, sizes or strides as constants of a slice.
+/// Returns integers in the form in which slices take constant offsets, sizes or strides.
 SmallVector<OpFoldResult> sliceIndices(OpBuilder &b, ArrayRef<int64_t> values);
 
-/// Builds a tensor of `type`. `element` builds the element at the indices of the loops
-/// (linalg.index).
+/// Builds a tensor of `type`. The function `element` builds the element whose indices are the loop
+/// indices (linalg.index).
 Value buildByIndex(OpBuilder &b, Location loc, RankedTensorType type,
                    function_ref<Value(OpBuilder &, Location)> element);
 
-/// Builds the lowered op on `operands`, which are tensors or scalars like `result`, the type of the
-/// result. Returns a null value if the op is not elementwise.
+/// Builds the ops to which an elementwise op is lowered. `result` is the type of the result.
+/// `operands` are tensors if `result` is a tensor type, and scalars otherwise. Returns a null value
+/// if the op is not elementwise.
 FailureOr<Value> lowerElementwise(OpBuilder &b, Operation *op, ValueRange operands, Type result);
 
-/// Lowers the body of a reduction for the scalars `arguments`. The body holds elementwise ops on
-/// tensors of rank 0. Returns the values that the body returns.
+/// Lowers the body of a reduction. The scalars `arguments` replace the arguments of the body. The
+/// body consists of elementwise ops on tensors of rank 0. Returns the results of the body.
 HloResult lowerBody(OpBuilder &b, Operation *op, ValueRange arguments);
 
-// Lowerings by op. Each function expects static shapes and verifies everything else.
+// Lowerings by op. Each function assumes that shapes are static, and verifies everything else.
 HloResult lowerBroadcast(OpBuilder &b, Operation *op);
 HloResult lowerReshape(OpBuilder &b, Operation *op);
 HloResult lowerTranspose(OpBuilder &b, Operation *op);

@@ -10,7 +10,7 @@
 //   pad with interior elements          ->  a filled tensor, and a tensor.insert_slice with strides
 //   reverse                             ->  a linalg.generic that reads at n - 1 - i
 //
-// A broadcast of a constant whose elements are equal becomes a constant.
+// A broadcast of a constant whose elements are all equal becomes a constant.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,8 @@ HloResult fsdp::lowerBroadcast(OpBuilder &b, Operation *op) {
       failed(checkDims(op, "broadcast_dimensions", dims, to.getRank())))
     return failure();
   // Collect the dimensions of the operand that are not repeated, in the order of the result.
-  SmallVector<std::pair<int64_t, int64_t>> kept; // dimensions of the result and the operand
+  // pairs of a dimension of the result and the corresponding dimension of the operand
+  SmallVector<std::pair<int64_t, int64_t>> kept;
   for (auto [i, dim] : llvm::enumerate(dims)) {
     int64_t size = from.getDimSize(i), target = to.getDimSize(dim);
     if (size != 1 && size != target)
@@ -85,7 +86,8 @@ HloResult fsdp::lowerReshape(OpBuilder &b, Operation *op) {
   if (from.getNumElements() != to.getNumElements() || from.getElementType() != to.getElementType())
     return op->emitError("expected as many elements of the same type, found ")
            << from << " and " << to;
-  // A view that splits or joins adjacent dimensions keeps the other dimensions.
+  // If the reshape only splits or joins adjacent dimensions, build a view that keeps the other
+  // dimensions.
   Location loc = op->getLoc();
   if (auto groups = getReassociationIndicesForReshape(from, to))
     return SmallVector<Value>{
@@ -201,7 +203,7 @@ HloResult fsdp::lowerConcatenate(OpBuilder &b, Operation *op) {
       tensor::ConcatOp::create(b, op->getLoc(), to, dim[0], op->getOperands())};
 }
 
-/// Returns `x` without the elements that negative padding removes, and sets this padding to 0.
+/// Removes the elements of `x` that negative padding removes, and sets the negative padding to 0.
 static Value cropNegative(OpBuilder &b, Location loc, Value x, MutableArrayRef<int64_t> low,
                           MutableArrayRef<int64_t> high) {
   RankedTensorType type = tensorOf(x);

@@ -11,12 +11,13 @@
 //   "stablehlo.slice", "pad", ..           ->   tensor.extract_slice, tensor.pad, ..
 //   "stablehlo.composite"                  ->   a call of its decomposition
 //
-//  1. Selects that are erfc(x), as `jax.export` writes them, become one op (RaiseErfc.cpp).
+//  1. `jax.export` writes erfc(x) as a select of two polynomials. Such a select becomes one op
+//     (RaiseErfc.cpp).
 //  2. Each op is visited once, in order, and replaced by the values of its lowering. The ops are
 //     not registered, so each lowering verifies the attributes and shapes that it reads.
 //  3. Ops without a lowering are kept, and RefuseForeign.cpp reports them with advice.
-//  4. JAX exports neither `stop_gradient` nor the user's rules of differentiation. A warning states
-//     that the derivative may therefore differ.
+//  4. JAX exports neither `stop_gradient` nor the differentiation rules that a user has defined. A
+//     warning therefore states that the derivative may differ from that of JAX.
 //
 // O(ops). ParseHlo.cpp parses the text. Quantised types and dynamic shapes are not supported.
 //
@@ -52,7 +53,7 @@ static bool isHlo(Operation *op) {
   return dialect == "stablehlo" || dialect == "chlo";
 }
 
-/// Returns an `arith.constant` with the attribute `value` of a `stablehlo.constant`.
+/// Returns an `arith.constant` whose value is the attribute `value` of a `stablehlo.constant`.
 static HloResult lowerConstant(OpBuilder &b, Operation *op) {
   auto value = dyn_cast_or_null<TypedAttr>(op->getAttr("value"));
   if (!value || value.getType() != op->getResult(0).getType() || !isa<ElementsAttr>(value))
@@ -75,7 +76,7 @@ static HloResult lowerComposite(OpBuilder &b, Operation *op) {
   return SmallVector<Value>(call.getResults());
 }
 
-/// Replaces an op that changes no value by its operands.
+/// Replaces the results of an op that does not change values by the operands of the op.
 static HloResult forward(OpBuilder &, Operation *op) {
   if (!llvm::equal(op->getOperandTypes(), op->getResultTypes()))
     return op->emitError("expected results of the operands' types");
@@ -106,7 +107,7 @@ static const std::pair<StringRef, Lowering> lowerings[] = {
     {"stablehlo.reduce_window", lowerReduceWindow},
 };
 
-/// Emits an error and returns true unless types are static tensors of floats or signless integers.
+/// Emits an error and returns true unless `type` is a static tensor of floats or signless integers.
 static bool refuseType(Operation *op, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor || !tensor.hasStaticShape()) {
@@ -146,7 +147,8 @@ HloResult LowerStablehloPass::lower(OpBuilder &b, Operation *op) {
     return failure();
   if (!*value)
     return SmallVector<Value>();
-  // Indices that JAX computes from constants become constants, which later lowerings can read.
+  // Fold the op if its operands are constants. Indices that JAX computes from constants then become
+  // constants, which the lowerings of later ops can read.
   SmallVector<Value> folded;
   if (Operation *last = value->getDefiningOp();
       last && succeeded(b.tryFold(last, folded)) && folded.size() == 1)
@@ -180,7 +182,7 @@ void LowerStablehloPass::runOnOperation() {
   // Preserve all analyses to skip the verifier, which would reject unknown dialects without advice.
   if (ops.empty())
     return markAllAnalysesPreserved();
-  // Begin with the last select, so that the whole erfc is matched before selects in its branches.
+  // Begin with the last select, so that an erfc is matched before the selects in its branches.
   for (Operation *&op : llvm::reverse(ops))
     if (op->getName().getStringRef() == "stablehlo.select")
       if (Value x = matchErfc(op)) {

@@ -4,34 +4,36 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses the custom form of an op into the same op and attributes as the generic form:
+// Parses the custom form of an op to the same op with the same attributes as the generic form:
 //
 //   stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (A, B) -> C
 //   "stablehlo.dot_general"(%a, %b) {dot_dimension_numbers = {lhs_contracting_dimensions = ..}} :
 //   ..
 //
-//  1. Most ops are a list of items: an operand, a word (LT), "key = value", or the ranges of a
-//     slice. `keys` maps the keys of each op to attribute names.
-//  2. The types at the end are a function type, or one type "T" for all operands and results. Only
-//     select lists the type of its predicate before that type.
+//  1. The text of most ops is a list of items. An item is an operand, a word such as LT, "key =
+//     value", or the ranges of a slice. The table `keys` maps the keys of each op to attribute
+//     names.
+//  2. The text ends with a function type, or with one type "T" that all operands and results have.
+//     Only select lists the type of its predicate before that type.
 //  3. Separate functions parse constant, reduce, convolution, custom_call and composite.
-//  4. Control flow is refused with advice, because no pass reads its regions.
+//  4. Ops of control flow are refused with advice, because no pass reads their regions.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Interface/Advice.h"
 #include "StableHLO/HloDialects.h"
+#include "fsdp/IR/DiagnosticText.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// A key of the custom form, and the name of the attribute in the generic form.
+/// A key in the custom form of `op`, and the attribute of the generic form that the key sets.
 struct Key {
   StringRef op, key, attribute;
 };
 
-/// Items of one op in the order of the text.
+/// The operands and words of one op, in the order of the text.
 struct Items {
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
   SmallVector<StringRef> words;
@@ -59,7 +61,8 @@ static StringRef attributeOf(StringRef op, StringRef key) {
   return key;
 }
 
-/// Parses "[0:2, 0:8:2]" after the bracket to the three attributes of a slice.
+/// Parses ranges such as "[0:2, 0:8:2]", of which the opening bracket has been read, and sets the
+/// three attributes of a slice.
 static ParseResult parseRanges(OpAsmParser &parser, NamedAttrList &attributes) {
   SmallVector<int64_t> starts, limits, strides;
   while (failed(parser.parseOptionalRSquare())) {
@@ -79,7 +82,8 @@ static ParseResult parseRanges(OpAsmParser &parser, NamedAttrList &attributes) {
   return success();
 }
 
-/// Parses the value of `key`. "[..] x [..]" sets the lists of both sides of a dot product.
+/// Parses the value of `key`. The value "[..] x [..]" of a dot product sets one list for the left
+/// and one for the right operand.
 static ParseResult parseKeyed(OpAsmParser &parser, StringRef op, StringRef key,
                               NamedAttrList &attributes) {
   FailureOr<Attribute> value = parseHloValue(parser);
@@ -134,7 +138,7 @@ static ParseResult parseItems(OpAsmParser &parser, StringRef op, Items &items,
   }
 }
 
-/// Parses the types of `count` operands and of the results, which follow a colon.
+/// Parses a colon, the types of `count` operands, and the types of the results.
 static ParseResult parseTypes(OpAsmParser &parser, StringRef op, size_t count,
                               SmallVector<Type> &operands, SmallVector<Type> &results) {
   SMLoc at = parser.getCurrentLocation();
@@ -163,8 +167,8 @@ static ParseResult parseTypes(OpAsmParser &parser, StringRef op, size_t count,
       operands.assign(count, operands.front());
   }
   if (operands.size() != count)
-    return parser.emitError(at) << "expected one type per operand (" << count << "), found "
-                                << operands.size();
+    return parser.emitError(at) << "expected " << describeCount(count, "type", "types")
+                                << ", one per operand, found " << operands.size();
   return success();
 }
 
@@ -190,7 +194,7 @@ static ParseResult parseConstant(OpAsmParser &parser, OperationState &state) {
   return success();
 }
 
-/// Adds the body "op(%a, %b)" of a reduction of scalars of type `element`.
+/// Adds a body to a reduction. The body applies the op `reducer` to two scalars of type `element`.
 static void addReducer(OpAsmParser &parser, OperationState &state, OperationName reducer,
                        Type element) {
   OpBuilder b(parser.getContext());
@@ -205,8 +209,8 @@ static void addReducer(OpAsmParser &parser, OperationState &state, OperationName
   b.create(end);
 }
 
-/// Parses "(%a init: %b), (%c init: %d) applies OP across dimensions = [1] : T", or, in place of
-/// "applies OP", a body after the types: "reducer(%x: T, %y: T) (%z: T, %w: T) { .. }".
+/// Parses "(%a init: %b), (%c init: %d) applies OP across dimensions = [1] : T". Without "applies
+/// OP", a body follows the types: "reducer(%x: T, %y: T) (%z: T, %w: T) { .. }".
 static ParseResult parseReduce(OpAsmParser &parser, OperationState &state) {
   Items items;
   SmallVector<OpAsmParser::UnresolvedOperand> inits;
@@ -236,8 +240,8 @@ static ParseResult parseReduce(OpAsmParser &parser, OperationState &state) {
     addReducer(parser, state, *reducer, getElementTypeOrSelf(state.operands.front().getType()));
     return success();
   }
-  // The text pairs the two arguments of each input; the op has all values, then all partial
-  // results.
+  // The text lists the body's arguments in pairs, one pair for each input. In the op, the first
+  // arguments of all pairs come before the second arguments.
   SmallVector<OpAsmParser::Argument> lhs, rhs;
   if (parser.parseKeyword("reducer"))
     return failure();
@@ -309,7 +313,7 @@ ParseResult fsdp::parseHloOp(OpAsmParser &parser, OperationState &state) {
     return parseCall(parser, op, state);
   if (llvm::is_contained({"while", "case", "if"}, op))
     return parser.emitError(parser.getNameLoc())
-           << "'" << name << "' is control flow, which is not compiled; " << adviceForOp(name);
+           << "is control flow, which is not compiled; " << adviceForOp(name);
   Items items;
   bool bracket = succeeded(parser.parseOptionalLParen());
   if (parseItems(parser, op, items, state.attributes) || (bracket && parser.parseRParen()) ||
@@ -322,7 +326,7 @@ ParseResult fsdp::parseHloOp(OpAsmParser &parser, OperationState &state) {
       state.attributes.set("compare_type", b.getStringAttr(items.words[1]));
   } else if (!items.words.empty()) {
     return parser.emitError(parser.getNameLoc())
-           << "'" << name << "' has the word '" << items.words[0]
+           << "has the word '" << items.words[0]
            << "', which this reader does not know; print the module in generic form";
   }
   return success();

@@ -5,16 +5,19 @@
 //===----------------------------------------------------------------------===//
 //
 // `jax.export` writes erfc (of the exact GELU) as polynomials in x and in 1 / x^2, joined by
-// selects. Near zero, the derivative of the branch in 1 / x^2 is infinite. If the select drops the
-// branch, the derivative is 0 times infinity, which is NaN:
+// selects. Near zero, the derivative of the branch that is a polynomial in 1 / x^2 is infinite.
+// Where the select does not choose this branch, the derivative would be 0 times infinity, which is
+// NaN:
 //
 //   %49 = select %small, %poly(x), %tail(1/x^2)   ->   %49 = chlo.erfc %x
 //
-//  1. The expansion reads |x|, so try each operand of an abs before the select as x, the candidate.
-//  2. Collects the elementwise ops between the candidate and the select. Apart from the candidate,
-//     the inputs must be constants.
-//  3. Evaluates these ops in f64 at points in [-4, 4], and compares with std::erfc: the absolute
-//     error must be at most 2e-6, as it is for the polynomials of f32 but for no other function.
+//  1. The expansion reads |x|. Each operand of an abs on which the select depends is therefore a
+//     candidate for x.
+//  2. Collect the elementwise ops between the candidate and the select. All inputs of these ops
+//     except the candidate must be constants.
+//  3. Evaluate these ops in f64 at points in [-4, 4], and compare the results with std::erfc. The
+//     absolute error must be at most 2e-6. This holds for the polynomials that JAX uses for f32,
+//     but not for other functions.
 //
 // Complexity: O(ops + points x ops) per select; at most `maxOps` ops.
 //
@@ -31,10 +34,11 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Elementwise ops between one input and a result, in an order in which they can be evaluated.
+/// The elementwise ops that compute a result from one input, in an order of evaluation.
 struct Slice {
   Value input;
-  llvm::MapVector<Value, double> values; ///< constants with their value, then results of ops
+  /// First the constants with their values, then the results of the ops.
+  llvm::MapVector<Value, double> values;
 
   bool collect(Value value, unsigned depth);
   double evaluate(double x);
@@ -46,7 +50,8 @@ private:
 
 static constexpr unsigned maxOps = 256, maxDepth = 128;
 
-/// Returns the value of a constant with equal elements, also through a broadcast or a reshape.
+/// Returns the value of the elements if `value` is a constant whose elements are all equal, or a
+/// broadcast or reshape of such a constant.
 static std::optional<double> constantOf(Value value) {
   Operation *op = value.getDefiningOp();
   while (op && op->getNumOperands() == 1 &&
@@ -59,7 +64,7 @@ static std::optional<double> constantOf(Value value) {
   return dense.getSplatValue<APFloat>().convertToDouble();
 }
 
-/// Returns whether the evaluator supports the op with its number of operands.
+/// Returns whether step 3 can evaluate the op, and the op has the expected number of operands.
 static bool isArithmetic(Operation *op) {
   if (!op || op->getName().getDialectNamespace() != "stablehlo" || op->getNumResults() != 1)
     return false;

@@ -7,8 +7,9 @@
 //   generic ins(%x) { %i = linalg.index 0            generic ins(%x, %slice) maps (.., d0+0)
 //     %t = tensor.extract %table[%i, ..]       ->      { ^bb0(%x, %t, %out): ... }
 //
-// An index d + c, where d is a loop and c a constant, becomes a slice of the table from offset c,
-// which the map reads at d. An index that is a constant becomes a slice of size 1.
+// For an index d + c, where d is a loop and c is a constant, the table is sliced from offset c, and
+// the indexing map of the new operand reads the slice at d. For an index that is a constant, the
+// slice has size 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +33,7 @@ AffineExpr fsdp::affineIndex(Value index) {
     return getAffineDimExpr(loop.getDim(), context);
   if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp, arith::IndexCastUIOp>(op))
     return affineIndex(op->getOperand(0));
-  // Look through the truncation, because every index of a tensor is assumed to fit i32.
+  // Ignore the truncation, because every index of a tensor is assumed to fit in an i32.
   if (auto trunc = dyn_cast_or_null<arith::TruncIOp>(op);
       trunc && trunc.getType().getIntOrFloatBitWidth() >= 32)
     return affineIndex(trunc.getIn());
@@ -108,7 +109,7 @@ struct ExtractToOperand : OpRewritePattern<linalg::GenericOp> {
     return failure();
   }
 
-  /// Fails unless each index is a constant c or a loop d_k plus c.
+  /// Fails unless each index is a constant c, a loop d_k, or a sum d_k + c.
   static LogicalResult rewrite(linalg::GenericOp op, tensor::ExtractOp extract,
                                PatternRewriter &rewriter) {
     auto type = dyn_cast<RankedTensorType>(extract.getTensor().getType());

@@ -13,11 +13,13 @@
 
 namespace mlir::fsdp {
 
-/// Adds patterns that turn captured values of a generic's body into operands: scalars, and tensors
-/// whose elements the body extracts at indices that depend on the loops alone.
+/// Adds patterns that turn values that the body of a generic captures into operands of the generic.
+/// These values are scalars, and tensors from which the body extracts elements at indices that
+/// depend on the loops alone.
 void populateCaptureOperandPatterns(RewritePatternSet &patterns);
 
-/// Returns an index in a body as an affine function of the loops, or null if it depends on data.
+/// Returns `index`, a value in a body, as an affine function of the loops. Returns null if it is
+/// none.
 AffineExpr affineIndex(Value index);
 
 /// Rebuilds `op` with one more input, whose block argument replaces `captured` in the body.

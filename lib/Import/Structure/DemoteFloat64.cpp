@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exporters compute a few values of an f32 model in f64: the variance of a LayerNorm, or scales
-// that were Python numbers.
+// In models of f32, exporters write the computation of a few values in f64, such as the variance of
+// a LayerNorm, or scales that were Python numbers.
 //
 //   %w = extf %x : f32 to f64
 //   %s = sum of %w in f64                ->        %s = sum of %x in f32
@@ -82,7 +82,7 @@ static AttrTypeReplacer makeReplacer(MLIRContext *context) {
             attr.mapValues(f32, [](const APFloat &v) { return rounded(v).bitcastToAPInt(); });
         return std::pair<Attribute, WalkResult>(narrow, WalkResult::skip());
       });
-  // Convert the doubles of a blob.
+  // Convert the doubles that a blob of bytes contains.
   replacer.addReplacement(
       [=](DenseResourceElementsAttr attr) -> std::optional<std::pair<Attribute, WalkResult>> {
         auto blob = attr.getRawHandle().getBlob();
@@ -120,7 +120,8 @@ void DemoteFloat64Pass::runOnOperation() {
   func.walk([&](Operation *op) { numDemoted += llvm::count_if(op->getResultTypes(), isDouble); });
   AttrTypeReplacer replacer = makeReplacer(&getContext());
   func.walk([&](Operation *op) {
-    // Attributes of fsdp ops (a scale, a probability) are f64 for operands of all types: keep them.
+    // Keep the attributes of fsdp ops, such as a scale or a probability, because they are f64 for
+    // operands of every type.
     bool ours = isa_and_nonnull<FSDPDialect>(op->getDialect());
     replacer.replaceElementsIn(op, /*replaceAttrs=*/!ours, /*replaceLocs=*/false,
                                /*replaceTypes=*/true);

@@ -12,8 +12,8 @@
 
 namespace mlir::fsdp {
 
-/// Adds patterns that fold copies into the maps of the generics that read the copies, and
-/// transposes into the product that the transposes read. `numFolded` counts the folds.
+/// Adds patterns that fold a copy into the maps of the generics that read the copy, and patterns
+/// that fold a transpose of a product into the product. `numFolded` counts the folds.
 void populateFoldCopyPatterns(RewritePatternSet &patterns, llvm::Statistic &numFolded);
 
 } // namespace mlir::fsdp

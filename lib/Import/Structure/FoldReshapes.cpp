@@ -12,14 +12,15 @@
 //   rows    product[BT,C] - expand[B,T,C] - elementwise .. elementwise on [BT,C] ..
 //                                          - collapse ->   no view between
 //
-//  1. (heads) Expand the loops of products that read a collapsed copy (a broadcast of grouped
-//     heads, a transpose) whose merged dimensions are batch loops. Expand a copy that reads a
-//     collapsed copy. Move copies towards products (SinkCopies.h).
-//  2. (rows) Collapse loops of products that are adjacent in all operands.
+//  1. (heads) If a product reads a collapsed copy (a transpose, or a broadcast of grouped heads),
+//     and the collapse merges batch dimensions, expand the loops of the product. Also expand the
+//     loops of a copy that reads a collapsed copy. Move copies towards the products that read them
+//     (SinkCopies.h).
+//  2. (rows) If loops of a product are adjacent in all operands, collapse them to one loop.
 //  3. (rows) Collapse elementwise ops and reductions after an expand_shape or before a
-//     collapse_shape. Move views past slices and lookups.
+//     collapse_shape. Also move views past slices and lookups.
 //
-// Views of arguments, views at slices, and views that split or merge heads remain.
+// Views of arguments, views next to slices, and views that split or merge heads remain.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,7 +66,7 @@ struct SliceOfExpand : OpRewritePattern<tensor::ExtractSliceOp> {
     SmallVector<int64_t> shape;
     for (auto [g, group] : llvm::enumerate(expand.getReassociationIndices())) {
       int64_t offset = 0, size = narrow[g], stride = 1;
-      SmallVector<int64_t> moving; // dimensions of the group that are sliced
+      SmallVector<int64_t> moving; // dimensions of the group of which the slice takes only a part
       for (int64_t d : group)
         if (op.getStaticSizes()[d] != wide[d])
           moving.push_back(d);
@@ -129,8 +130,9 @@ static bool comesFromCopy(Value value) {
   return generic && isCopy(generic);
 }
 
-/// Returns whether a view merges dimensions, such as batch and heads, into one batch loop of the
-/// product. (A view that merges rows or columns is kept.)
+/// Returns whether `view`, which the product reads, merges dimensions, such as batch and heads,
+/// into a dimension that a batch loop of the product indexes. (A view that merges rows or columns
+/// is kept.)
 static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand,
                              tensor::CollapseShapeOp view) {
   SmallVector<AffineMap> maps = product.getIndexingMapsArray();
@@ -144,19 +146,19 @@ static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand,
   return false;
 }
 
-/// Runs step 1: expands products and copies that read collapse_shape(copy), and copies that an
-/// expand_shape reads.
+/// Runs step 1: expands products and copies that read a collapse_shape of a copy, and copies whose
+/// result an expand_shape reads.
 LogicalResult FoldReshapesPass::expand() {
   auto control = [](OpOperand *operand) {
     if (auto reader = dyn_cast<linalg::GenericOp>(operand->getOwner())) {
       auto view = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
       auto source = view ? view.getSrc().getDefiningOp<linalg::GenericOp>() : nullptr;
-      // A transpose of a product folds into the product.
+      // Expand a copy of a collapsed product, because the copy then folds into the product.
       if (!source || isContraction(source))
         return source && isCopy(reader);
       if (!isCopy(source))
         return false;
-      // The copy moves past a unary op.
+      // Expand a unary op, because the copy then moves past it.
       bool unary = isParallel(reader) && reader.getNumDpsInputs() == 1;
       return unary || (isContraction(reader) && mergesBatchLoops(reader, operand, view));
     }
@@ -176,7 +178,7 @@ LogicalResult FoldReshapesPass::expand() {
   return applyPatternsGreedily(getOperation(), std::move(patterns));
 }
 
-/// Returns groups of loops of a product that are adjacent in every operand.
+/// Returns groups of loops of a product. The loops of a group are adjacent in every operand.
 static SmallVector<ReassociationIndices> mergeableLoops(linalg::LinalgOp op) {
   SmallVector<ReassociationIndices> groups;
   auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());

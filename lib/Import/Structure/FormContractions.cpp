@@ -8,8 +8,8 @@
 //     { %p = mulf %a, %b ; addf %out, %p }             ->     ins(%a, %b) outs(%c)
 //
 // Does not change the maps, because linalg.contract reads operands in any layout. Requires at least
-// one loop each of m, n and k, so that a sum such as Σ_n g[n,c]·x[n,c] remains a generic. Does not
-// use upstream's conversion to named ops, which drops transposes in LLVM 22.
+// one loop of each of the kinds m, n and k. A sum such as Σ_n g[n,c]·x[n,c] therefore remains a
+// generic. Does not use MLIR's conversion to named ops, because it drops transposes in LLVM 22.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,20 +6,22 @@
 //
 //   %a = generic { mulf } ; %b = generic ins(%a) { addf }   ->   generic { mulf ; addf }
 //
-// Fusion comes before differentiation, because the backward recomputes values inside a body, so
-// that fewer activations are kept for it. Uses upstream's fusion patterns and allows a fusion if:
+// Ops are fused before differentiation. The backward recomputes values inside a fused body, so that
+// fewer activations are kept for the backward. Uses MLIR's fusion patterns, and allows a fusion in
+// two cases:
 //
-//  - the producer only widens floats (it is fused into all readers, because reading bf16 twice is
-//    cheaper than keeping an f32 tensor), or
-//  - all loops of the consumer are parallel, the fused value has no other use, the producer does
-//    not round a wider input, and no outer loop would repeat a math function such as cos.
+//  - the producer only widens floats. It is then fused into all readers, because reading bf16 twice
+//    is cheaper than keeping an f32 tensor.
+//  - all loops of the consumer are parallel, the value that is fused has no other use, the producer
+//    does not round a wider input, and the fused op would not repeat a math function such as cos in
+//    an outer loop.
 //
-// A producer that rounds is not fused, so that its bf16 result is kept for the backward, and not
-// its f32 input, which has twice the size.
+// A producer that rounds is not fused, so that its bf16 result is kept for the backward. Otherwise
+// its f32 input would be kept, which has twice the size.
 //
 // Never fuses into a contraction, because the producer would be computed again for each column of
-// the product. A fused body has at most 512 ops. Each fusion copies both bodies, so that a long
-// chain would take quadratic time.
+// the product. A fused body has at most 512 ops. This limit exists because each fusion copies both
+// bodies, so that the fusion of a long chain would take quadratic time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,9 +47,10 @@ struct FuseElementwisePass : public fsdp::impl::FuseElementwisePassBase<FuseElem
 };
 } // namespace
 
-/// Returns whether fusion would compute math functions of the producer in each iteration of an
-/// outer loop, as for a table over (t, d) read for every (b, h, t, d). Repetition in inner loops
-/// alone (the rsqrt of a row) is allowed, because the value is computed once per row.
+/// Returns whether fusion would repeat math functions of the producer in each iteration of an outer
+/// loop of the consumer. An example is a table over (t, d) that is read for every (b, h, t, d).
+/// Math functions that depend on outer loops alone, such as the rsqrt of a row, do not count,
+/// because their values are computed once per row.
 static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
   if (llvm::none_of(producer.getBody()->without_terminator(), [](Operation &op) {
         return isa_and_nonnull<math::MathDialect>(op.getDialect());
@@ -66,7 +69,7 @@ static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
 }
 
 /// Returns whether the producer rounds its result and has a wider input of at least as many
-/// elements. Keeping the result for the backward then takes fewer bytes than keeping this input.
+/// elements. It then takes fewer bytes to keep the result for the backward than this input.
 static bool isRounded(linalg::GenericOp producer) {
   auto result = cast<RankedTensorType>(producer->getResultTypes().front());
   auto rounding =
@@ -80,7 +83,7 @@ static bool isRounded(linalg::GenericOp producer) {
          });
 }
 
-/// Returns true if a fusion of the two bodies has at most 512 ops.
+/// Returns true if the body that results from the fusion has at most 512 ops.
 static bool fitsOneBody(linalg::GenericOp producer, linalg::LinalgOp consumer) {
   constexpr size_t most = 512;
   return producer.getBody()->getOperations().size() + consumer.getBlock()->getOperations().size() <=

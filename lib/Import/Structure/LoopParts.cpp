@@ -32,7 +32,8 @@ void LoopParts::split(unsigned part, int64_t inner) {
       parts.insert(at + 1, fresh);
 }
 
-/// Appends the terms of factor · expr. Returns false if `expr` is no linear combination of parts.
+/// Appends the terms of factor · expr. Returns false if `expr` is not a linear combination of
+/// parts.
 static bool collect(AffineExpr expr, int64_t factor, SmallVectorImpl<LoopParts::Term> &terms) {
   if (auto constant = dyn_cast<AffineConstantExpr>(expr))
     return constant.getValue() == 0;
@@ -74,7 +75,7 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
   Value source = op->getOperand(0);
   ArrayRef<int64_t> from = cast<RankedTensorType>(point.value.getType()).getShape();
   ArrayRef<int64_t> to = cast<RankedTensorType>(source.getType()).getShape();
-  // Collect every part with its stride in the flattened tensor.
+  // Collect every part with its stride in elements of the flattened tensor.
   SmallVector<Term> flat;
   int64_t stride = 1;
   for (auto [coordinate, extent] : llvm::reverse(llvm::zip_equal(point.at, from))) {
@@ -87,7 +88,7 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
   }
   Point moved{source, SmallVector<AffineExpr>(to.size(), getAffineConstantExpr(0, context))};
   for (const Term &term : flat) {
-    // Number of elements of the source's dimensions inside dimension d.
+    // Product of the sizes of the source's dimensions that are inside dimension d.
     int64_t size = 1;
     for (unsigned d = to.size(); d-- > 0; size *= to[d]) {
       int64_t end = size * to[d];
@@ -96,7 +97,8 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
       int64_t extent = extents[term.part];
       if (term.stride % size != 0)
         return std::nullopt;
-      if (term.stride * extent > end) { // the part also covers a part of the next outer dimension
+      // If the part extends beyond dimension d, into the next outer dimension, it must be split.
+      if (term.stride * extent > end) {
         if (end % term.stride == 0 && extent % (end / term.stride) == 0)
           needed = Split{term.part, end / term.stride};
         return std::nullopt;

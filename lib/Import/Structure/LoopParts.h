@@ -4,14 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The index of an element before a view contains divisions: row d of a view [8, 5] of [4, 2, 5] is
-// row (d / 2, d % 2) of the source. It contains no division if the loop over d is split into parts:
+// If the position of an element of a view is expressed by loops, the position of the same element
+// in the source of the view contains divisions: row d of a view [8, 5] of a tensor [4, 2, 5] is row
+// (d / 2, d % 2) of the tensor. The position contains no division if the loop over d is split into
+// parts:
 //
 //   loop of 8 = parts (a, b) of 4 and 2, at 2·a + b
 //   [8, 5] at (2·a + b, c)  =  [4, 2, 5] at (a, b, c)
 //
-// Each coordinate is then a sum of parts times strides. If a view requires that a part is split
-// further, throughReshape sets `needed`; the caller then splits this part and starts again.
+// Each coordinate is then a sum of loop parts, each multiplied by a stride. If a view requires that
+// a part is split further, throughReshape() sets `needed`. The caller then splits this part and
+// starts again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,13 +25,14 @@
 
 namespace mlir::fsdp {
 
-/// The parts of a set of loops. Part p is the affine dimension p.
+/// A set of loops, each of which is split into parts. In expressions, part p is the affine
+/// dimension p.
 class LoopParts {
 public:
   explicit LoopParts(MLIRContext *context) : context(context) {}
 
-  /// Returns the index of loop `loop` as an expression of its parts. Adds the loop, with one part
-  /// of `extent` iterations, if it is new.
+  /// Returns the index of loop `loop` as an expression of its parts. If the loop is not in the set
+  /// yet, adds it with one part of `extent` iterations.
   AffineExpr getLoop(unsigned loop, int64_t extent);
   /// Splits a part into an outer part and a new inner part of `inner` iterations.
   void split(unsigned part, int64_t inner);
@@ -40,17 +44,18 @@ public:
     unsigned part;
     int64_t stride;
   };
-  /// Returns the terms of a coordinate, largest stride first. Returns nothing unless the coordinate
-  /// is a sum of parts that takes each value of [0, extent) once.
+  /// Returns the terms part · stride whose sum is a coordinate. The term with the largest stride
+  /// comes first. Returns nothing unless the coordinate is such a sum and takes each value of [0,
+  /// extent) exactly once.
   std::optional<SmallVector<Term>> termsOf(AffineExpr coordinate, int64_t extent) const;
 
   struct Split {
     unsigned part;
     int64_t inner;
   };
-  /// Returns the element of a reshape's source that is the element `point` of its result. Returns
-  /// nothing if `point` is not the result of an expand_shape or a collapse_shape. If a part must be
-  /// split first, sets `needed` and returns nothing.
+  /// If `point` is an element of the result of a reshape, returns the same element in the reshape's
+  /// source. Returns nothing if `point` is not the result of an expand_shape or a collapse_shape.
+  /// If a loop part must be split before this is possible, sets `needed` and returns nothing.
   std::optional<Point> throughReshape(const Point &point, std::optional<Split> &needed) const;
 
 private:

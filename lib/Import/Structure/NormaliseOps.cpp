@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Exporters write the same operation in many ways. This pass rewrites each of the following
-// operations to one form:
+// Different exporters write the same operation in different ways. This pass rewrites each of the
+// following operations to one form:
 //
 //   linalg.{matmul, reduce, map, ...}, tensor.generate      -> linalg.generic
 //   tensor.splat                                            -> linalg.fill
@@ -16,9 +16,9 @@
 //   arith.truncf of a constant                              -> the rounded constant
 //   math.powf x, 2|3 and fpowi                              -> products
 //
-// Fuses producers of constants and integers (masks, positions, rank-0 scales) into the bodies that
-// use them. Drops fast-math flags, because results must not depend on reassociation. Applies the
-// patterns greedily until none matches.
+// Fuses generics that compute constants or integers (masks, positions, rank-0 scales) into the
+// bodies that use these values. Drops fast-math flags, because results must not depend on
+// reassociation. Applies the patterns greedily until none matches.
 //
 // FoldCopies.cpp folds copies, and FormContractions.cpp forms contractions.
 //
@@ -145,7 +145,7 @@ struct InlineFilledInit : OpRewritePattern<linalg::GenericOp> {
       rewriter.replaceAllUsesWith(arg, arith::ConstantOp::create(rewriter, op.getLoc(), value));
       changed = true;
     }
-    // An output that the body does not read needs no initial value.
+    // If the body does not read an output, the output needs no initial value.
     for (OpOperand &init : op.getDpsInitsMutable()) {
       auto type = cast<RankedTensorType>(init.get().getType());
       if (!op.getMatchingBlockArgument(&init).use_empty() ||
@@ -232,7 +232,7 @@ struct ClampToExtremes : OpRewritePattern<math::ClampFOp> {
 };
 
 /// Power with a constant exponent of 1, 2, 3, 0.5 or -0.5 -> x, products, sqrt or rsqrt. Unlike
-/// math.powf, products are correct for negative x, and their derivative is cheap.
+/// math.powf, products are correct for negative x, and the derivative of a product is cheap.
 template <typename PowOp>
 struct SmallPower : OpRewritePattern<PowOp> {
   using OpRewritePattern<PowOp>::OpRewritePattern;
@@ -270,8 +270,8 @@ struct SmallPower : OpRewritePattern<PowOp> {
 };
 } // namespace
 
-/// Returns whether the producer of an operand is cheap to recompute in its reader: a constant, or
-/// an elementwise function of indices or integers.
+/// Returns whether the reader of an operand can recompute the operand cheaply, because the producer
+/// of the operand is a constant or an elementwise function of indices or integers.
 static bool isCheapProducer(OpOperand *operand) {
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
   if (!producer || isContraction(cast<linalg::LinalgOp>(operand->getOwner())))

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Greatest depth to which formulas are compared or searched.
+/// Maximum recursion depth when formulas are compared or searched.
 static constexpr unsigned maxDepth = 24;
 
 SmallVector<AffineExpr> fsdp::place(AffineMap map, ArrayRef<AffineExpr> at) {
@@ -35,7 +35,8 @@ std::optional<SmallVector<AffineExpr>> fsdp::loopsAt(AffineMap map, ArrayRef<Aff
   return loops;
 }
 
-/// Steps through a view that only adds or drops dimensions of size 1.
+/// If `op`, which computes the point's tensor, is a view that only adds or drops dimensions of size
+/// 1, returns the same element of the view's source.
 static std::optional<Point> throughView(Operation *op, const Point &point) {
   if (!isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
     return std::nullopt;
@@ -171,7 +172,7 @@ Point fsdp::substitute(Point point, AffineExpr from, AffineExpr to) {
   return point;
 }
 
-/// Returns the term of a body that yields out + term, or max(out, term); else null.
+/// If a body yields out + term or max(out, term), returns the term. Otherwise returns null.
 static Value combinedTerm(linalg::GenericOp op, Reduction::Kind kind, unsigned result) {
   Operation *combiner = op.getBody()->getTerminator()->getOperand(result).getDefiningOp();
   bool fits = kind == Reduction::Sum
@@ -207,7 +208,7 @@ std::optional<Reduction> fsdp::matchReduction(const Point &point, Reduction::Kin
     return std::nullopt;
   }
   Reduction reduction{kind, {}, {}, op};
-  // Every reduction gets new symbols, because those of one formula must be different.
+  // Create new symbols, because different reductions of a formula must have different symbols.
   static std::atomic<unsigned> nextSymbol{0};
   for (auto [loop, iterator] : llvm::zip_equal(*loops, op.getIteratorTypesArray())) {
     if (loop)

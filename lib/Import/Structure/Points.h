@@ -10,9 +10,10 @@
 //   y[d0, d1] = exp(x[d0, d1] - m[d0]) / s[d0]
 //
 // A Point is a scalar of a body or an element of a tensor. Its position (loop indices or tensor
-// indices) is an affine function of the indices of the element whose formula is read, the root. A
-// step leads from an element of a parallel generic to the scalar that the generic yields, and from
-// a block argument to the element that it reads. Affine symbols stand for the loops of a reduction.
+// indices) is an affine function of the indices of the root, which is the element whose formula is
+// read. A step leads from an element of a parallel generic to the scalar that the generic yields,
+// and from a block argument to the element that it reads. Affine symbols stand for the loops of a
+// reduction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,56 +27,59 @@ namespace mlir::fsdp {
 
 struct Point {
   Value value;                // tensor, or scalar of a body
-  SmallVector<AffineExpr> at; // index of each dimension, or of each loop of the body
+  SmallVector<AffineExpr> at; // index in each dimension of the tensor, or in each loop of the body
 
   bool isTensor() const { return isa<RankedTensorType>(value.getType()); }
 
-  /// Returns the op that computes this scalar if the op is an OpTy; else null.
+  /// Returns the op that computes this scalar if the op is an OpTy. Returns null otherwise.
   template <typename OpTy>
   OpTy op() const {
     return isTensor() ? OpTy() : value.getDefiningOp<OpTy>();
   }
 };
 
-/// Makes one step of `settle` towards the definition of a point. Returns nothing at a scalar op, a
-/// constant, a leaf tensor, or a view that merges or splits dimensions.
+/// Makes one of the steps from a point towards its definition that settle() repeats. Returns
+/// nothing if the point is the result of a scalar op, a constant, an element of a leaf tensor, or
+/// an element of a view that merges or splits dimensions.
 std::optional<Point> step(const Point &point);
 
-/// Returns the loop indices at which an op computes the element `at` of its result, whose map is
-/// `map`. The index of a loop that is not in the map is null. Returns nothing unless the map's
-/// results are distinct dimensions.
+/// Returns the loop indices at which an op computes the element `at` of a result, where `map` is
+/// the indexing map of this result. The index of a loop that is not in the map is null. Returns
+/// nothing unless the map's results are distinct dimensions.
 std::optional<SmallVector<AffineExpr>> loopsAt(AffineMap map, ArrayRef<AffineExpr> at);
 
-/// Applies a map to the loop indices `at`.
+/// Returns the results of `map` for the loop indices `at`.
 SmallVector<AffineExpr> place(AffineMap map, ArrayRef<AffineExpr> at);
 
 /// Follows a point back through copies and bodies to a scalar op, a constant or a leaf tensor
 /// (argument, reduction, contraction, ...).
 Point settle(Point point);
 
-/// Returns the element that a block argument reads, or `point` itself if it is no block argument.
+/// Returns the element of an operand that a block argument holds. Returns any other point itself.
 Point readElement(Point point);
 
-/// Returns operand `i` of the scalar op at a point, without settling it.
+/// Returns operand `i` of the scalar op at a point, without a call of settle() for the operand.
 Point operandOf(const Point &point, unsigned i);
 
 /// Returns whether two points provably have the same formula.
 bool equal(const Point &a, const Point &b, unsigned depth = 0);
 
-/// Returns the value at a point if it is a constant, as a scalar, a splat or a fill.
+/// Returns the value at a point if this value is a constant. The point may be a scalar constant, or
+/// an element of a splat constant or of the result of a linalg.fill.
 std::optional<double> constantAt(const Point &point);
 
-/// An element of a sum or maximum over loops: the reduced term, with one symbol per reduced loop.
+/// An element of a sum or maximum over loops. `term` is the value that is summed or compared. Its
+/// position contains one affine symbol for each loop of the reduction.
 struct Reduction {
   enum Kind { Sum, Max } kind;
   Point term;
   SmallVector<AffineExpr> symbols;
   linalg::GenericOp op;
 };
-/// Matches an element of a reduction with a neutral initial value.
+/// Matches an element of the result of a reduction whose initial value is neutral.
 std::optional<Reduction> matchReduction(const Point &point, Reduction::Kind kind);
 
-/// Replaces an affine symbol or dimension in the position of a point.
+/// Returns `point` with the affine symbol or dimension `from` in its position replaced by `to`.
 Point substitute(Point point, AffineExpr from, AffineExpr to);
 
 /// Returns whether the formula at `point` may depend on `expr`.

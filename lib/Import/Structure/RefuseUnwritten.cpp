@@ -4,19 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The elements of a tensor.empty are undefined; its bytes in the arena are those of an earlier
-// value. An op that reads such a tensor has an undefined result.
+// The elements of a tensor.empty are undefined. At run time, its bytes in the arena are those of an
+// earlier value. The result of an op that reads such a tensor is undefined.
 //
 //   %e = tensor.empty() : tensor<7x11xf32>
 //   %h = linalg.matmul ins(%x, %w) outs(%e)      reads %e: error, needs linalg.fill
 //   %y = linalg.exp ins(%x) outs(%e)             only writes %e: no error
 //
-//  1. A tensor.empty has unwritten elements. So has a view, a cast, a padding or a concatenation of
-//     a value with unwritten elements, and a chain of insertions that does not cover such a value.
-//  2. Report an error for an op that reads such a value. An insertion does not read its
-//     destination. A body does not read an output whose argument it does not use.
+//  1. A tensor.empty has unwritten elements. A view, a cast, a padding or a concatenation of a
+//     value with unwritten elements has unwritten elements too. So does the result of a chain of
+//     insertions into such a value, unless the insertions cover the whole value.
+//  2. Report an error for an op that reads a value with unwritten elements. An insertion does not
+//     read its destination. A linalg op does not read the initial value of an output if its body
+//     does not use the argument of this output.
 //
-// O(ops + n²) for n insertions into a tensor. Slices of partly written tensors count as unwritten.
+// O(ops + n²) for n insertions into a tensor. Every slice of a tensor with unwritten elements
+// counts as unwritten, even if the elements of the slice are written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +38,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// A range in each dimension of a tensor.
+/// A rectangular part of a tensor, given by a range in each dimension.
 struct Box {
   SmallVector<int64_t> offsets, sizes;
 
@@ -47,10 +50,11 @@ struct Box {
   }
 };
 
-/// Finds the tensor.empty from which a value has unwritten elements.
+/// Finds out whether a value has unwritten elements, and from which tensor.empty they come.
 class Unwritten {
 public:
-  /// Returns this tensor.empty, or null if all elements of the value are written.
+  /// Returns the tensor.empty from which unwritten elements of the value come, or null if all
+  /// elements of the value are written.
   Operation *find(Value value);
 
 private:
@@ -71,7 +75,8 @@ private:
 };
 } // namespace
 
-/// Returns the range that an insertion writes, or nothing if it is not constant or has strides.
+/// Returns the part of the destination that an insertion writes. Returns nothing if this part is
+/// not constant or has strides.
 static std::optional<Box> getWritten(Operation *op) {
   Box box;
   if (auto slice = dyn_cast<tensor::InsertSliceOp>(op)) {
@@ -90,8 +95,9 @@ static std::optional<Box> getWritten(Operation *op) {
   return fixed ? std::optional<Box>(box) : std::nullopt;
 }
 
-/// Returns the tensor.empty if a chain of insertions into one tensor does not cover it, or inserts
-/// unwritten elements; else null.
+/// Follows a chain of insertions into one tensor. Returns the tensor.empty from which unwritten
+/// elements come if the insertions do not cover the tensor, or if they insert unwritten elements.
+/// Returns null otherwise.
 Operation *Unwritten::findInserted(Operation *op) {
   SmallVector<Box> boxes;
   int64_t covered = 0;
@@ -113,7 +119,7 @@ Operation *Unwritten::findInserted(Operation *op) {
                                              : cast<tensor::InsertOp>(def).getDest();
     if (type && type.hasStaticShape() && !boxes.empty() &&
         llvm::equal(boxes.back().sizes, type.getShape()))
-      return nullptr; // this insertion covers the whole tensor
+      return nullptr; // the insertions that were visited cover the whole tensor
   }
   bool whole = type && type.hasStaticShape() && disjoint && covered == type.getNumElements();
   return whole ? nullptr : find(tensor);
@@ -167,7 +173,7 @@ LogicalResult RefuseUnwrittenPass::check(Operation *op) {
 }
 
 void RefuseUnwrittenPass::runOnOperation() {
-  // Drop the values of another function, because they may be freed.
+  // Forget the values of the function that was visited before, because they may have been freed.
   unwritten = {};
   unsigned refused = 0;
   getOperation().walk([&](Operation *op) {

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ops such as a rotary embedding or the scale of K separate the transpose of the heads from the
-// product whose maps can absorb the transpose. These patterns move the transpose past such ops:
+// The indexing maps of a product can absorb a transpose of an operand. But ops such as a rotary
+// embedding or the scale of K are often between the transpose of the heads and the product. The
+// patterns in this file move the transpose past these ops:
 //
 //   slice(transpose(%x))                     -> transpose(slice(%x))
 //   f(transpose(%x)), read by a product      -> transpose(f(%x))
@@ -21,7 +22,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Builds a copy of `type` whose element d is source[in(d)].
+/// Builds a copy of type `type`, whose element at position d is source[in(d)].
 static Value createCopy(OpBuilder &b, Location loc, Value source, AffineMap in,
                         RankedTensorType type) {
   Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
@@ -35,7 +36,8 @@ static Value createCopy(OpBuilder &b, Location loc, Value source, AffineMap in,
       .getResult(0);
 }
 
-/// Returns the map from the dimensions of `value` to those of `source` if `value` is a transpose.
+/// If `value` is a transpose, sets `source` to its input and returns the map from positions in
+/// `value` to positions in `source`.
 static std::optional<AffineMap> transposeMap(Value value, Value &source) {
   auto copy = value.getDefiningOp<linalg::GenericOp>();
   if (!copy || !isCopy(copy))
@@ -48,7 +50,8 @@ static std::optional<AffineMap> transposeMap(Value value, Value &source) {
   return map;
 }
 
-/// Permutes `values`, one per dimension of a transpose, to the order of its source's dimensions.
+/// `values` contains one value for each dimension of a transpose. Returns these values in the order
+/// of the dimensions of the transpose's source.
 template <typename T>
 static SmallVector<T> toSource(AffineMap map, ArrayRef<T> values) {
   SmallVector<T> result;
@@ -102,15 +105,15 @@ struct ConcatOfTransposes : OpRewritePattern<tensor::ConcatOp> {
   }
 };
 
-/// Returns whether `op` is elementwise, has one result whose map is the identity, and is no copy.
+/// Returns whether `op` is elementwise, is no copy, and has one result, whose map is the identity.
 static bool isPlainMap(linalg::GenericOp op) {
   return op.getNumDpsInputs() > 0 && op->getNumResults() == 1 && isParallel(op) && !isCopy(op) &&
          op.getBody()->getArguments().back().use_empty() &&
          op.getIndexingMapsArray().back().isIdentity();
 }
 
-/// Returns whether all users of `value`, beyond views and unary ops, can absorb a copy: products,
-/// concatenations and other copies.
+/// Returns whether all ops that read `value`, directly or through views and unary ops, are
+/// products, concatenations or copies. A copy can be folded into these ops or moved past them.
 static bool readsThroughCopies(Value value) {
   return !value.use_empty() && llvm::all_of(value.getUsers(), [](Operation *user) {
     if (isa<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(user))
@@ -156,7 +159,8 @@ struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
       return failure();
     // Keep the maps, which are returned by value, alive for the ArrayRef below.
     SmallVector<AffineMap> known = op.getIndexingMapsArray();
-    AffineMap order; // common map of the inputs that have all loops
+    // The map of the inputs that have all loops. It must be the same for all these inputs.
+    AffineMap order;
     for (AffineMap map : ArrayRef(known).drop_back()) {
       if (!map.isPermutation())
         continue;

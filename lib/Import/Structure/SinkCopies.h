@@ -11,8 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Adds patterns that move a transpose after a slice, an elementwise op or a concatenation of
-/// transposed values. The transpose then reaches an op whose maps can absorb it.
+/// Adds patterns that replace a slice, an elementwise op or a concatenation of transposed values by
+/// a transpose of a slice, an elementwise op or a concatenation. The transpose thus moves towards
+/// an op whose maps can absorb it.
 void populateSinkCopyPatterns(RewritePatternSet &patterns);
 
 } // namespace mlir::fsdp

@@ -32,7 +32,7 @@ bool fsdp::isContraction(linalg::LinalgOp op) {
   for (Value operand : op->getOperands())
     if (!isa<FloatType>(getElementTypeOrSelf(operand.getType())))
       return false;
-  // linalg.contract treats a loop that is missing from the output map as a reduction.
+  // linalg.contract treats every loop that does not occur in the output map as a reduction.
   for (auto [d, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
     if ((iterator == utils::IteratorType::reduction) ==
         op.getIndexingMapsArray()[2].isFunctionOfDim(d))

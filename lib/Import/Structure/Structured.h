@@ -11,22 +11,24 @@
 
 namespace mlir::fsdp {
 
-/// Returns whether `op` has one input and one result and only yields the input: a transpose, a
-/// broadcast, or both. The output map is then a permutation.
+/// Returns whether `op` has one input and one result, and its body only yields the element of the
+/// input. Such an op is a transpose, a broadcast, or both. The output map of such an op must be a
+/// permutation.
 bool isCopy(linalg::GenericOp op);
 
 /// Returns whether all loops of `op` are parallel.
 bool isParallel(linalg::LinalgOp op);
 
-/// Returns whether `op` is a matrix product: `out + a·b` of floats with at least one loop of each
-/// of m, n and k. (A sum such as Σ_n g[n,c]·x[n,c] is not a matrix product.)
+/// Returns whether `op` is a matrix product: it computes `out + a·b` on floats, and has at least
+/// one loop of each of the kinds m, n and k. (A sum such as Σ_n g[n,c]·x[n,c] is not a matrix
+/// product.)
 bool isContraction(linalg::LinalgOp op);
 
 /// Returns whether the maps of the operands determine the extent of every loop.
 bool boundsAllLoops(ArrayRef<AffineMap> maps, MLIRContext *context);
 
-/// Returns the value of all elements of `tensor` if it is a fill with a constant, a splat or a
-/// rank-0 constant; else null.
+/// If `tensor` is a splat constant, a rank-0 constant, or filled with a constant by linalg.fill,
+/// returns the value of all its elements. Returns null otherwise.
 TypedAttr uniformConstant(Value tensor);
 
 } // namespace mlir::fsdp

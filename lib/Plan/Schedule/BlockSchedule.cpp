@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Converts the commands of a block to a ScheduleProblem (Analysis/ScheduleProblem.h). Its transfers
-// are the collectives that have no channel yet, and copies between memories except small copies
-// between device and host. The order that the solver finds is verified before a command moves.
+// Converts the commands of a block to a ScheduleProblem (Analysis/ScheduleProblem.h). The transfers
+// of the problem are the collectives that have no channel yet, and the copies between different
+// memories. Small copies between device and host are not transfers. Before any command moves, the
+// order that the solver has found is verified.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Least number of bytes of a copy that is a transfer, made by another thread. Waking up the thread
-/// takes longer than a smaller copy.
+/// Minimum size in bytes of a copy between device and host that is a transfer. Another thread makes
+/// such a copy. For a smaller copy, waking up the thread would take longer than the copy.
 static constexpr int64_t minBytesApart = 4096;
 
 static bool isReduction(CollectiveOp op) {
@@ -45,8 +46,9 @@ static std::optional<ScheduleProblem::Transfer> describe(CollectiveOp op, unsign
   return transfer;
 }
 
-/// Describes a copy as a transfer. A copy to the host is early if the copy frees its source, which
-/// is not so for states. A copy to a file is always early.
+/// Describes a copy as a transfer. Returns nothing if the copy is not a transfer. A copy to the
+/// host is early if the memory of its source becomes free after the copy. It does not become free
+/// if the source is a state. A copy to a file is always early.
 static std::optional<ScheduleProblem::Transfer>
 describe(CopyOp op, unsigned number, LayoutOp layout, SymbolTableCollection &tables) {
   auto source = tables.lookupSymbolIn<BufferOp>(layout, op.getSource().getBuffer());
@@ -82,7 +84,8 @@ FailureOr<ScheduleProblem> fsdp::describeBlock(const CommandGraph &graph, Layout
                                                ArrayRef<int64_t> live) {
   ScheduleProblem problem;
   llvm::DenseSet<Attribute> gathered;
-  SmallVector<CollectiveOp> kinds; // a collective of each group that may start as one launch
+  // Contains one collective of each group of collectives that may start as one launch.
+  SmallVector<CollectiveOp> kinds;
   SymbolTableCollection tables;
   for (auto [number, command] : llvm::enumerate(graph.getCommands())) {
     double seconds = getSeconds(command);
@@ -118,7 +121,7 @@ FailureOr<ScheduleProblem> fsdp::describeBlock(const CommandGraph &graph, Layout
   return problem;
 }
 
-/// Sets the channel and the attributes of a transfer that starts at `op`.
+/// Sets the channel and the attributes of the transfer that `op` starts, and returns `op`.
 static Operation *startTransfer(Operation *op, int64_t channel, double seconds, double exposed,
                                 StringRef limit, int64_t &nextId) {
   Builder b(op->getContext());

@@ -16,22 +16,23 @@
 
 namespace mlir::fsdp {
 
-/// Returns the derived schedule problem of a block. `getSeconds` returns the seconds of one run of
-/// a command, and `getLatency` the seconds of a collective without its bytes. `live` holds, for
-/// each command in the current order, the bytes of the device's arena that are alive. Fails with an
-/// error if the problem is malformed.
+/// Returns the schedule problem of a block, after calling derive() on the problem. `getSeconds`
+/// returns the duration of one run of a command, and `getLatency` the part of a collective's
+/// duration that does not depend on its bytes. Both are in seconds. `live` holds, for each command
+/// in the current order, how many bytes of the device's arena are alive at the command. Fails with
+/// an error if the problem is malformed.
 FailureOr<ScheduleProblem> describeBlock(const CommandGraph &graph, LayoutOp layout,
                                          llvm::function_ref<double(Operation *)> getSeconds,
                                          llvm::function_ref<double(CollectiveOp)> getLatency,
                                          ArrayRef<int64_t> live);
 
-/// Keeps the current order and waits for each transfer directly after its start. Copies get ids
-/// from `nextId` on.
+/// Keeps the current order of the commands, and inserts the wait for each transfer directly after
+/// the transfer's start. Copies get the ids `nextId`, `nextId` + 1, and so on.
 void applyInOrder(const CommandGraph &graph, const ScheduleProblem &problem, int64_t &nextId);
 
-/// Moves the commands of `block` into the order of the solver. Transfers get their channel, waits
-/// and the attributes of Analysis/Schedule.h. Moves nothing and fails if the order breaks a
-/// dependence.
+/// Moves the commands of `block` into the order of the solver. Sets the channel of each transfer
+/// and the attributes of Analysis/Schedule.h, and inserts the waits. If the solver's order breaks a
+/// dependence, fails without moving a command.
 LogicalResult applySchedule(Block &block, const CommandGraph &graph, const ScheduleProblem &problem,
                             const ScheduleSolver &solver, int64_t &nextId);
 

@@ -10,19 +10,23 @@
 //   reduce c  S====W             reductions c, d     .....SS========WW
 //   reduce d       S====W
 //
-// Adjacent starts of collectives of one kind over the same axes become one launch, which has the
-// latency of one collective. Each collective keeps its buffers, its results and its wait.
+// If collectives of the same kind and over the same axes start directly one after another, they
+// become one launch. A launch has the latency of a single collective. Each collective of a launch
+// keeps its own buffers, results and wait.
 //
-// 1. Visit gathers in the order of their channel. A gather joins the launch of the previous gathers
-//    if its source is complete when the launch starts and memory allows.
-// 2. Visit reductions from the last to the first. A reduction joins the launch of the next
-//    reductions if nothing needs its result before their wait and memory allows.
-// 3. The collectives of a launch never have more than `bucketBytes` bytes in total.
-// 4. A transfer has no latency of its own if it starts directly after another transfer of its kind,
-//    because of steps 1 and 2 or because a kernel needs both.
+// 1. Visit gathers in the order of their channel. A gather joins the launch of the gathers before
+//    it if its source is complete when that launch starts, and if the memory limit allows the
+//    earlier start.
+// 2. Visit reductions from the last to the first. A reduction joins the launch of the reductions
+//    after it if nothing needs its result before the waits of these reductions, and if the memory
+//    limit allows the later wait.
+// 3. The total size of the collectives of a launch is never more than `bucketBytes` bytes.
+// 4. A transfer that starts directly after another transfer of its kind has no latency of its own.
+//    The two starts may be adjacent because of steps 1 and 2, or because a kernel needs both.
 //
-// A launch is done when all its transfers are done. O(collectives²). If the options limit the
-// prefetch of gathers, no gather joins another one, because it would start too early.
+// A launch is done when all its transfers are done. O(collectives²). If the options limit how many
+// gathers may start early (prefetch), no gather joins another gather, because it would start
+// earlier than the limit allows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +40,7 @@ bool ScheduleSolver::isAlike(const Transfer &a, const Transfer &b) const {
   return a.alike != none && a.alike == b.alike && a.channel == b.channel;
 }
 
-/// Returns true if `transfer` has to follow the wait for `other`.
+/// Returns true if `transfer` may only start after the wait for `other`.
 bool ScheduleSolver::needs(const Transfer &transfer, const Transfer &other) const {
   auto follows = [&](unsigned command) {
     return llvm::any_of(problem[command].before, [&](unsigned earlier) {
@@ -46,7 +50,7 @@ bool ScheduleSolver::needs(const Transfer &transfer, const Transfer &other) cons
   return follows(transfer.command) || llvm::any_of(transfer.prologue, follows);
 }
 
-/// Returns true if `transfer` has to follow the wait for any other transfer.
+/// Returns true if `transfer` may only start after the wait for some other transfer.
 bool ScheduleSolver::followsTransfers(const Transfer &transfer) const {
   auto follows = [&](unsigned command) {
     return llvm::any_of(problem[command].before, [&](unsigned earlier) {
@@ -56,14 +60,15 @@ bool ScheduleSolver::followsTransfers(const Transfer &transfer) const {
   return follows(transfer.command) || llvm::any_of(transfer.prologue, follows);
 }
 
-/// Returns the seconds of a transfer. Only the first transfer of a launch pays its latency.
+/// Returns the seconds of a transfer. Only the first transfer of a launch includes the latency.
 double ScheduleSolver::getSeconds(const Transfer &transfer) const {
   return transfer.seconds - (transfer.joins ? transfer.latency : 0);
 }
 
 void ScheduleSolver::markLaunches() {
   for (auto [slot, here] : llvm::enumerate(orderEvents())) {
-    const Transfer *previous = nullptr; // the last event so far, if it is a start
+    const Transfer *previous = nullptr; // the event before this one if it is a start, otherwise
+                                        // null
     for (const Event &event : here) {
       Transfer &transfer = transfers[event.index];
       if (event.kind == Event::Kind::wait) {

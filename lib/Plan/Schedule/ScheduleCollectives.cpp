@@ -9,19 +9,21 @@
 //   launch b (reads it)                  wait 0
 //                                        launch b
 //
-// 1. For each block of each program, find the dependences (Analysis/CommandGraph.cpp) and the bytes
-//    alive at each command.
-// 2. Place the starts and waits of collectives, and of copies between the arenas of device and host
-//    (ScheduleSolver.cpp). Repeat this for several factors (`slack`) by which transfers are assumed
-//    to take longer than estimated. Simulate each schedule (Analysis/Timeline.cpp) with links at
-//    half their speed, so that the chosen schedule also works if estimates are inaccurate. Keep the
-//    first schedule unless a later one is at least 0.5 % faster.
-// 3. If the packed arena exceeds the limit, but the arena of the original order does not, lower the
-//    limit by the excess and repeat step 2, a few times. If no schedule fits, keep the original
-//    order and wait for each transfer directly after its start.
-// 4. Set the lifetimes of the buffers again.
+// 1. For each block of each program, find the dependences between commands
+//    (Analysis/CommandGraph.cpp), and the number of bytes that are alive at each command.
+// 2. Choose places for the starts and waits of collectives, and for the starts and waits of copies
+//    between the arenas of device and host (ScheduleSolver.cpp). Repeat this for several values of
+//    `slack`, the factor by which transfers are assumed to take longer than estimated. Simulate
+//    each schedule (Analysis/Timeline.cpp) with links that have half of their speed, so that the
+//    chosen schedule is also good if the estimates are inaccurate. Keep the first schedule unless a
+//    later one is at least 0.5 % faster.
+// 3. If the packed arena exceeds the memory limit, but the arena of the original order does not,
+//    lower the limit by the excess and repeat step 2. Do this at most a few times. If no schedule
+//    fits, keep the original order, and wait for each transfer directly after its start.
+// 4. Recompute the lifetimes of the buffers.
 //
-// Does not change a program with waits, and does not move starts across iterations of a loop.
+// A program that already contains waits is not changed. No start moves from one iteration of a loop
+// to another.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +44,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns, for each command number, the bytes of the device's arena that are alive at the command.
+/// Returns, for each command number, how many bytes of the device's arena are alive at the command.
 static SmallVector<int64_t> countLiveBytes(LayoutOp layout, ProgramOp program, size_t commands) {
   SmallVector<int64_t> live(commands + 1, 0);
   int64_t always = 0;

@@ -6,23 +6,28 @@
 //
 // Gathers are late transfers: they start as late as possible without a stall. Reductions are early
 // transfers: they end as early as possible. Both thus hold buffers for the shortest time. A copy
-// between the arenas is late if a command waits for its data, and early if it frees its source.
+// between the arenas is late if a command waits for the copied data. It is early if the memory of
+// its source becomes free after the copy.
 //
-// 1. Place early transfers one by one, each time the early transfer that can start first. A
-//    transfer begins when its source is complete and the previous transfer on its channel is done.
-//    Its wait is at the first slot after its end.
-// 2. Place late transfers, the one that is needed last first. A transfer ends when a command needs
-//    it or when the next transfer on its channel begins, and starts at the last slot that is early
-//    enough. A transfer that nothing in the block reads ends as early as possible.
-// 3. Do not extend a transfer over a slot where memory would exceed the limit, or beyond the
-//    largest number of transfers that may be in flight. While a kernel runs, only the data of the
-//    next kernel is read from the rank's file, and only the data of the previous kernel is written
-//    to the file. Make collectives adjacent that may start as one launch (ScheduleBuckets.cpp).
-// 4. In a slot, transfers whose sources are ready start before the waits. A transfer that needs the
-//    result of another transfer starts after the wait for this result.
+// 1. Place the early transfers one by one. The next transfer to place is the early transfer that
+//    can start first. An early transfer begins when its source is complete and the previous
+//    transfer on its channel is done. The wait is placed in the first slot after the end of the
+//    transfer.
+// 2. Place the late transfers in reverse order: the transfer that is needed last is placed first. A
+//    late transfer has to end before a command needs its result, and before the next transfer on
+//    its channel begins. It starts at the last slot that is early enough for this. A transfer whose
+//    result no command of the block reads ends as early as possible.
+// 3. Do not extend a transfer over a slot at which memory would then exceed the limit. Do not
+//    extend it either if more transfers would then be in flight than the options allow. While a
+//    kernel runs, only data of the next kernel may be read from the rank's file, and only data of
+//    the previous kernel may be written to it. Make the starts of
+//    collectives adjacent if they may become one launch (ScheduleBuckets.cpp).
+// 4. Within a slot, the starts of transfers whose sources are ready precede the waits. A transfer
+//    that needs the result of another transfer starts after the wait for this result.
 //
-// The time of a slot is the total compute time before the slot. Stalls are not known yet, so
-// `slack` lengthens transfers instead. O(commands + transfers²).
+// The time of a slot is the sum of the compute times of the commands before the slot. Stalls are
+// not yet known and therefore not included. Instead, the factor `slack` lengthens the transfers.
+// O(commands + transfers²).
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +48,8 @@ void ScheduleSolver::addBytes(unsigned from, unsigned to, int64_t bytes) {
     extra[slot] += bytes;
 }
 
-/// Returns the slot closest to `to` such that the transfer's bytes fit at each fixed command
-/// between `from` and this slot.
+/// Returns the last slot to which a transfer can be extended from slot `from` towards slot `to`: at
+/// each fixed command in between, memory must have space for the transfer's bytes.
 unsigned ScheduleSolver::limitByMemory(const Transfer &transfer, unsigned from, unsigned to,
                                        bool downwards, int64_t bytes) const {
   auto fits = [&](unsigned slot) {
@@ -60,8 +65,8 @@ unsigned ScheduleSolver::limitByMemory(const Transfer &transfer, unsigned from, 
   return slot;
 }
 
-/// Returns the slot of the wait for a transfer, or the first slot at which the transfer can have
-/// ended if it is a late transfer that is not placed.
+/// Returns the slot of the wait for a transfer. For a late transfer that is not placed yet, returns
+/// the first slot at which the transfer can have ended.
 unsigned ScheduleSolver::getEnd(const Transfer &transfer) const {
   if (transfer.isPlaced || transfer.isEarly)
     return transfer.wait;
@@ -72,7 +77,7 @@ unsigned ScheduleSolver::getEnd(const Transfer &transfer) const {
   return slot;
 }
 
-/// Returns the slot of the last wait that `transfer` has to follow.
+/// Returns the slot of the last of the waits that must precede the start of `transfer`.
 unsigned ScheduleSolver::getEndOfSources(const Transfer &transfer) const {
   unsigned end = 0;
   auto follow = [&](unsigned command) {
@@ -85,7 +90,8 @@ unsigned ScheduleSolver::getEndOfSources(const Transfer &transfer) const {
   return end;
 }
 
-/// Returns the slot of the first start that has to follow `transfer`.
+/// Returns the slot of the first of the starts that must follow the wait for `transfer`, or the
+/// latest slot for this wait if that slot is earlier.
 unsigned ScheduleSolver::getBeginOfReaders(const Transfer &transfer) const {
   unsigned begin = transfer.latest;
   auto precede = [&](unsigned command) {
@@ -98,7 +104,8 @@ unsigned ScheduleSolver::getBeginOfReaders(const Transfer &transfer) const {
   return begin;
 }
 
-/// Returns the unplaced early transfer that can start first, or null if all are placed.
+/// Among the early transfers that are not placed yet, returns the one that can start first. Returns
+/// null if all early transfers are placed.
 ScheduleSolver::Transfer *ScheduleSolver::findNextEarly() {
   Transfer *next = nullptr;
   for (Transfer &transfer : transfers) {
@@ -121,8 +128,9 @@ ScheduleSolver::Transfer *ScheduleSolver::findNextEarly() {
   return next;
 }
 
-/// Limits the wait of a copy to a file. The copy ends before the next kernel has written its data,
-/// so that the data of at most one kernel is in flight.
+/// Returns the latest slot for the wait of a copy to a file: at most `latest`. The copy must end
+/// before the next kernel that writes data for the file is done, so that the data of at most one
+/// kernel is in flight.
 unsigned ScheduleSolver::limitByFile(const Transfer &transfer, unsigned latest) const {
   if (transfer.channel != toFileChannel)
     return latest;
@@ -156,8 +164,9 @@ void ScheduleSolver::placeEarly(const ScheduleLimits &limits) {
   }
 }
 
-/// Places a late transfer. `before` holds the late transfers of its channel that are needed
-/// earlier. `next` is the time from which later transfers use the channel.
+/// Places a late transfer. `before` holds those late transfers of the same channel that are needed
+/// earlier than `transfer`. `next` is the time at which the channel becomes busy with the transfers
+/// that are needed later.
 void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, double &next,
                                const ScheduleLimits &limits) {
   transfer.wait = getBeginOfReaders(transfer);
@@ -173,7 +182,7 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
                   : transfer.isBackward ? limits.backwardPrefetch
                                         : limits.forwardPrefetch;
   if (ahead >= 0) {
-    // Start after the wait for the transfer that is `ahead` positions before this transfer.
+    // Start only after the wait for the transfer that is `ahead` positions earlier on the channel.
     size_t index = before.size();
     unsigned least = ahead == 0                            ? transfer.wait
                      : index >= static_cast<size_t>(ahead) ? before[index - ahead]->latest
@@ -183,7 +192,7 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
       transfer.limit = "prefetch";
     }
   }
-  // Start after the transfer for the previous kernel has ended, so that two buffers suffice.
+  // Start only after the end of the transfer for the previous kernel, so that two buffers suffice.
   if (transfer.channel == fromFileChannel)
     for (Transfer *other : llvm::reverse(before))
       if (other->latest < transfer.latest) {
@@ -192,7 +201,8 @@ void ScheduleSolver::placeLate(Transfer &transfer, ArrayRef<Transfer *> before, 
         slot = std::max(slot, std::min(other->latest, transfer.wait));
         break;
       }
-  // The readers may have moved before the original slot with other transfers.
+  // The wait may be before the original slot of the transfer, because readers may have moved
+  // together with other transfers.
   if (limits.bytes > 0 && slot < home)
     if (unsigned least =
             std::min(limitByMemory(transfer, home, slot, true, limits.bytes), transfer.wait);
@@ -258,10 +268,11 @@ SmallVector<SmallVector<ScheduleSolver::Event>> ScheduleSolver::orderEvents() co
   llvm::sort(byWait, [&](unsigned a, unsigned b) {
     return std::make_pair(transfers[a].wait, a) < std::make_pair(transfers[b].wait, b);
   });
-  // Starts on one channel have the order of their waits.
+  // On each channel, the starts have the same order as the waits.
   for (unsigned index : byWait)
     if (transfers[index].bucket == none ||
-        transfers[index].bucket == index) // other members of a bucket start with its first member
+        transfers[index].bucket == index) // the other members of a bucket start together with its
+                                          // first member
       pending[transfers[index].start].push_back({Event::Kind::start, index});
   for (unsigned index : byWait)
     pending[transfers[index].wait].push_back({Event::Kind::wait, index});
@@ -288,7 +299,7 @@ SmallVector<SmallVector<ScheduleSolver::Event>> ScheduleSolver::orderEvents() co
   for (auto [slot, events] : llvm::enumerate(pending))
     while (!events.empty()) {
       auto next = llvm::find_if(events, areReady);
-      // These transfers wait for each other, which verify() reports.
+      // If no event is ready, the transfers wait for each other. verify() reports this later.
       if (next == events.end())
         next = events.begin();
       SmallVector<unsigned> members =
@@ -322,7 +333,7 @@ llvm::SmallVector<ScheduleEvent> ScheduleSolver::getOrder() const {
   return order;
 }
 
-/// Returns the exposed seconds of a launch that are attributed to one of its collectives.
+/// Returns the part of a launch's exposed seconds that is attributed to the given collective.
 double ScheduleSolver::getExposed(unsigned index, const Timeline &line) const {
   const Transfer &transfer = transfers[index];
   if (transfer.bucket == none)
@@ -333,8 +344,8 @@ double ScheduleSolver::getExposed(unsigned index, const Timeline &line) const {
   return sum > 0 ? line.exposed[transfer.bucket] * getSeconds(transfer) / sum : 0;
 }
 
-/// Returns the transfers that start with an event: all members of a bucket at its first start, and
-/// none at the other starts of the bucket.
+/// Returns the transfers that start together at an event. At the first start of a bucket, these are
+/// all members of the bucket; at the other starts of the bucket, there are none.
 SmallVector<unsigned> ScheduleSolver::getLaunch(const Event &event) const {
   const Transfer &transfer = transfers[event.index];
   if (transfer.bucket == none)
@@ -369,8 +380,9 @@ double ScheduleSolver::getLowerBound() const {
   double all = problem.getEndTime();
   std::map<unsigned, SmallVector<LinkJob>> jobs; // jobs of each link, by number of the link
   for (const Transfer &transfer : transfers) {
-    // A command that moves with another transfer precedes (or follows) this transfer if all slots
-    // of its window do. If the windows share a slot, it may do either.
+    // The commands that move with another transfer precede this transfer if the whole window of the
+    // other transfer is before the window of this transfer. They follow it if the whole window is
+    // after. If the two windows share a slot, the order is open.
     double head = problem.getTime(transfer.earliest),
            tail =
                problem.getEndTime() - problem.getTime(std::max(transfer.earliest, transfer.latest));

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the slots, between fixed commands, in which transfers start and are waited for. Fixed
-// commands keep their order. A command that only prepares a gather moves with the start of the
-// gather. A command that only reads a result of a reduction or a copy to the host moves with the
-// wait.
+// Chooses the slots in which transfers start and in which the program waits for transfers. A slot
+// is a place between two fixed commands. Fixed commands keep their order. A command that only
+// prepares the source of a gather moves together with the start of the gather. A command that only
+// reads the result of a reduction, or of a copy to the host, moves together with the wait for this
+// transfer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,15 +22,16 @@
 namespace mlir::fsdp {
 
 struct ScheduleLimits {
-  /// Largest number of gathers of the forward and of the backward that may start before the wait
-  /// for an earlier gather. -1 allows as many as are needed to hide them.
+  /// Maximum number of gathers, in the forward and in the backward, that may start before the wait
+  /// for an earlier gather. The value -1 allows as many gathers as are needed to hide their time.
   int64_t forwardPrefetch = -1, backwardPrefetch = -1;
-  /// Largest number of late copies between the arenas of device and host that may start before the
-  /// wait for an earlier one, or -1.
+  /// Maximum number of late copies between the arenas of device and host that may start before the
+  /// wait for an earlier late copy. The value -1 means that there is no limit.
   int64_t copyPrefetch = -1;
-  /// Largest number of bytes of collectives that start as one launch. If 0, each starts alone.
+  /// Maximum total bytes of collectives that start as one launch. If 0, each collective starts
+  /// alone.
   int64_t bucketBytes = 0;
-  /// Largest number of bytes alive at a command of this program. If 0, there is no limit.
+  /// Maximum number of bytes alive at a command of this program. If 0, there is no limit.
   int64_t bytes = 0;
   /// Factor by which collectives are assumed to take longer than estimated.
   double slack = 1;
@@ -37,21 +39,24 @@ struct ScheduleLimits {
 
 class ScheduleSolver {
 public:
-  /// `problem` must be derived, and must outlive the solver.
+  /// derive() must have been called on `problem`, and `problem` must outlive the solver.
   explicit ScheduleSolver(const ScheduleProblem &problem);
 
-  /// Chooses the slots of all transfers. May be called again with other limits.
+  /// Chooses the slots of the starts and waits of all transfers. The function may be called again
+  /// with other limits.
   void place(const ScheduleLimits &limits);
-  /// Returns all commands in the order of the chosen slots.
+  /// Returns the commands, starts and waits in the order that the chosen slots define.
   llvm::SmallVector<ScheduleEvent> getOrder() const;
-  /// Returns the timeline of getOrder() if the links are `slower` times slower than estimated.
+  /// Returns the timeline of the commands in the order of getOrder(). The links are assumed to be
+  /// `slower` times slower than estimated.
   Timeline simulate(double slower = 1) const;
-  /// Returns a lower bound in seconds for any choice of slots.
+  /// Returns a lower bound of the block's duration in seconds, whatever slots are chosen.
   double getLowerBound() const;
-  /// Returns the most bytes alive at a command.
+  /// Returns the maximum over all commands of the number of bytes that are alive.
   int64_t getPeak() const;
-  /// Return three properties of a transfer: its seconds as part of its launch, the seconds for
-  /// which it stalls `line`, and the reason why it does not start earlier or end later.
+  /// Return three properties of a transfer. getSeconds() returns its duration as a part of its
+  /// launch. getExposed() returns for how many seconds of `line` commands wait for the transfer.
+  /// getLimit() returns the reason why the transfer does not start earlier or end later.
   double getSeconds(unsigned transfer) const { return getSeconds(transfers[transfer]); }
   double getExposed(unsigned transfer, const Timeline &line) const;
   llvm::StringRef getLimit(unsigned transfer) const { return transfers[transfer].limit; }
@@ -62,9 +67,9 @@ private:
     explicit Transfer(const ScheduleProblem::Transfer &transfer)
         : ScheduleProblem::Transfer(transfer) {}
     bool isPlaced = false;
-    unsigned start = 0, wait = 0; ///< slots: slot k is before fixed command k
-    bool joins = false;           ///< whether the transfer starts with the launch before it
-    unsigned bucket = none;       ///< index of the first transfer of its launch
+    unsigned start = 0, wait = 0; ///< slots; slot k is directly before fixed command k
+    bool joins = false;           ///< whether the transfer continues the launch before it
+    unsigned bucket = none;       ///< index of the first transfer of the launch, or `none`
     llvm::StringRef limit;
   };
   using Event = ScheduleEvent;
@@ -87,7 +92,7 @@ private:
   bool followsTransfers(const Transfer &transfer) const;
   bool joinGather(Transfer &transfer, const Transfer &first, const ScheduleLimits &limits);
   bool joinReduction(Transfer &transfer, const Transfer &last, const ScheduleLimits &limits);
-  /// Returns the transfers that start with `leader`, including itself, in the order of their waits.
+  /// Returns the transfers that start with `leader`, and `leader`, in the order of their waits.
   llvm::SmallVector<unsigned> getBucket(unsigned leader) const;
   llvm::SmallVector<unsigned> getLaunch(const Event &event) const;
   double getSeconds(const Transfer &transfer) const;
@@ -95,8 +100,8 @@ private:
   llvm::SmallVector<llvm::SmallVector<Event>> orderEvents() const;
 
   const ScheduleProblem &problem;
-  llvm::SmallVector<Transfer> transfers; ///< transfers, sorted by channel
-  llvm::SmallVector<int64_t> extra;      ///< bytes that moved transfers add, by slot
+  llvm::SmallVector<Transfer> transfers; ///< the transfers of the problem, in its order
+  llvm::SmallVector<int64_t> extra;      ///< bytes that moved transfers add, for each slot
 };
 
 } // namespace mlir::fsdp

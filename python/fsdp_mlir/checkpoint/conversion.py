@@ -1,9 +1,10 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Converts a checkpoint to another format. Tensors are read and written in pieces.
+"""Converts a checkpoint to another format. Tensors are read and written in pieces, so that memory
+for only a few MiB of values is needed.
 
-Only a DCP tensor that is stored in several chunks is read as a whole. The new checkpoint has a
-temporary name until it is complete.
+Only a DCP tensor that is stored in several chunks is read as a whole. While the new checkpoint is
+incomplete, it has a temporary name.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ DTYPES = {"f32": "F32", "bf16": "BF16", "f16": "F16"}
 
 
 def renamed(names: Iterator[str] | list[str], rules: Mapping[str, str | None]) -> dict[str, str]:
-    """Returns {name: new name} of the tensors that the rules do not omit.
+    """Applies rename rules to the names of tensors. Returns {name: new name} without the tensors
+    that the rules omit.
 
-    A rule maps a name to its new name, or to None to omit the tensor. A rule from "a.*" to "b.*"
-    replaces the prefix "a." of names by "b.". A rule for a whole name has precedence over rules for
-    prefixes. Of several prefixes that match, the longest applies. Raises CheckpointError if a rule
-    matches no tensor or two tensors get one name.
+    A rule maps a name to the new name, or to None if the tensor is to be omitted. A rule from "a.*"
+    to "b.*" replaces the prefix "a." of names by "b.". A rule for a whole name has precedence over
+    rules for prefixes. Of several prefixes that match, the longest applies. Raises CheckpointError
+    if a rule matches no tensor or two tensors get one name.
     """
     names = list(names)
     prefixes = sorted((rule for rule in rules if rule.endswith("*")), key=len, reverse=True)
@@ -74,9 +76,10 @@ def convert(source: str | os.PathLike | Source, target: str | os.PathLike, to: s
             rename: Mapping[str, str | None] | None = None, verify: bool = True) -> list[Entry]:
     """Writes a checkpoint in another format and returns its tensors.
 
-    ``to``: safetensors, sharded or dcp; by default safetensors if ``target`` ends in .safetensors,
-    else sharded. ``dtype``: f32, bf16 or f16 for all f64, f32, bf16 and f16 tensors. ``rename``:
-    see ``renamed``. ``verify``: check all values of the source first. Raises CheckpointError.
+    ``to`` is the new format: safetensors, sharded or dcp. The default is safetensors if ``target``
+    ends in .safetensors, and sharded otherwise. ``dtype`` is the new type (f32, bf16 or f16) of all
+    tensors whose type is f64, f32, bf16 or f16. ``rename``: see ``renamed``. If ``verify`` is true,
+    all values of the source are checked first. Raises CheckpointError.
     """
     target = pathlib.Path(target)
     if not isinstance(source, Source):

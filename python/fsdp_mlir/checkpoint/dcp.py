@@ -3,8 +3,8 @@
 """Checkpoints of torch.distributed.checkpoint (DCP): a .metadata pickle and .distcp files.
 
 The file .metadata has the type, shape and chunks of each tensor, and for each chunk the name of a
-file, an offset and a length. A chunk is a tensor in the format of torch.save. Reading and writing
-do not need PyTorch.
+file, an offset and a length. A chunk is stored as a tensor in the format of torch.save. Neither
+reading nor writing needs PyTorch.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NAMES = frozenset(
 
 
 def _size(value: object) -> tuple[int, ...] | None:
-    """Returns the sizes of a torch.Size, or None if ``value`` is not a torch.Size."""
+    """Returns the sizes that a torch.Size contains, or None if ``value`` is not a torch.Size."""
     if isinstance(value, Object) and value.is_a("Size") and len(value.args) == 1:
         value = value.args[0]
     return tuple(value) if counts(value) else None
@@ -72,8 +72,8 @@ class DcpSource(Source):
         return CheckpointError(f"{self._where}: {text}")
 
     def _place(self, key: object, info: object):
-        """Returns ((tensor, offsets of the chunk), (file, offset, length)) of an item of
-        storage_data."""
+        """Converts an item of storage_data to the pair ((tensor, offsets of the chunk), (file,
+        offset, length))."""
         name = key.get("fqn") if isinstance(key, Object) else None
         if not isinstance(name, str) or not isinstance(info, Object) or \
                 not info.is_a("_StorageInfo"):
@@ -128,8 +128,8 @@ class DcpSource(Source):
                    for i in range(len(places) - 1))
 
     def _read(self, entry: Entry, offsets: tuple, sizes: tuple) -> tuple[str, torch_files.Stored]:
-        """Returns the location of a chunk as text for errors, and the chunk's tensor. Raises
-        CheckpointError."""
+        """Returns the location of a chunk, as text for error messages, and the tensor that the
+        chunk contains. Raises CheckpointError."""
         path, begin, length = self._storage[entry.name, offsets]
         where = f"{path}: tensor '{entry.name}' at offset {begin}"
         data = self.files[path]
@@ -150,7 +150,7 @@ class DcpSource(Source):
         if len(chunks) == 1:
             values = self._read(entry, *chunks[0])[1].array()
         else:
-            # All chunks are checked before memory for the tensor is allocated.
+            # All chunks are checked before memory is allocated for the tensor.
             for offsets, sizes in chunks:
                 self._read(entry, offsets, sizes)
             values = np.empty(entry.shape, f"u{ITEM_SIZES[entry.dtype]}")

@@ -16,7 +16,7 @@ from .tensors import CheckpointError, Entry, UsageError
 
 
 class Files:
-    """Memory-mapped files of a checkpoint, of which at most 64 are open at a time."""
+    """The memory-mapped files of a checkpoint. At most 64 of them are mapped at a time."""
 
     def __init__(self):
         self._maps: collections.OrderedDict[pathlib.Path, np.ndarray] = collections.OrderedDict()
@@ -39,7 +39,8 @@ class Files:
 
 
 class Source:
-    """An open checkpoint. ``entries`` are its tensors by name, in the order of the file.
+    """An open checkpoint. ``entries`` maps the name of each tensor to its description, in the order
+    of the file.
 
     Opening a checkpoint checks its headers and indices, and raises CheckpointError for an error.
     """
@@ -51,18 +52,20 @@ class Source:
         self.files = Files()
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, str] = {}
-        self.missing: list[str] = []  # tensors and files that are in the index only
+        # Errors about tensors and files that the index names but that do not exist.
+        self.missing: list[str] = []
 
     def describe(self) -> list[str]:
         """Returns lines for ``fsdp-ckpt inspect`` that describe the content besides tensors."""
         return []
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
-        """Yields the bytes of a tensor in row-major order, in pieces of whole elements."""
+        """Yields the bytes of a tensor in row-major order. Each piece contains whole elements."""
         raise NotImplementedError
 
     def problems(self) -> Iterator[str]:
-        """Reads the whole checkpoint. Yields errors in values and in the set of tensors."""
+        """Reads the whole checkpoint. Yields an error for each damaged value and for each tensor
+        that is missing or not expected."""
         yield from ()
 
     def warnings(self) -> Iterator[str]:
@@ -71,7 +74,8 @@ class Source:
 
 
 def read_json(path: pathlib.Path, text: bytes) -> dict:
-    """Parses a JSON object. Raises CheckpointError for other text and for repeated keys."""
+    """Parses a JSON object. Raises CheckpointError if the text is not a JSON object, or if a key is
+    repeated."""
 
     def unique(pairs):
         found = dict(pairs)
@@ -101,8 +105,8 @@ def read_bytes(path: pathlib.Path) -> bytes:
 
 
 def beside(path: pathlib.Path, name: object) -> pathlib.Path:
-    """Returns the path of the file ``name`` beside ``path``. Raises CheckpointError unless ``name``
-    is a plain file name."""
+    """Returns the path of the file ``name`` in the folder of ``path``. Raises CheckpointError if
+    ``name`` is not a plain file name."""
     if not isinstance(name, str) or not name or "\0" in name or name == ".." or \
             pathlib.PurePath(name).name != name:
         found = ascii(name) if isinstance(name, str) else type(name).__name__

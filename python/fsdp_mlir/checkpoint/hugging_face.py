@@ -23,7 +23,8 @@ _MOST_HEADER = 100 << 20
 
 
 def _entry(path: pathlib.Path, name: str, found: object) -> tuple[Entry, int, int]:
-    """Returns the tensor that an item of the header describes, and its two byte offsets."""
+    """Returns the tensor that an item of the header describes, and the two byte offsets between
+    which its values are stored."""
     where = f"{path}: tensor '{name}'"
     if not isinstance(found, dict) or not {"dtype", "shape", "data_offsets"} <= set(found):
         raise CheckpointError(f"{where}: expected dtype, shape and data_offsets")
@@ -37,8 +38,8 @@ def _entry(path: pathlib.Path, name: str, found: object) -> tuple[Entry, int, in
 
 
 def read_header(path: pathlib.Path, data: np.ndarray):
-    """Returns ({name: (tensor, begin, end)}, metadata) of a file; begin and end are byte offsets in
-    the file. Raises CheckpointError."""
+    """Returns ({name: (tensor, begin, end)}, metadata) of a file. ``begin`` and ``end`` are byte
+    offsets in the file. Raises CheckpointError."""
     size = len(data)
     length = int.from_bytes(data[:8].tobytes(), "little")
     if size < 8 or length > min(size - 8, _MOST_HEADER):

@@ -3,9 +3,9 @@
 """Reads and writes the pickles of PyTorch's checkpoints as plain data, without executing them.
 
 Python's unpickler imports modules and calls functions that a pickle names. The reader here
-interprets the opcodes itself, without imports and calls. A global in the caller's list becomes a
-``Name``, and any other global is an error. A call or a new object becomes an ``Object`` that
-contains the callee's name, the arguments and the state.
+interprets the opcodes itself, without imports and calls. A global is the name of a class or
+function. If it is in the caller's list, it becomes a ``Name``; any other global is an error. A call
+or a new object becomes an ``Object`` that contains the callee's name, the arguments and the state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .tensors import CheckpointError
 
 
 class Name:
-    """A global that a pickle names, such as torch.float32."""
+    """A global that a pickle names, for example torch.float32."""
 
     def __init__(self, module: str, name: str):
         self.module, self.name = module, name
@@ -29,13 +29,14 @@ class Name:
 
 
 class Object:
-    """A call of ``kind``, or a new object of class ``kind``. The opcode BUILD sets ``state``."""
+    """A recorded call of ``kind``, or a recorded new object of the class ``kind``. The opcode BUILD
+    sets the member ``state``."""
 
     def __init__(self, kind: Name | None, args: Any = (), state: Any = None, new: bool = False):
         self.kind, self.args, self.state, self.new = kind, args, state, new
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Returns an attribute of the object from its state."""
+        """Returns the attribute ``name`` from the state of the object."""
         return self.state.get(name, default) if isinstance(self.state, dict) else default
 
     def is_a(self, *names: str) -> bool:
@@ -54,7 +55,8 @@ _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 class _Machine:
-    """An unpickler that records calls as data instead of executing them: its stack and memo."""
+    """An unpickler that records calls as data instead of executing them. Its state is a stack and a
+    memo."""
 
     def __init__(self, names: Collection[str]):
         self.names, self.stack, self.memory = names, [], {}
@@ -183,10 +185,10 @@ class _Machine:
 
 
 def read(where: str, data: bytes, names: Collection[str]) -> Any:
-    """Returns the content of a pickle as data. ``names`` are the globals that the pickle may use.
+    """Returns the content of a pickle as data. ``names`` are the globals that the pickle may name.
 
-    Raises CheckpointError, with ``where`` as the location, if the pickle is damaged or uses other
-    globals.
+    If the pickle is damaged or names other globals, raises CheckpointError with ``where`` as the
+    location.
     """
     try:
         return _Machine(names).run(data)

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads saves of fsdp-run and Run.save: joins the ranks' slices to parameters by name.
 
-docs/how-to/save-and-resume.md describes the files. For a parameter with an f32 master, the values
-of the master are read, as in fsdp-run --export.
+docs/how-to/save-and-resume.md describes the files. If a parameter has an f32 master, the values of
+the master are read, as fsdp-run --export does.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
 
 
 def _members(where: pathlib.Path, found: object, kinds: dict[str, type]) -> list[Any]:
-    """Returns the members ``kinds`` {name: type} of a JSON object. Raises CheckpointError."""
+    """Returns the values of those members of a JSON object that ``kinds`` {name: type} lists.
+    Raises CheckpointError."""
     values = []
     for name, kind in kinds.items():
         value = found.get(name) if isinstance(found, dict) else None
@@ -66,7 +67,8 @@ class SaveSource(Source):
         self._states: dict[tuple[int, str], tuple[str, str, int, list[int]]] = {}
         for state in states:
             self._state(state, len(units))
-        # The key of each parameter's state, and the offset of its elements in the flat buffer.
+        # For each parameter: the key of its state in ``_states``, and the offset of its elements in
+        # the flat buffer.
         self._places: dict[str, tuple[tuple[int, str], int]] = {}
         for number, unit in enumerate(units):
             for param in unit["params"]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import FsdpError
 
-# Bytes of an element for each type name of .safetensors files.
+# Number of bytes of an element, for each name of a type in .safetensors files.
 ITEM_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "F8_E8M0": 1,
               "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2, "U8": 1,
               "BOOL": 1, "C64": 8}
@@ -73,8 +73,8 @@ def _to_bf16(values: np.ndarray) -> np.ndarray:
 def convert_piece(piece: np.ndarray, entry: Entry, dtype: str) -> np.ndarray:
     """Converts the bytes of float elements to another float type, rounded to the nearest value.
 
-    f64 is converted to f32 and then to bf16, as in PyTorch. Raises CheckpointError for a finite
-    value that is out of the range of the new type.
+    An f64 value is converted to f32 and then to bf16, as in PyTorch. Raises CheckpointError if a
+    finite value is outside the range of the new type.
     """
     if entry.dtype == dtype:
         return piece

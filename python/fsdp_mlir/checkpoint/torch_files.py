@@ -20,7 +20,7 @@ from . import pickles
 from .pickles import Name, Object
 from .tensors import ITEM_SIZES, CheckpointError, Entry, counts, cut
 
-# PyTorch's name of each element type, and the type's name in .safetensors files.
+# Maps PyTorch's name of an element type to the name in .safetensors files.
 DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
           "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0",
           "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8", "uint64": "U64",
@@ -133,8 +133,8 @@ class _Window(io.RawIOBase):
 
 
 class _Section:
-    """A file object that appends to a file. Its offset 0 is the file's position when the object was
-    made."""
+    """A file object that appends to another file. Its offset 0 is the file's position when the
+    object was made."""
 
     def __init__(self, file: BinaryIO):
         self._file, self._begin = file, file.tell()
@@ -179,7 +179,7 @@ def _tensor(found: object, record) -> Stored:
 
 
 def check(where: str, stored: Stored) -> str | None:
-    """Returns None, or an error if the bytes of a tensor do not have the stored CRC-32."""
+    """Returns None if the bytes of a tensor have the stored CRC-32, and otherwise an error."""
     found = 0
     for piece in cut(stored.bytes):
         found = zlib.crc32(piece, found)

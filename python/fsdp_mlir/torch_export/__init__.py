@@ -3,13 +3,15 @@
 """Exports the loss of a PyTorch module as MLIR.
 
 1. Names, aliases and ``requires_grad`` of parameters are read from the module before tracing.
-2. ``torch.export`` traces loss(module, *batch). The module is called through ``functional_call``,
-   so that its parameters become inputs of the graph.
+2. ``torch.export`` traces the call loss(module, *batch). The module is called through
+   ``functional_call``, so that its parameters become inputs of the graph.
 3. Ops that stop gradients, and dropout, are replaced by marker ops (markers.py).
-4. Ops are decomposed (decompositions.py, windows.py, routing.py). Complex values are replaced by
-   pairs of real values (complex_numbers.py). Values without inputs are folded (fold.py).
+4. Some ops are decomposed into other ops (decompositions.py, windows.py, routing.py). Complex
+   values are replaced by pairs of real values (complex_numbers.py). Values that depend on no input
+   are computed in advance (fold.py).
 5. The importer and the pipelines of torch-mlir (package iree-base-compiler) lower to linalg.
-6. Marker ops are replaced by calls. Arguments get ``fsdp.param``, ``fsdp.frozen``, ``fsdp.batch``.
+6. The marker ops are replaced by calls. The arguments of the function get the attributes
+   ``fsdp.param``, ``fsdp.frozen`` and ``fsdp.batch``.
 """
 
 from __future__ import annotations
@@ -43,11 +45,13 @@ Loss = Callable[..., torch.Tensor]
 
 
 class _Traced(torch.nn.Module):
-    """loss(module, *batch) as a module whose ``forward`` has the parameters as arguments."""
+    """Represents the call loss(module, *batch) as a module. Its ``forward`` takes the parameters as
+    arguments."""
 
     def __init__(self, module: torch.nn.Module, loss: Loss, names: Sequence[str] | None):
         super().__init__()
-        # If torch registered ``held`` as a submodule, its parameters would become constants.
+        # The module must not be registered as a submodule, because torch would then treat its
+        # parameters as constants.
         object.__setattr__(self, "held", module)
         object.__setattr__(self, "loss", loss)
         object.__setattr__(self, "names", names)
@@ -60,7 +64,8 @@ class _Traced(torch.nn.Module):
 
 
 class _Bound:
-    """Calls a module with given parameters. Other attributes are those of the module."""
+    """Calls a module with given parameters in place of the module's own parameters. All other
+    attributes are those of the module."""
 
     def __init__(self, module, parameters):
         self.__dict__.update(_module=module, _parameters=parameters)
@@ -84,7 +89,8 @@ def _default_loss(model, *batch, **named):
 
 
 def _batch(example: Any, loss: Loss) -> tuple[list[torch.Tensor], list[str], bool]:
-    """Returns the example's tensors, their names, and whether the loss gets them by name."""
+    """Returns the tensors of the example, their names, and true if the loss gets the tensors by
+    name."""
     if isinstance(example, torch.Tensor):
         example = (example,)
     if isinstance(example, Mapping):
@@ -105,7 +111,8 @@ def _batch(example: Any, loss: Loss) -> tuple[list[torch.Tensor], list[str], boo
 
 
 def _argument_names(loss: Loss, number: int) -> list[str]:
-    """Returns names for positional batch inputs: those of the parameters of ``loss``."""
+    """Returns names for batch inputs that are passed by position. They are the names of the
+    parameters of ``loss``."""
     if loss is _default_loss:
         defaults = ["tokens", "targets"]
         return defaults[:number] if number <= 2 else [f"input{i}" for i in range(number)]
@@ -119,7 +126,8 @@ def _argument_names(loss: Loss, number: int) -> list[str]:
 
 
 def _roles(names: Sequence[str]) -> list[str]:
-    """Returns the names with ``tokens`` for ``input_ids`` and ``targets`` for ``labels``."""
+    """Returns the names, in which ``input_ids`` is replaced by ``tokens`` and ``labels`` by
+    ``targets``."""
     known = {"input_ids": "tokens", "labels": "targets"}
     renamed = [known.get(name, name) for name in names]
     return renamed if len(set(renamed)) == len(renamed) else list(names)
@@ -230,7 +238,7 @@ def _check(program, names: Sequence[str]) -> None:
 
 
 def _unused(program, names: Sequence[str]) -> set[str]:
-    """Returns those of ``names`` that are arguments without effect on the loss."""
+    """Returns those of ``names`` that are arguments which have no effect on the loss."""
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     return {name for name, target in zip(names, program.graph_signature.user_inputs)
             if target in nodes and not nodes[target].users}
@@ -311,8 +319,8 @@ def _lowering_error(error: Exception, messages: list[str], program) -> ExportErr
     reason = re.sub(r"^callsite\(.*\): ", "", reason)
     what = op[0].strip("'") if op else "an op"
     if what == "torch.operator" and file:
-        # torch-mlir's message names every unsupported op torch.operator. All core ops are
-        # supported, so the op is among the other ops of the source line.
+        # In torch-mlir's message, every op that cannot be lowered is named torch.operator. All core
+        # ops can be lowered, so the op must be one of the other ops of the same source line.
         at = {str(node.target) for node in program.graph.nodes
               if "::" in str(getattr(node.target, "_name", "")) and place(node) == (file, line)
               and torch.Tag.core not in node.target.tags}
@@ -348,18 +356,19 @@ def export_torch(module: torch.nn.Module, example_batch: Any, loss: Loss | None 
     used.
 
     ``loss``: loss(module, *batch), or loss(module, **batch) for a mapping; it returns a float
-    scalar. By default the module must return its loss, or an object with ``.loss``, as models of
-    transformers do with ``labels``. An input has the name in the mapping, or that of the parameter
-    of ``loss``. The names ``input_ids`` and ``labels`` become ``tokens`` and ``targets``, which
-    ``fsdp-run --text`` sets.
+    scalar. If no ``loss`` is given, the module must return its loss, or an object with the
+    attribute ``.loss``, as models of transformers do if they get ``labels``. The name of an input
+    is its name in the mapping, or the name of the parameter of ``loss``. The names ``input_ids``
+    and ``labels`` become ``tokens`` and ``targets``, which ``fsdp-run --text`` sets.
 
     All parameters of the module are exported, including tied and frozen ones
     (``requires_grad=False``). Buffers are constants. The step contains dropout if the module is in
     training mode (``module.train()``). Random numbers depend on seed, step and example.
 
-    ``decompositions_`` maps overloads (``torch.ops.aten.x.default``) to further decompositions.
-    ``custom_gradients``: "refuse" (default) torch.autograd.Function, or "differentiate" its
-    forward.
+    ``decompositions_`` maps overloads (``torch.ops.aten.x.default``) to functions that decompose
+    them, in addition to the decompositions of this package. ``custom_gradients``: "refuse"
+    (default) refuses torch.autograd.Function; "differentiate" ignores its backward and
+    differentiates its forward.
 
     Raises ExportError, with a location in the module's source if torch gives one.
     """

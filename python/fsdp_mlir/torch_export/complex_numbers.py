@@ -12,9 +12,9 @@ products                        a c - b d and a d + b c
 view_as_real(z)                 both parts side by side
 ==============================  =====================================================
 
-The parts are the real and the imaginary tensor. Each has the shape of the complex tensor, so
-indices of dims do not change. Rotary embeddings become products with sine and cosine. An op that is
-not in the table is an error.
+The two parts of a complex tensor are its real and its imaginary tensor. Each part has the shape of
+the complex tensor, so the numbers of dims do not change. Rotary embeddings become products with
+sine and cosine. An op that the table does not contain is an error.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from .source import place
 aten = torch.ops.aten
 _REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32,
          torch.complex128: torch.float64}
-# Ops that are applied to each part separately. Their real tensor operands are indices.
+# Ops that are applied separately to the real and to the imaginary part. If such an op has real
+# tensors as operands, these are indices.
 _OF_EACH_PART = {
     aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default,
     aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.expand.default,
@@ -56,7 +57,7 @@ def _values(node) -> list:
 
 
 def is_complex(node) -> bool:
-    """Returns whether a node of a graph has complex values."""
+    """Returns true if a node of a graph has complex values."""
     return any(value.is_complex() for value in _values(node))
 
 
@@ -73,7 +74,7 @@ class _Rewriter:
         return insert(self.node, target, *arguments, **keywords)
 
     def full(self, number: float):
-        """Returns a part of the current node in which all elements are ``number``."""
+        """Returns a part of the current node whose elements are all ``number``."""
         value = _values(self.node)[0]
         dtype = _REAL[value.dtype]
         with self.graph.inserting_before(self.node):
@@ -84,7 +85,7 @@ class _Rewriter:
         return made
 
     def pair(self, x):
-        """Returns (real, imaginary) of an operand, with None for a part that is zero."""
+        """Returns the pair (real, imaginary) of an operand. A part that is zero is None."""
         if isinstance(x, torch.fx.Node):
             return self.parts.get(x, (x, None))
         return (x.real or None, x.imag or None) if isinstance(x, complex) else (x, None)
@@ -103,7 +104,7 @@ class _Rewriter:
         return self.call(op, a, b)
 
     def multiply(self, op, a, b):
-        """Returns the product of two pairs, in which None is a part that is zero."""
+        """Returns the product of two pairs. A part that is zero is None."""
         times = lambda x, y: None if x is None or y is None else self.call(op, x, y)
         return (self.add(aten.sub.Tensor, times(a[0], b[0]), times(a[1], b[1])),
                 self.add(aten.add.Tensor, times(a[0], b[1]), times(a[1], b[0])))
@@ -124,7 +125,7 @@ class _Rewriter:
         return tuple(self.call(aten.div.Tensor, x, square) for x in product)
 
     def wave(self, size, angle):
-        """Returns the parts of ``size`` e^(i ``angle``). If ``size`` is None, it is 1."""
+        """Returns the parts of ``size`` e^(i ``angle``). If ``size`` is None, it counts as 1."""
         cosine, sine = self.call(aten.cos.default, angle), self.call(aten.sin.default, angle)
         if size is None:
             return cosine, sine
@@ -171,7 +172,7 @@ class _Rewriter:
         return tuple(found)
 
     def mixed(self, operands: list, make):
-        """Returns the parts of an op like cat, some of whose operands may be real."""
+        """Returns the two parts of an op such as cat, some of whose operands may be real."""
         pairs = [self.pair(x) for x in operands]
         zero = lambda like: self.call(aten.full_like.default, like, 0.0, pin_memory=False)
         return tuple(make([zero(p[0]) if p[i] is None else p[i] for p in pairs]) for i in (0, 1))

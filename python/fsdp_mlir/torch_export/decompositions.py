@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The table of decompositions: torch's table for core ATen, and entries of this project.
 
-Each entry states why the lowering of torch or torch-mlir is not used. A decomposition and its op
-compute equal values up to rounding, which ``tests/test_decompositions.py`` checks.
+Each entry states why the lowering of torch or torch-mlir is not used. A decomposition computes the
+same values as its op, apart from rounding. ``tests/test_decompositions.py`` checks this.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def convolution(x, weight, bias, stride, padding, dilation, transposed, output_p
 
 
 def table() -> dict:
-    """Returns the table for ``ExportedProgram.run_decompositions``: {overload: function}."""
+    """Returns the table {overload: function} for ``ExportedProgram.run_decompositions``."""
     found = torch.export.default_decompositions()
     for name, _, function in ENTRIES:
         if overload := find(name):

@@ -16,8 +16,8 @@ ENTRIES: list[tuple[str, str, Callable]] = []
 
 
 def entry(name: str, reason: str):
-    """Registers a function as the decomposition of the overload ``aten.<name>``, or of another
-    namespace if ``name`` begins with it and "::"."""
+    """Registers a function as the decomposition of an overload. The overload is ``aten.<name>``; to
+    select another namespace, ``name`` begins with the namespace and "::"."""
 
     def register(function):
         ENTRIES.append((name, reason, function))
@@ -27,7 +27,7 @@ def entry(name: str, reason: str):
 
 
 def find(name: str):
-    """Returns the overload of torch for an entry's name, or None if torch does not have the op."""
+    """Returns the overload of torch that an entry names, or None if torch does not have this op."""
     library, _, name = name.rpartition("::")
     op, overload = name.split(".")
     packet = getattr(getattr(torch.ops, library or "aten"), op, None)

@@ -29,7 +29,8 @@ _MOST_BYTES = 64 << 20
 
 
 def _count_along(value: torch.Tensor) -> tuple[int, int, int] | None:
-    """Returns (dim, start, step) if integers are start + step * position in dim, or else None."""
+    """Checks whether the integers are start + step * position along one dim. Returns (dim, start,
+    step) if they are, and otherwise None."""
     if value.dtype != torch.int64:
         return None
     for dim in range(value.dim()):
@@ -46,7 +47,7 @@ def _count_along(value: torch.Tensor) -> tuple[int, int, int] | None:
 
 
 def _like(node, value) -> dict:
-    """Returns the metadata for a node that replaces ``node`` and whose result is ``value``."""
+    """Returns the metadata of a node that replaces ``node`` and whose result is ``value``."""
     return {"val": value, **{key: node.meta[key] for key in ("stack_trace",) if key in node.meta}}
 
 
@@ -59,7 +60,7 @@ class _Folder:
         self.count = 0
 
     def evaluate(self) -> None:
-        """Evaluates the nodes that depend on no input."""
+        """Evaluates all nodes that depend on no input."""
         for node in self.graph.nodes:
             if node.target is operator.getitem and node.args[0] in self.known:
                 self.known[node] = self.known[node.args[0]][node.args[1]]
@@ -127,7 +128,8 @@ class _Folder:
             if (not isinstance(value, torch.Tensor) or value.numel() == 0
                     or node.target == aten.full.default):
                 continue
-            # Equal integers are folded even if they have no users outside, such as document ids.
+            # Equal integers, such as document ids, are folded even if all users of the node are
+            # folded themselves.
             if ((users or not value.is_floating_point())
                     and bool((value == value.flatten()[0]).all())):
                 self._as_full(node, value)
@@ -148,7 +150,7 @@ class _Folder:
 def _clone_in_lists(graph) -> None:
     """Replaces constants and inputs in operand lists, such as lists of indices, by clones.
 
-    In operand lists, FxImporter accepts only results of ops.
+    This is necessary because FxImporter accepts only results of ops as elements of operand lists.
     """
     for node in list(graph.nodes):
         for argument in node.args:

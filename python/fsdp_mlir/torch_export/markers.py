@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ops that must not get lost on the way to MLIR: those that stop gradients, and dropout.
 
-torch-mlir drops ``detach``, and its ``dropout`` draws from a global seed. In torch's graph, the
-exporter replaces both by marker ops of this package. In MLIR, it replaces the marker ops by calls
-of functions without a body, which the compiler's stage Import replaces by ops:
+torch-mlir removes ``detach``, and lowers ``dropout`` to random numbers that depend only on a global
+seed. Therefore the exporter replaces both ops in torch's graph by marker ops of this package. In
+MLIR, it replaces each marker op by a call of a function without a body. The compiler's stage Import
+replaces these calls by ops:
 
 =================================  =====================================================
 torch                              MLIR
@@ -65,10 +66,10 @@ def _insert_stop(graph, node) -> None:
 
 
 def mark_stops(program, trained: set[str]) -> int:
-    """Marks each value at which a gradient of the parameters ``trained`` stops.
+    """Marks each value at which the gradient of the parameters ``trained`` stops.
 
-    ``trained`` are names of placeholders. A region of ``torch.no_grad`` is inlined, and all its
-    floats are marked. Returns the number of markers.
+    ``trained`` contains names of placeholders. A region of ``torch.no_grad`` is inlined, and all
+    its float results are marked. Returns the number of markers.
 
     Raises ExportError if a region of ``torch.no_grad`` enables gradients again.
     """
@@ -88,7 +89,7 @@ def mark_stops(program, trained: set[str]) -> int:
         if node.target in _DETACHES and _is_float(node):
             _insert_stop(graph, node)
             count += 1
-            continue  # ``depends`` must not contain this node
+            continue  # the gradient stops at this node, so ``depends`` must not contain it
         value = node.meta.get("val")
         values = value if isinstance(value, (tuple, list)) else [value]
         if node.op == "output" or any(map(_has_gradient, values)):
@@ -99,7 +100,8 @@ def mark_stops(program, trained: set[str]) -> int:
 
 
 def _inline_region(module, graph, node, depends) -> int:
-    """Inlines a ``torch.set_grad_enabled`` region. Marks its floats if it disables gradients."""
+    """Inlines a region of ``torch.set_grad_enabled``. If the region disables gradients, its float
+    results are marked."""
     enabled, region = node.args[0], getattr(module, node.args[1].target)
     arguments = iter(node.args[2:])
     copies: dict = {}
@@ -144,11 +146,11 @@ def _inline_region(module, graph, node, depends) -> int:
 
 
 def mark_padding(program) -> int:
-    """Stops the gradient of the row ``padding_idx`` of each embedding's table.
+    """Stops the gradient of the row ``padding_idx`` in the table of each embedding.
 
-    torch reads this row in the forward, but computes no gradient for it. The lowering to MLIR
-    ignores ``padding_idx``. Returns the number of changed embeddings. Raises ExportError if an
-    embedding scales gradients by frequency.
+    torch reads this row in the forward, but computes no gradient for it. The lowering to MLIR would
+    ignore ``padding_idx``. Returns the number of embeddings that were changed. Raises ExportError
+    if an embedding scales its gradient by frequency.
     """
     module, graph = program.graph_module, program.graph_module.graph
     count = 0
@@ -191,9 +193,9 @@ def _drops_nothing(node) -> bool:
 
 
 def mark_dropout(program) -> int:
-    """Replaces active dropout by the dropout marker. Returns the number of markers.
+    """Replaces each active dropout by the dropout marker. Returns the number of markers.
 
-    Inactive dropout is replaced by its input. Raises ExportError for other random ops.
+    A dropout that is inactive is replaced by its input. Raises ExportError for other random ops.
     """
     module, graph = program.graph_module, program.graph_module.graph
     count = 0

@@ -19,6 +19,6 @@ def insert(before, target, *arguments, **keywords):
 
 
 def given(node) -> dict:
-    """Returns {name: argument} for the arguments of a node's op."""
+    """Returns {name: argument} for all arguments of the op of a node."""
     names = [argument.name for argument in node.target._schema.arguments]
     return {**dict(zip(names, node.args)), **node.kwargs}

@@ -4,8 +4,8 @@
 
     lstm(x, 3 layers, dropout=p)  ->  lstm(dropout(lstm(dropout(lstm(x), p)), p))
 
-An op for one layer has both directions if the original op is bidirectional. The final states of all
-layers are concatenated in the order of the layers.
+If the original op is bidirectional, the op for a layer also computes both directions. The final
+states of all layers are concatenated in the order of the layers.
 """
 
 from __future__ import annotations

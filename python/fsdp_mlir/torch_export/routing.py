@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Decompositions of ops that sort or count elements, or move them to computed positions.
 
-torch-mlir lowers these ops to sorts, scans and scatters of its own dialect. The decompositions
-compare each element with each position, so all shapes are static and the ops differentiable.
-Positions are computed by argmax, from which the compiler derives their range. For n elements, sort
-makes n * n comparisons, and refuses n above _MOST_SORTED.
+torch-mlir lowers these ops to sorts, scans and scatters of its own dialect, which the compiler does
+not know. The decompositions compare each element with each position, so all shapes are static and
+the ops differentiable. Positions are computed by argmax, because the compiler can derive the range
+of its result. For n elements, sort makes n * n comparisons, and refuses n above _MOST_SORTED.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
     for _ in range(k):
         rest = torch.where(free, x, float("-inf"))
         best = rest.amax(-1, keepdim=True)
-        # ``>=`` also holds for some element if all free elements are -inf.
+        # The comparison is ``>=``, which is true for at least one free element even if all free
+        # elements are -inf.
         index = (free & (rest >= best)).to(torch.int64).argmax(-1, keepdim=True)
         chosen = at == index
         values.append(torch.where(chosen, x, 0.0).sum(-1, keepdim=True))
@@ -38,7 +39,8 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
 
 
 def _key(x):
-    """Returns keys that sort the elements of ``x`` as torch does, with NaN last."""
+    """Returns keys whose order is the order in which torch sorts the elements of ``x``. NaN is
+    last."""
     if x.dtype == torch.bool:
         return x.to(torch.int64)
     return torch.where(x.isnan(), float("inf"), x) if x.is_floating_point() else x
@@ -75,7 +77,7 @@ def histc(x, bins=100, min=0, max=0):
     x = x.flatten()
     low, high = (x.amin(), x.amax()) if min == max else (min, max)
     width = high - low
-    # As in torch, the range is 2 wide if all elements are equal.
+    # If all elements are equal, the range has a width of 2, as in torch.
     if min == max:
         low, width = torch.where(width == 0, low - 1, low), torch.where(width == 0, 2, width)
     inside = (x >= low) & (x <= low + width if min == max else x <= max)
@@ -85,11 +87,12 @@ def histc(x, bins=100, min=0, max=0):
 
 
 def _hits(x, dim, index):
-    """Returns a mask that is true where an element of ``index`` is equal to a position in ``dim``.
+    """Returns a mask that is true where an element of ``index`` equals a position along the dim
+    ``dim``.
 
-    The last dim of the mask counts positions in ``dim`` of ``x``, and the dim before it the
-    elements of ``index`` along ``dim``. The other dims have the extents of ``x``. The mask is false
-    beyond the extents of ``index``.
+    The last dim of the mask counts the positions along ``dim`` of ``x``. The dim before the last
+    counts the elements of ``index`` along ``dim``. All other dims have the extents of ``x``. The
+    mask is false beyond the extents of ``index``.
     """
     dim %= x.dim()
     hit = index.movedim(dim, -1).unsqueeze(-1) == torch.arange(x.shape[dim], device=x.device)
@@ -109,8 +112,8 @@ def scatter_value(x, dim, index, value):
 
 
 def _scattered(x, dim, index, src):
-    """Returns, for each position of ``x``, the sum of the elements of ``src`` that ``index`` moves
-    to it, and whether there are any."""
+    """Returns two tensors with a value for each position of ``x``: the sum of those elements of
+    ``src`` that ``index`` moves to this position, and whether ``index`` moves any element there."""
     hit = _hits(x, dim, index)
     src = src[tuple(map(slice, index.shape))].movedim(dim, -1)
     src = _grow(src, hit.shape[:-2]).unsqueeze(-1)
@@ -155,7 +158,8 @@ def index_put(x, indices, values, accumulate=False):
 
 
 def _product_of_groups(x, weight, ends):
-    """Multiplies rows [ends[e - 1], ends[e]) of ``x`` by matrix e; rows after all ends become 0."""
+    """Multiplies the rows [ends[e - 1], ends[e]) of ``x`` by the matrix e, for each e. Rows that
+    follow all of these ranges become 0."""
     row, ends = torch.arange(x.shape[0], device=x.device), ends.to(torch.int64)[:, None]
     begins = torch.nn.functional.pad(ends[:-1], [0, 0, 1, 0])
     mine = (row >= begins) & (row < ends)

@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Decompositions of interpolation, adaptive pools and folds.
 
-These ops are linear, and can be computed along one dim after the other.
+These ops are linear. They can be computed along one dim after the other.
 
-- If windows vary in length or weights (interpolation, uneven pools), the values along a dim are
-  multiplied by a matrix, which depends only on the extents.
-- If all windows of a pool have one length, a dim is split into windows, whose means are computed.
-- A fold pads each block to the extent of the result, and adds the padded blocks.
+- If windows differ in length or in weights (interpolation, uneven pools), the values along a dim
+  are multiplied by a matrix. The matrix depends only on the extents.
+- If all windows of a pool have the same length, the dim is split into windows, and the mean of each
+  window is computed.
+- A fold pads each block to the extent of the result. It then adds the padded blocks.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def _cubic_matrix(n, size, align, scale, device):
 
 
 def _smooth_matrix(n, size, align, scale, device, support, weight):
-    """Returns the matrix of an antialiased dim, whose rows are filters of sum 1."""
+    """Returns the matrix for a dim with antialiasing. Each row of the matrix is a filter, and its
+    elements sum to 1."""
     if align:
         step = (n - 1) / (size - 1) if size > 1 else 0.0
     else:
@@ -91,14 +93,15 @@ for _op, _matrix in (("upsample_bilinear2d", _linear_matrix),
 
 
 def _windows(n: int, size: int, device):
-    """Returns (mask, lengths) of adaptive windows. Window i is [i n / size, (i + 1) n / size)."""
+    """Returns (mask, lengths) for the windows of an adaptive pool. Window i contains the positions
+    from i n / size (rounded down) up to, but without, (i + 1) n / size (rounded up)."""
     at, i = torch.arange(n, device=device), torch.arange(size, device=device)[:, None]
     first, end = i * n // size, ((i + 1) * n + size - 1) // size
     return (at >= first) & (at < end), (end - first).squeeze(-1)
 
 
 def _mean_of_windows(x, dim: int, size: int):
-    """Returns the mean of each of ``size`` adaptive windows along a dim."""
+    """Returns the means of the ``size`` windows of an adaptive pool along a dim."""
     n = x.shape[dim]
     if n % size == 0:
         return x.unflatten(dim, (size, n // size)).mean(dim + 1)
@@ -125,7 +128,8 @@ def adaptive_avg_pool3d(x, output_size):
 
 
 def _first_max(x, dim: int, size: int):
-    """Returns values and positions of each adaptive window's first maximum or NaN along a dim."""
+    """Returns, for each window of an adaptive pool along a dim, the value and the position of its
+    first maximum or first NaN."""
     n, x = x.shape[dim], x.movedim(dim, -1).unsqueeze(-2)
     inside, _ = _windows(n, size, x.device)
     best = torch.where(inside, x, float("-inf")).amax(-1, keepdim=True)
@@ -145,7 +149,7 @@ def adaptive_max_pool2d(x, output_size):
 
 
 def _add_windows(x, dim: int, size: int, dilation: int, padding: int, stride: int):
-    """Returns ``x`` with one dim of extent ``size`` in place of the dims (dim, dim + 1).
+    """Returns ``x`` with the two dims (dim, dim + 1) replaced by one dim of extent ``size``.
 
     Position p of the new dim is the sum of the elements (k, i) with p = k dilation + i stride -
     padding.

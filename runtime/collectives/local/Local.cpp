@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements Local.h. The slots and events of ranks are on the heap.
+// Implements Local.h. The slots and the events of the ranks are allocated on the heap.
 //
 //===----------------------------------------------------------------------===//
 

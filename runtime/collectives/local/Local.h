@@ -23,7 +23,7 @@ public:
 
   const char *name() const override { return "local"; }
   uint32_t processes() const override { return 1; }
-  /// Does nothing, because the slots of this backend contain addresses instead of offsets.
+  /// Does nothing: the slots of this backend contain addresses instead of offsets in an arena.
   void registerArena(uint32_t, const ArenaMemory &) override {}
   void connect() override;
 

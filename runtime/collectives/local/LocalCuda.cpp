@@ -18,7 +18,7 @@
 using namespace fsdprt;
 
 static constexpr uint32_t pollMilliseconds = 20;
-static constexpr uint64_t pieceElements = 16; // alignment of all-reduce segments, in elements
+static constexpr uint64_t pieceElements = 16; // segment boundaries are multiples of it, in elements
 
 static bool reduces(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;
@@ -93,7 +93,7 @@ void LocalCuda::copy(const CudaQueue &queue, CudaQueue::Lane lane, CudaPointer t
                          "copy between ranks");
 }
 
-/// Enqueues the copies to the target of `rank` in an all-gather or a broadcast.
+/// Enqueues the copies that an all-gather or a broadcast makes to the target of `rank`.
 void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
@@ -107,7 +107,8 @@ void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   }
 }
 
-/// Enqueues on the stream of `rank` the sum of elements [first, first + count) of all sources.
+/// Enqueues a sum on the reduce stream of `rank`: elements [first, first + count) of the sources of
+/// all members are added up and written to `target`.
 void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t count,
                     CudaPointer target) {
   const CollectiveKey &key = getKey(collective);
@@ -120,7 +121,8 @@ void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t
                                  key.reduction == fb::Reduction::avg, sources, count, target);
 }
 
-/// Enqueues the second half of an all-reduce: copies to `rank` of the segments that others summed.
+/// Enqueues the second half of an all-reduce: the segments that other members have summed are
+/// copied to the target of `rank`.
 void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);

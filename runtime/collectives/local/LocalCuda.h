@@ -4,19 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranks are threads of one process. Their arenas are in the memory of one GPU, or of several GPUs
-// with peer access. Collectives do not copy through the host, and no thread waits for a GPU. Each
-// member of a collective records a mark on its compute stream at start(). The last member that
-// calls start() enqueues the transfers of all members on their gather or reduce streams, after
-// waits for all these marks:
+// All ranks are threads of one process. Their arenas are in the memory of one GPU, or of several
+// GPUs that have access to each other's memory. Collectives do not copy through the host, and no
+// thread waits for a GPU. When a member of a collective calls start(), it records a mark on its
+// compute stream. The last member that calls start() then enqueues the transfers of all members on
+// their gather or reduce streams. These streams first wait for the marks of all members:
 //
 //     compute stream   | before | mark ------ wait: after the transfers of all members | after
 //     gather stream                  \-> after the marks of all members: copies | mark
 //
-// wait() returns after it has enqueued a wait on the compute stream. Commands that the rank
-// enqueues after wait() thus run when the target is complete and the sources are read (R2). Sums
-// are computed by CudaSums. An all-reduce consists of a sum of the rank's segment, a mark, and
-// copies of the segments of the other members.
+// wait() enqueues a wait on the compute stream of the rank and returns. Commands that the rank
+// enqueues after wait() therefore run only when the target is complete and the sources are no
+// longer read (R2). Sums are computed by CudaSums. In an all-reduce, each rank sums its own
+// segment, records a mark, and then copies the segments of the other members.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,7 @@ private:
     CudaPointer source = 0, target = 0;
     std::atomic<uint64_t> begins{0}; ///< number of calls of start()
     CudaMark begun, summed, done;
-    DeviceSpan span; ///< time stamps of the rank's transfers
+    DeviceSpan span; ///< time stamps of the transfers of the rank
   };
   /// State of a group in a collective, stored at the index of the group's first member.
   struct Table {

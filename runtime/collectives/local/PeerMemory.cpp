@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements PeerMemory.h. The workers of a rank share long copies and sums. Each element is
-// computed by one worker, so that its value does not depend on the number of workers.
+// Implements PeerMemory.h. Long copies and sums are divided among the workers of a rank. Each
+// element is computed by one worker, so that its value does not depend on the number of workers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,10 @@
 
 using namespace fsdprt;
 
-static constexpr uint32_t pollMilliseconds = 20;    // time between checks of the watchdog
-static constexpr uint64_t parallelBytes = 64 << 10; // smallest range that several workers share
+// milliseconds between two checks of the watchdog
+static constexpr uint32_t pollMilliseconds = 20;
+// smallest number of bytes that several workers share
+static constexpr uint64_t parallelBytes = 64 << 10;
 
 void PeerMemory::reach(uint32_t collective, uint32_t rank, uint64_t progress) {
   slotOf(collective, rank).progress.store(progress, std::memory_order_release);
@@ -66,8 +68,9 @@ void PeerMemory::begin(uint32_t collective, uint32_t rank, const std::byte *sour
   reach(collective, rank, use * stages + 1);
 }
 
-/// Calls part(first, number) for consecutive ranges of [0, count): one range per worker if the
-/// `count` elements have at least parallelBytes bytes, and otherwise one range.
+/// Divides [0, count) into consecutive ranges, and calls part(first, number) for each range. If the
+/// `count` elements have at least parallelBytes bytes, there is one range per worker. Otherwise
+/// there is only one range.
 template <typename Part>
 static void inParts(WorkerPool &pool, uint64_t count, uint64_t elementSize, Part part) {
   if (pool.size() == 1 || count * elementSize < parallelBytes)
@@ -98,7 +101,8 @@ void PeerMemory::gather(uint32_t collective, uint32_t rank, WorkerPool &pool) {
   });
 }
 
-/// Sums elements [first, first + count) of every member's source into `target`.
+/// Adds up elements [first, first + count) of the sources of all members, and writes the sums to
+/// `target`.
 void PeerMemory::reduce(uint32_t collective, uint32_t rank, WorkerPool &pool, uint64_t first,
                         uint64_t count, std::byte *target) {
   const CollectiveKey &key = getKey(collective);

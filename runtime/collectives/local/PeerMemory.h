@@ -4,18 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements collectives between ranks that can read each other's arenas: threads of a process, and
-// processes of a machine. Each rank has a slot for each collective, in which it publishes its
-// buffers and its progress. A rank copies directly from the sources of other ranks.
+// Implements collectives between ranks that can read each other's arenas. Such ranks are threads of
+// one process, or processes on one machine. For each collective, each rank has a slot. In this slot
+// the rank publishes the addresses of its buffers and its progress. A rank copies data directly
+// from the sources of the other ranks.
 //
 //     all_gather, reduce_scatter, broadcast     all_reduce in place
 //     arrived  -- all there? -- pull            arrived -- all there? -- reduce own segment
 //     done     -- all done?  -- return          reduced -- all there? -- pull the others
 //                                               done    -- all done?  -- return
 //
-// start() publishes the arrival, and wait() executes the other stages. A slot's progress counter
-// never decreases. Slots contain offsets in the arena, because processes map an arena at different
-// addresses.
+// start() publishes that the rank has arrived, and wait() executes all other stages. The progress
+// counter in a slot never decreases. Slots of several processes contain offsets in the arenas
+// instead of addresses, because each process maps an arena at a different address.
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H
@@ -31,15 +32,17 @@ protected:
 
   static constexpr uint64_t stages = 3;
 
-  /// State of a rank. A backend sets it before the first collective.
+  /// The state of a rank, which the backend sets before the first collective starts.
   struct Peer {
-    CollectiveSlot *slots = nullptr;   ///< one slot per collective
-    SharedFutexEvent *event = nullptr; ///< event of the groups whose first member is this rank
-    uint64_t base = 0;                 ///< address of the rank's arena in this process
+    CollectiveSlot *slots = nullptr; ///< one slot per collective
+    /// event that the groups use whose first member is this rank
+    SharedFutexEvent *event = nullptr;
+    /// address at which this process has mapped the arena of the rank
+    uint64_t base = 0;
   };
   std::vector<Peer> peers;
   uint32_t spins = 0;
-  /// For each own rank, a buffer for the addresses of the sources of all members of a group.
+  /// For each own rank: a buffer for the addresses of the sources of all members of a group.
   std::vector<std::vector<const std::byte *>> pointers;
 
   void begin(uint32_t collective, uint32_t rank, const std::byte *source,

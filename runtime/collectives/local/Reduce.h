@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Computes out[i] = ((+0 + x0[i]) + x1[i]) + ... , times 1/n for an average. Sums of f64 elements
-// are computed in f64, and other sums in f32. Each sum is rounded once at the end. The result does
-// not depend on the vector width, because each element is summed separately and multiplications are
-// not fused with additions.
+// Computes out[i] = ((+0 + x0[i]) + x1[i]) + ... , and for an average multiplies each sum by 1/n.
+// If the elements are f64, the sums are computed in f64, and otherwise in f32. Each sum is rounded
+// to the type of the elements once, at the end. The result does not depend on the vector width:
+// each element is summed separately, and a multiplication is never fused with an addition.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,10 @@
 
 namespace fsdprt {
 
-/// Sums `elements` elements of each of `ranks` sources into `target`. The elements of source j
-/// begin at element `offset` of sources[j]. A null source adds nothing, but an average counts it as
-/// a source. `target` may be the address of the first summed element of a source.
+/// Sums `elements` elements of each of `ranks` sources, and writes the sums to `target`. The first
+/// of these elements is `offset` bytes after the address sources[j]. If the address of a source is
+/// null, this source adds nothing to the sums, but still counts as a source in an average. `target`
+/// may be equal to the address of the first of these elements of a source.
 void reduceInOrder(DType type, bool average, const std::byte *const *sources, uint32_t ranks,
                    uint64_t offset, uint64_t elements, std::byte *target);
 

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Any progress of an awaited process restarts the time limit of a wait. Progress is a new heartbeat
-// of its rank, an arriving message of a collective or, between programs, a heartbeat message.
+// The time limit of a wait begins again whenever a process for which the rank waits makes progress.
+// A process makes progress if the heartbeat counter of its rank changes, or if a message of a
+// collective arrives from it. Between programs, a heartbeat message also counts as progress.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,8 @@ using ull = unsigned long long;
 
 static constexpr uint32_t idleMilliseconds = 50, busyMilliseconds = 1;
 static constexpr double secondsToTellFailure = 2, pollSeconds = 0.02;
-static constexpr size_t pieceBytes = 32 << 20; // size of the largest message of collect()
+// number of bytes of the largest message that collect() sends
+static constexpr size_t pieceBytes = 32 << 20;
 
 MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
                                  const std::string &agreement, double timeoutSeconds,
@@ -54,7 +56,7 @@ MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
   }
 }
 
-/// Unless this process has called leave(), tells the other processes that it has failed.
+/// If this process has not called leave(), tells the other processes that it has failed.
 MpiCommunicator::~MpiCommunicator() {
   if (!left) {
     watchdog->fail();
@@ -85,7 +87,7 @@ void MpiCommunicator::sayGoodbye() {
         [&] { throw Error(FSDPRT_HUNG, "not all ranks left in order"); });
     left = true;
   } catch (const Error &) {
-    // After an error, this process does not wait for the other processes.
+    // An error has occurred, so do not wait for the other processes to leave.
     watchdog->fail();
   }
 }
@@ -108,7 +110,7 @@ void MpiCommunicator::agree(const std::string &agreement) {
   compareAgreements(texts);
 }
 
-/// Returns a text with the properties of a collective that must be equal on all ranks.
+/// Returns a text that contains all properties of a collective that must be equal on all ranks.
 static std::string textOf(const CollectiveKey &key) {
   std::string axes;
   for (uint32_t axis : key.axes)
@@ -125,7 +127,8 @@ void MpiCommunicator::checkSchedule() {
       hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   std::vector<uint64_t> all(ranks());
   exchange(&hash, sizeof hash, all.data());
-  // The barrier keeps ranks alive until all ranks have all hashes, so that all report one error.
+  // Keep each rank alive until all ranks have received all hashes, so that all ranks report the
+  // same error.
   barrier();
   for (uint32_t rank = 1; rank < ranks(); ++rank)
     if (all[rank] != all[0])
@@ -155,7 +158,7 @@ void MpiCommunicator::makeFlights() {
       operations[i]->useLibrary(groupOver(members));
     laneBytes = std::max(laneBytes, operations[i]->laneBytes());
   }
-  // The mutex is needed because the service thread reads `lanes` and `inFlight`.
+  // Lock the mutex, because the service thread reads `lanes` and `inFlight`.
   std::lock_guard<std::mutex> lock(mpi.getMutex());
   lanes.reserve(laneBytes);
   inFlight.reserve(operations.size());
@@ -172,8 +175,8 @@ void MpiCommunicator::connect() {
 
 //===- Progress -----------------------------------------------------------===//
 
-/// Advances all collectives in flight. Returns true if any of them has made progress. The caller
-/// must hold the mutex of the library.
+/// Advances all collectives in flight. Returns true if at least one of them has made progress. The
+/// caller must hold the mutex of the library.
 bool MpiCommunicator::advanceAll(WorkerPool *pool) {
   bool moved = false;
   for (MpiCollective *operation : inFlight)
@@ -189,8 +192,9 @@ bool MpiCommunicator::advanceAll(WorkerPool *pool) {
   return true;
 }
 
-/// Records an error if no heartbeats arrive from another rank, because its process is stopped or
-/// the link is cut. serve() reports the error to the other processes.
+/// Records an error if no heartbeats arrive from another rank. This happens if the process of that
+/// rank is stopped, or if the connection to it is cut. serve() reports the error to the other
+/// processes.
 void MpiCommunicator::checkHeartbeats() {
   std::optional<uint32_t> rank = heartbeat->silent(heartbeatSeconds);
   if (!rank || silence || watchdog->hasFailed())
@@ -233,7 +237,8 @@ void MpiCommunicator::poll() {
 
 Abandoned MpiCommunicator::abandoned() const {
   {
-    // A rank can receive the failure before it detects the missing heartbeats that caused it.
+    // If this process has detected missing heartbeats itself, return this error, which says more
+    // than the status that another rank may have sent.
     std::lock_guard<std::mutex> lock(mpi.getMutex());
     if (silence)
       return Abandoned(silence->status, silence->what());
@@ -258,8 +263,8 @@ void MpiCommunicator::await(WorkerPool *pool, Done done, Beats beats, Late late)
       round = 0;
       continue;
     }
-    // Check for failures every 64 rounds, and also every pollSeconds, because 64 rounds can take as
-    // long as the progress timeout on a loaded machine.
+    // Check for failures after every 64 rounds. On a loaded machine, 64 rounds may take as long as
+    // the time limit, so also check if pollSeconds have passed since the last check.
     if (double now = monotonicSeconds(); round % 64 == 0 || now - looked > pollSeconds) {
       looked = now;
       poll();
@@ -312,8 +317,9 @@ uint64_t MpiCommunicator::heardFromAll() const {
   return sum;
 }
 
-/// Waits for one message if `count` is 1, and otherwise for a receive and a send per rank, which
-/// are in the order of ranks. Throws Error if a process sends no heartbeat within the time limit.
+/// Waits until `count` messages are complete. `messages` contains a single message, or contains a
+/// receive and a send for each rank, in the order of the ranks. Throws Error if a process has sent
+/// no heartbeat for as long as the time limit.
 void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why) {
   std::fill(lastSign.begin(), lastSign.end(), Sign{0, monotonicSeconds()});
   uint64_t calls = 0;

@@ -4,12 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each process runs one rank of the mesh, whose number is the process's rank in MPI. The processes
-// run on one or more machines. Members of a collective exchange messages and sum in the order of
-// ranks (MpiCollective.h). With MpiReduce::library, the MPI library computes the reductions.
+// Each process runs one rank of the mesh. The number of this rank is the rank of the process in
+// MPI. The processes run on the same machine or on several machines. The members of a collective
+// exchange messages and add up the received data in the order of ranks (MpiCollective.h). With
+// MpiReduce::library, the MPI library computes the sums instead.
 //
-// All MPI calls are non-blocking and are made under one mutex. A service thread advances messages
-// while the rank computes, and exchanges heartbeats (MpiHeartbeat.h).
+// Except for the set-up and the end of MPI, all MPI calls are non-blocking. Only one thread at a
+// time calls MPI, because all calls require the same mutex. While the rank computes, a service
+// thread continues the exchange of messages, and sends and receives heartbeats (MpiHeartbeat.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +29,9 @@ enum class MpiReduce { ordered, library };
 
 class MpiCommunicator final : public Communicator {
 public:
-  /// Connects to the other processes. Throws Error unless there is one process for each rank of the
-  /// mesh, this process has rank `rank`, and `agreement` is equal in all processes (Agreement.h).
+  /// Connects this process to the other processes. Throws Error if the number of processes is not
+  /// the number of ranks of the mesh, if this process does not have rank `rank` in MPI, or if
+  /// `agreement` is not equal in all processes (Agreement.h).
   MpiCommunicator(Mesh mesh, uint32_t rank, MpiReduce reduce, const std::string &agreement,
                   double timeoutSeconds, double meetingSeconds, double heartbeatSeconds);
   ~MpiCommunicator() override;
@@ -59,8 +62,8 @@ private:
   void serve();
   void checkHeartbeats();
   void endService();
-  /// Waits until done() is true. Calls late() if beats() does not change within the progress
-  /// timeout.
+  /// Waits until done() returns true. Calls late() if the result of beats() does not change for as
+  /// long as the time limit.
   template <typename Done, typename Beats, typename Late>
   void await(WorkerPool *pool, Done done, Beats beats, Late late);
   void awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why);
@@ -74,7 +77,8 @@ private:
   std::unique_ptr<MpiHeartbeat> heartbeat;
   MpiLanes lanes;
   std::vector<std::unique_ptr<MpiCollective>> operations; ///< indexed by collective
-  std::vector<MpiCollective *> inFlight;                  ///< in the order of start()
+  /// collectives in the order in which they were started
+  std::vector<MpiCollective *> inFlight;
   std::vector<std::pair<std::vector<uint32_t>, fsdprt_mpi_handle>> groups;
   std::vector<fsdprt_mpi_handle> requests; ///< requests of exchange()
   /// Number of heartbeat messages from a process, and time of the last message in seconds.
@@ -83,9 +87,9 @@ private:
     double at;
   };
   std::vector<Sign> lastSign;   ///< indexed by process
-  std::optional<Error> problem; ///< error of the service thread
-  std::optional<Error> silence; ///< error if a process sends no heartbeats
-  uint64_t progress = 0;        ///< number of calls of advanceAll() that made progress
+  std::optional<Error> problem; ///< error that the service thread has caught
+  std::optional<Error> silence; ///< set if another process no longer sends heartbeats
+  uint64_t progress = 0;        ///< number of calls of advanceAll() that have made progress
   FutexEvent endingEvent;
   std::atomic<bool> ending{false}, busy{false};
   bool left = false;

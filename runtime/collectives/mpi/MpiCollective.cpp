@@ -4,12 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// All messages of a collective have the same tag, and MPI preserves the order of messages from one
-// sender. A fast rank may therefore send messages of the next run of the collective early.
+// All messages of a collective have the same tag. MPI delivers the messages of one sender in the
+// order in which they were sent. A rank that is ahead of others may therefore already send messages
+// of the next run of the collective.
 //
-// If a large all_reduce is in place, its sends must not read data that its receives overwrite. In
-// the first half, a rank writes only its own segment and sends only the other segments. All sends
-// are complete before the second half, which receives the other segments.
+// If a large all_reduce is in place, a rank must not receive data into memory from which it still
+// sends. In the first half of the all_reduce, the rank writes only its own segment and sends only
+// the other segments. In the second half, the rank receives the other segments. This half begins
+// only after all sends of the first half are complete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +25,10 @@
 using namespace fsdprt;
 using fb::CollectiveKind;
 
-static constexpr uint64_t pieceTile = 16;           // alignment of segments in elements
-static constexpr uint64_t parallelBytes = 64 << 10; // smallest sum that several threads share
+// segment boundaries are multiples of this number of elements
+static constexpr uint64_t pieceTile = 16;
+// smallest number of bytes that several threads share
+static constexpr uint64_t parallelBytes = 64 << 10;
 
 void MpiLanes::reserve(uint64_t laneBytes) {
   memory.resize(laneBytes * count);
@@ -65,7 +69,8 @@ uint64_t MpiCollective::laneBytes() const {
 
 //===- Ranges of messages --------------------------------------------------===//
 
-/// Sets `first` and `count` to the range of elements that member j sums in a large all_reduce.
+/// In a large all_reduce, member j sums only a range of the elements. Sets `first` and `count` to
+/// this range.
 void MpiCollective::pieceOf(uint32_t j, uint64_t &first, uint64_t &count) const {
   uint64_t end;
   WorkerPool::split(key.count, pieceTile, group, j, first, end);
@@ -135,8 +140,8 @@ void MpiCollective::start(const std::byte *newSource, std::byte *newTarget) {
   enter(Phase::move);
 }
 
-/// Computes the size of chunks and numbers of rows of a phase. In the phase `sum`, chunks fit in
-/// the cache and in a lane.
+/// Computes the size of the chunks and the numbers of rows for a phase. In the phase `sum`, chunks
+/// must be so small that they fit in the cache and in a lane.
 void MpiCollective::plan() {
   chunk = largeChunkBytes;
   if (phase == Phase::sum)
@@ -229,7 +234,8 @@ bool MpiCollective::advanceReceives(MpiLanes &lanes, WorkerPool *pool) {
 
 //===- Sums ---------------------------------------------------------------===//
 
-/// Sums the chunks of row `row`: those in the lane, and the chunk of the rank's own source.
+/// Adds up the chunks of row `row`. These are the chunks in the lane, and the chunk in the rank's
+/// own source.
 void MpiCollective::addUp(uint64_t row, WorkerPool *pool) {
   uint64_t first = 0, count = key.count;
   if (key.kind == CollectiveKind::all_reduce && !isSmall())
@@ -271,7 +277,8 @@ static void scale(void *data, uint64_t count, uint32_t group) {
     values[i] *= Float(1) / static_cast<Float>(group);
 }
 
-/// For an average, divides the sum that the MPI library has computed by the number of members.
+/// If the collective is an average, multiplies the sum that the MPI library has computed by 1/n,
+/// where n is the number of members.
 void MpiCollective::scaleSum() {
   if (key.reduction == fb::Reduction::avg)
     key.dtype == DType::f64 ? scale<double>(target, key.count, group)
@@ -290,7 +297,8 @@ const std::vector<uint32_t> &MpiCollective::missing() {
     if (waits)
       lacking.push_back(members[j]);
   }
-  // The MPI library does not report which members its sums wait for, so return all other members.
+  // If the MPI library computes the sum, it does not report for which members it waits. In this
+  // case return all other members.
   if (lacking.empty())
     std::copy_if(members.begin(), members.end(), std::back_inserter(lacking),
                  [&](uint32_t member) { return member != members[own]; });

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The data that a rank exchanges with each other member of its group is divided into chunks. Row k
-// consists of chunk k of all members. Two rows are in flight in each direction.
+// In a collective, a rank sends data to each other member of its group, and receives data from each
+// other member. This data is divided into chunks. Row k consists of the chunks with index k of all
+// members. In each direction, at most two rows are in flight.
 //
 //     all_gather      sends source to all            receives each source in its target range
 //     broadcast       root sends source to all       other members receive the target
@@ -13,9 +14,10 @@
 //     all_reduce      small: sends source to all     receives all sources in a lane; sums each row
 //                     large: reduce_scatter of segments, then all_gather of the segments
 //
-// A lane is a buffer for two rows of chunks that are summed. There are MpiLanes::count lanes.
-// Collectives take lanes in the order in which they were started. This order is equal on all
-// members, so that the oldest collective can always complete.
+// A lane is a buffer for two rows of received chunks, which are summed from there. There are
+// MpiLanes::count lanes. Collectives take lanes in the order in which they were started. All
+// members start the collectives in the same order, so the collective that was started first always
+// has a lane and can complete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,14 +29,14 @@
 
 namespace fsdprt {
 
-/// Lanes that collectives take for their sums.
+/// Manages the lanes, which collectives take for their sums.
 class MpiLanes {
 public:
   static constexpr uint32_t count = 4;
   static constexpr uint64_t chunkBytes = 512 << 10;
 
   void reserve(uint64_t newLaneBytes);
-  /// Returns a free lane, or null if there is none.
+  /// Returns a free lane. Returns null if all lanes are taken.
   std::byte *take();
   void giveBack(std::byte *lane) { free.push_back(lane); }
   uint64_t bytes() const { return memory.size(); }
@@ -46,13 +48,15 @@ private:
 
 class MpiCollective {
 public:
-  /// `over` is an MPI communicator of all processes. Only this collective uses `tag`.
+  /// `over` is an MPI communicator of all processes. `tag` must not be used by any other
+  /// collective.
   MpiCollective(MpiLibrary &mpi, const CollectiveKey &key, const std::vector<uint32_t> &members,
                 uint32_t own, fsdprt_mpi_handle over, int tag);
-  /// Lets the MPI library compute the sum over the MPI communicator `group`.
+  /// Makes the MPI library compute the sum. `group` is an MPI communicator of the members.
   void useLibrary(fsdprt_mpi_handle group) { library = group; }
   bool canUseLibrary() const;
-  /// Omits the contribution of a member from all later sums. `member` is an index in the group.
+  /// Makes all later sums omit the contribution of one member. `member` is the index of this member
+  /// in the group.
   void drop(uint32_t member) { dropped = member; }
   uint64_t laneBytes() const;
 
@@ -61,14 +65,15 @@ public:
   /// it is null. Returns true if there was progress. The caller must hold the library's mutex.
   bool advance(MpiLanes &lanes, WorkerPool *pool);
   bool isDone() const { return phase == Phase::done; }
-  /// Returns the ranks whose messages are missing. The caller must hold the library's mutex.
+  /// Returns the ranks whose messages have not arrived yet, or have not been sent completely. The
+  /// caller must hold the mutex of the library.
   const std::vector<uint32_t> &missing();
   void abandon();
 
 private:
   enum class Phase { idle, move, sum, spread, library, done };
   struct Direction {
-    std::vector<fsdprt_mpi_handle> requests; ///< one per member, for two rows
+    std::vector<fsdprt_mpi_handle> requests; ///< for two rows: one request per member
     uint64_t rows = 0, posted = 0, finished = 0;
   };
 
@@ -109,7 +114,7 @@ private:
   Phase phase = Phase::idle;
   Direction sends, receives;
   std::byte *lane = nullptr;
-  std::vector<const std::byte *> sources; ///< one operand of a sum per member
+  std::vector<const std::byte *> sources; ///< for each member: its operand of a sum
   std::vector<uint32_t> lacking;          ///< result of missing()
   const std::byte *source = nullptr;
   std::byte *target = nullptr;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// At most one message to each process is in flight, so that messages to a stopped process do not
-// use more and more memory.
+// A process sends a message to another process only after the previous message to it is complete.
+// If the other process is stopped, the messages to it therefore do not fill more and more memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@ using namespace fsdprt;
 
 static constexpr double secondsBetween = 0.1;
 static constexpr double silentSeconds =
-    1; // after this time without messages, a process is not told of failures
+    1; // If a process has sent no message for this time in seconds, it is not told of failures.
 
 MpiHeartbeat::MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handle over, int tag)
     : mpi(mpi), watchdog(watchdog), over(over), tag(tag), peers(mpi.size()) {
@@ -28,7 +28,7 @@ MpiHeartbeat::MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handl
   }
 }
 
-/// Leaks `peers` if MPI may still read messages in it.
+/// If MPI may still read messages in `peers`, deliberately leaks `peers`.
 MpiHeartbeat::~MpiHeartbeat() {
   bool pending = false;
   for (Peer &peer : peers) {

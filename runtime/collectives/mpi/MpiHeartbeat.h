@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Several times per second, every process sends a message to all others: the progress of its rank,
-// the status of a failure, and whether the process leaves the run. Received messages update the
-// watchdog. The caller of these functions must hold the mutex of the library.
+// the status of a failure, and whether the process leaves the run. The watchdog is updated from the
+// messages that arrive. The caller of these functions must hold the mutex of the MPI library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,19 +24,20 @@ public:
   MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handle over, int tag);
   ~MpiHeartbeat();
 
-  /// Receives messages. Sends messages periodically, and when a failure has occurred or this
-  /// process has called leave().
+  /// Receives messages. Sends messages to the other processes: periodically, and also when a
+  /// failure has occurred or this process has called leave().
   void beat();
-  /// Returns the number of messages that the process of a rank has sent.
+  /// Returns how many messages have arrived from the process of a rank.
   uint64_t heard(uint32_t rank) const { return peers[rank].heard.load(std::memory_order_relaxed); }
   /// Returns a rank whose process has sent no message for `seconds`, although it has sent one
   /// before and has not left the run. Time counts only while this process calls beat().
   std::optional<uint32_t> silent(double seconds) const;
-  /// Announces that this process sends no more messages. After all have left, no message is in
-  /// flight.
+  /// Announces to the other processes that this process will send no more messages. When all
+  /// processes have announced this, no message is in flight.
   void leave() { leaving = true; }
   bool haveAllLeft() const;
-  /// Returns true if MPI has sent the failure to all other processes that still send messages.
+  /// Returns true if the failure has been sent to all other processes that still send messages
+  /// themselves.
   bool isFailureTold() const;
 
 private:
@@ -50,8 +51,10 @@ private:
     fsdprt_mpi_handle receiving, sending;
     bool left = false, toldLast = false, toldFailure = false;
     std::atomic<uint64_t> heard{0};
-    double still = 0;                             ///< seconds since the last message
-    char program[2][64] = {}, label[2][144] = {}; // texts number `turn` are current
+    /// seconds since the last message from the process arrived
+    double still = 0;
+    // the texts with index `turn` are the current ones
+    char program[2][64] = {}, label[2][144] = {};
     uint32_t turn = 0;
   };
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loads, initialises and finalises MPI. A process that has failed ends without MPI_Finalize. mpirun
-// then kills the other processes.
+// Loads the MPI module, initialises MPI and finalises MPI. A process that has failed ends without a
+// call of MPI_Finalize. In this case mpirun kills the other processes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ using namespace fsdprt;
 static constexpr double secondsToFinalize = 30;
 
 namespace {
-/// Ends the process unless this object is destroyed within `seconds`.
+/// Ends the process if this object still exists after `seconds`.
 class Deadline {
 public:
   Deadline(double seconds, std::string message)
@@ -56,7 +56,7 @@ private:
 };
 } // namespace
 
-/// Returns the folder of the program's executable file.
+/// Returns the folder that contains the executable file of this program.
 static std::string programFolder() {
   char path[PATH_MAX];
   ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -138,7 +138,7 @@ void MpiLibrary::fail(int code, const char *what) const {
 
 fsdprt_mpi_handle MpiLibrary::makeWorld(double seconds) {
   std::lock_guard<std::mutex> lock(mutex);
-  // `made` is static, because MPI may write to `made` after this function has thrown.
+  // `made` is static: if this function throws, MPI may still write to `made` later.
   alignas(8) static thread_local fsdprt_mpi_handle made;
   fsdprt_mpi_handle request;
   check(table->world(&made, &request), "creating a communicator");

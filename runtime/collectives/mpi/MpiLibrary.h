@@ -4,11 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The MPI module is loaded on demand: the file $FSDPRT_MPI_MODULE, or else fsdprt_mpi.so in the
-// folder of the program or in ../lib relative to this folder.
+// The MPI module is loaded when it is first needed. It is the file $FSDPRT_MPI_MODULE. If this
+// variable is not set, it is the file fsdprt_mpi.so in the folder of the program, or in ../lib
+// relative to this folder.
 //
-// The calls that initialise or finalise MPI or create a group wait for other processes and cannot
-// be interrupted. If such a call exceeds its time limit, the process prints a message and exits.
+// The calls that initialise MPI, finalise MPI or create a group wait for other processes, and such
+// a wait cannot be interrupted. If such a call does not return within its time limit, the process
+// prints a message and exits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +27,8 @@ namespace fsdprt {
 
 class MpiLibrary {
 public:
-  /// Returns the library. The first call initialises MPI, and waits at most `seconds` for the other
-  /// processes. Throws Error if there is no MPI module.
+  /// Returns the library. The first call initialises MPI. It waits for the other processes, but at
+  /// most for `seconds`. Throws Error if the MPI module cannot be found or loaded.
   static MpiLibrary &get(double seconds);
   MpiLibrary(const MpiLibrary &) = delete;
   MpiLibrary &operator=(const MpiLibrary &) = delete;
@@ -34,10 +36,10 @@ public:
   uint32_t rank() const { return static_cast<uint32_t>(ownRank); }
   uint32_t size() const { return static_cast<uint32_t>(ranks); }
   uint32_t highestTag() const { return static_cast<uint32_t>(mostTag); }
-  /// Returns text such as "Open MPI v4.1.4".
+  /// Returns the name and version of the MPI library, such as "Open MPI v4.1.4".
   const std::string &getVersion() const { return version; }
 
-  /// Returns the mutex that must be held during calls of functions of the table.
+  /// Returns the mutex that a thread must hold while it calls a function of the table.
   std::mutex &getMutex() { return mutex; }
   const fsdprt_mpi_table *operator->() const { return table; }
   fsdprt_mpi_handle noRequest() const { return table->no_request; }
@@ -55,7 +57,8 @@ public:
   fsdprt_mpi_handle makeWorld(double seconds);
   /// Creates an MPI communicator of `members`. All members must call makeGroup().
   fsdprt_mpi_handle makeGroup(const std::vector<uint32_t> &members, int tag, double seconds);
-  /// Makes the process end without MPI_Finalize, which might not return after a failure.
+  /// If `forGood` is true, the process will end without a call of MPI_Finalize, because
+  /// MPI_Finalize might not return after a failure.
   void giveUp(bool forGood = true) { givenUp = forGood; }
 
 private:

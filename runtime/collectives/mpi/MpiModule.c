@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// This file is compiled to fsdprt_mpi.so if an MPI library is installed. The runtime loads the
-// module when ranks communicate over MPI. The module calls only functions of MPI 3.1.
+// This file is compiled to fsdprt_mpi.so if an MPI library is installed. The runtime loads this
+// module when the ranks communicate over MPI. The module calls only functions of MPI 3.1.
 //
 //===----------------------------------------------------------------------===*/
 

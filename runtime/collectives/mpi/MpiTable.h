@@ -4,8 +4,8 @@
 // compiled with the installed MPI library (MpiModule.c) provides this table of functions, whose
 // types do not depend on the MPI library.
 //
-// Functions with a result return an MPI error code, which is 0 for success. Only one thread at a
-// time may call functions of the table.
+// If a function returns an int, it is an error code of MPI, which is 0 if the call has succeeded.
+// The functions of the table must not be called by several threads at the same time.
 //
 //===----------------------------------------------------------------------===*/
 

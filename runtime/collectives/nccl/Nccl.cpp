@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// No thread blocks inside NCCL. A wait polls the event after the collective, the asynchronous
-// errors of the NCCL communicators, the watchdog and the clock. If the wait finds an error, or if
-// its progress timeout expires, the rank aborts its own communicators and sets the failure flag of
-// the watchdog. The other ranks then abort their communicators.
+// No thread blocks inside NCCL. A wait repeatedly checks the event that follows the collective, the
+// asynchronous errors of the NCCL communicators, the watchdog, and the clock. If the wait finds an
+// error, or if its time limit passes without progress, the rank aborts its own communicators and
+// sets the failure flag of the watchdog. The other ranks notice the flag and then abort their own
+// communicators.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,8 @@
 using namespace fsdprt;
 
 namespace {
-/// Pauses between polls: `spins` active waits, and then sleeps of up to 2 ms.
+/// Makes a thread pause between polls. The first `spins` pauses are short and keep the processor
+/// busy. Later pauses are sleeps of at most 2 ms.
 class Naps {
 public:
   explicit Naps(uint32_t spins) : spins(spins) {}
@@ -50,7 +52,8 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> newControl, uin
       control(std::move(newControl)), spins(spins), localRank(localRank), onDevice(isOnDevice),
       library(nccl.text() + ", CUDA " + cuda.versionText()), arenas(localRanks()) {
   checkDevices();
-  // Makes NCCL launch the collectives of a rank in the order in which the host starts them.
+  // This variable makes NCCL launch the collectives of a rank in the order in which the host starts
+  // them.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
 }
 
@@ -105,8 +108,8 @@ void NcclCommunicator::findLanes() {
   }
 }
 
-/// Returns the NCCL call for a collective. Integers are passed as bytes, since they are never
-/// summed.
+/// Returns the NCCL call that executes a collective. Integers are passed to NCCL as bytes, because
+/// they are never summed.
 NcclCall NcclCommunicator::callOf(uint32_t collective) const {
   const CollectiveKey &key = getKey(collective);
   NcclCall call = {key.kind,
@@ -134,16 +137,16 @@ NcclCall NcclCommunicator::callOf(uint32_t collective) const {
   return call;
 }
 
-/// Data that processes exchange before they create NCCL communicators.
+/// The data that each process sends to the other processes before they create NCCL communicators.
 struct NcclCommunicator::Word {
   NcclId id;
   int version;
   NcclResult result;
-  unsigned char device[16]; ///< UUID of the GPU of the process's first rank
+  unsigned char device[16]; ///< UUID of the GPU that the first rank of the process uses
 };
 
-/// Throws Error if processes have different versions of NCCL, or if two processes use the same GPU
-/// and NCCL does not permit this.
+/// Throws Error if the processes have different versions of NCCL. Also throws Error if two
+/// processes use the same GPU, unless NCCL permits this.
 void NcclCommunicator::checkOthers(const std::vector<Word> &words) const {
   for (size_t i = 1; i < words.size(); ++i)
     if (words[i].version != words[0].version)
@@ -176,7 +179,8 @@ NcclId NcclCommunicator::agreeOnId() {
   return words[0].id;
 }
 
-/// Waits until no NCCL call of the ranks here is in progress. Returns false after `seconds`.
+/// Waits until no NCCL call of a rank of this process is in progress, and then returns true.
+/// Returns false if such a call is still in progress after `seconds`.
 bool NcclCommunicator::awaitRanks(double seconds) {
   double limit = monotonicSeconds() + seconds;
   for (Naps naps(0);; naps.take()) {
@@ -191,7 +195,8 @@ bool NcclCommunicator::awaitRanks(double seconds) {
   }
 }
 
-/// Calls start(rank) for all ranks here in one NCCL group. Waits until these calls have ended.
+/// Calls start(rank) for all ranks of this process in one NCCL group. Waits until the NCCL calls of
+/// these ranks have ended.
 template <typename Start>
 void NcclCommunicator::onEveryRank(const char *what, Start start) {
   try {
@@ -244,7 +249,7 @@ void NcclCommunicator::connect() {
       ncclRank(rank).prepare(calls, reduces);
     }
   } catch (...) {
-    // The destructor of NcclRank aborts the rank's communicators.
+    // The destructor of NcclRank aborts the communicators of the rank.
     ncclRanks.clear();
     throw;
   }
@@ -260,7 +265,7 @@ void NcclCommunicator::releaseArenas() {
           each->destroy();
     }
   } catch (const Error &) {
-    // After an error, clear() aborts the communicators.
+    // An error has occurred, so clear() aborts the communicators.
   }
   ncclRanks.clear();
 }
@@ -286,8 +291,9 @@ void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte
 
 void NcclCommunicator::joinNext(uint32_t rank) { ncclRank(rank).joinNext(); }
 
-/// Returns true if `member` has started the collective at least as often as `rank`. For a member of
-/// another process, returns true if the collective is the last one that `member` has started.
+/// Returns true if `member` has started the collective at least as often as `rank`, for a member in
+/// this process. If the member is in another process, returns true if the collective is the last
+/// one that the member has started.
 bool NcclCommunicator::hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const {
   if (isLocal(member))
     return ncclRank(member).begun(collective) >= ncclRank(rank).begun(collective);

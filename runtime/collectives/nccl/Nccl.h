@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NCCL runs the collectives. Another Communicator, `control`, does everything else: it divides the
-// ranks among processes, distributes the unique id of NCCL, and implements exchange(), collect()
-// and heartbeats. `control` may be any other backend: threads (local), processes of a machine
-// (shm), or processes of several machines (mpi).
+// NCCL runs the collectives. Everything else is done by another Communicator, `control`: it assigns
+// the ranks to processes, distributes the unique id of NCCL, and implements exchange(), collect()
+// and heartbeats. `control` may be any other backend. Its ranks may be threads (local), processes
+// on one machine (shm), or processes on several machines (mpi).
 //
 //     control    connect | unique id of rank 0 to all
 //     NCCL               | one communicator of all ranks | split: one for each axis and channel
 //
-// Rule R5 of Communicator.h does not hold, because NCCL's order of summation depends on its
-// algorithm. Sums over three or more ranks equal those of other backends only up to rounding.
+// Rule R5 of Communicator.h does not hold for this backend, because the order in which NCCL adds
+// the values depends on the algorithm that NCCL uses. A sum over three or more ranks may therefore
+// differ from the sum that another backend computes, but only by rounding.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,9 +29,9 @@ namespace fsdprt {
 
 class NcclCommunicator final : public Communicator {
 public:
-  /// `control` must have the same mesh and must not be connected yet. `localRank` is the index of
-  /// the rank on its machine, if each process has one rank and the index is known. `isOnDevice` is
-  /// the result of isOnDevice(). Throws Error if NCCL cannot be loaded.
+  /// `control` must have the same mesh and must not be connected yet. `localRank` is set if each
+  /// process has one rank and the index of this rank on its machine is known. It is this index.
+  /// `isOnDevice` is the value that isOnDevice() returns. Throws Error if NCCL cannot be loaded.
   NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins,
                    std::optional<uint32_t> localRank = {}, bool isOnDevice = false);
   ~NcclCommunicator() override;
@@ -63,8 +64,9 @@ public:
   void poll() override;
 
 private:
-  /// The groups along some mesh axes, and a channel: reduce if `reduces` is true, otherwise gather.
-  /// All collectives of a lane use one NCCL communicator per group.
+  /// The groups that some mesh axes form, together with a channel. The channel is reduce if
+  /// `reduces` is true, and otherwise gather. In each of these groups, all collectives of a lane
+  /// use the same NCCL communicator.
   struct Lane {
     const Groups *groups;
     bool reduces;
@@ -96,7 +98,8 @@ private:
   std::optional<uint32_t> localRank;
   bool onDevice;
   std::vector<std::unique_ptr<Arena>> unused; ///< host arenas that only `control` requires
-  std::string library;                        ///< versions of NCCL and the driver, as text
+  /// a text with the versions of NCCL and of the driver
+  std::string library;
   std::vector<Lane> lanes;
   std::vector<uint32_t> laneOf; ///< for each collective, its index in `lanes`
   std::vector<ArenaMemory> arenas;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NCCL 2.18 or later is loaded on demand: the library that the environment variable
-// FSDPRT_NCCL_LIBRARY names, or else libnccl.so.2. The build does not need the headers of NCCL,
-// because this file declares its binary interface.
+// NCCL 2.18 or later is loaded when it is needed. If the environment variable FSDPRT_NCCL_LIBRARY
+// is set, it names the library. Otherwise the library is libnccl.so.2. This file declares the
+// binary interface of NCCL, so that the build does not need the headers of NCCL.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,13 +42,14 @@ enum NcclType : int {
 };
 enum NcclOperation : int { ncclSum = 0, ncclAvg = 4 };
 
-/// Corresponds to ncclUniqueId, which identifies an NCCL communicator before its ranks connect.
+/// Corresponds to ncclUniqueId. The ranks of an NCCL communicator find each other by this id when
+/// they connect.
 struct NcclId {
   char bytes[128];
 };
 
-/// Corresponds to ncclConfig_t of NCCL 2.18. Newer versions of NCCL read `version`, and use
-/// defaults for members that were added later.
+/// Corresponds to ncclConfig_t of NCCL 2.18. Newer versions of NCCL read the member `version`, and
+/// use defaults for the members that were added after this version.
 struct NcclConfig {
   static constexpr int unset = INT_MIN;
   size_t size = sizeof(NcclConfig);
@@ -58,12 +59,12 @@ struct NcclConfig {
   int cgaClusterSize = unset, minCTAs = unset, maxCTAs = unset;
   const char *netName = nullptr;
   int splitShare = unset;
-  int padding = unset; ///< newer versions have a member here
+  int padding = unset; ///< newer versions of NCCL have a member at this place
 };
 static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
 
-/// Each entry has the name of a function in NCCL, its name in NcclLibrary, and its type. OPTIONAL
-/// functions are missing in older versions of NCCL.
+/// Each entry has the name of a function in NCCL, its name in NcclLibrary, and its type. Functions
+/// in OPTIONAL entries do not exist in older versions of NCCL.
 #define FSDPRT_NCCL_FUNCTIONS(FUNCTION, OPTIONAL)                                                  \
   FUNCTION(ncclGetVersion, getVersion, NcclResult (*)(int *))                                      \
   FUNCTION(ncclGetErrorString, getErrorString, const char *(*)(NcclResult))                        \
@@ -91,10 +92,10 @@ static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
   OPTIONAL(ncclCommRegister, commRegister, NcclResult (*)(NcclComm, void *, size_t, void **))      \
   OPTIONAL(ncclCommDeregister, commDeregister, NcclResult (*)(NcclComm, void *))
 
-/// The functions of NCCL. The library is never unloaded.
+/// Contains the functions of NCCL. The library is never unloaded.
 class NcclLibrary {
 public:
-  static constexpr int oldest = 21801; ///< first version with ncclCommSplit
+  static constexpr int oldest = 21801; ///< first version that has ncclCommSplit
 
   /// Loads the library. Throws Error if the library is missing or too old.
   NcclLibrary();
@@ -102,9 +103,9 @@ public:
   FSDPRT_NCCL_FUNCTIONS(FSDPRT_MEMBER, FSDPRT_MEMBER)
 
   int version() const { return code; }
-  /// Returns text such as "NCCL 2.30.7 (libnccl.so.2)".
+  /// Returns a text such as "NCCL 2.30.7 (libnccl.so.2)".
   std::string text() const;
-  /// Returns a text with the reason why a call has failed. `comm` may be null.
+  /// Returns a text that describes why a call has failed. `comm` may be null.
   std::string reason(NcclResult result, NcclComm comm) const;
   static std::string versionText(int code);
 
@@ -113,7 +114,8 @@ private:
   int code = 0;
 };
 
-/// A group of NCCL calls. The destructor ends the group unless end() has ended it.
+/// A group of NCCL calls, which the constructor begins. If end() has not been called, the
+/// destructor ends the group.
 class NcclGroup {
 public:
   explicit NcclGroup(const NcclLibrary &nccl) : nccl(nccl) { nccl.groupStart(); }

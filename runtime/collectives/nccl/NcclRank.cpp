@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The event of a collective is recorded only after the NCCL call has ended. While the call is in
-// progress, NCCL may not have put the work on the stream yet, so that the event could precede it.
+// The event of a collective is recorded only when the NCCL call of this collective is no longer in
+// progress. Before that, NCCL may not have put the work on the stream yet, so that the event would
+// precede the work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +87,7 @@ bool NcclRank::isSettled(NcclComm comm) const {
 
 bool NcclRank::isSettled() {
   useDevice();
-  // While a call on `all` is in progress, NCCL may not have set the communicators of lanes yet.
+  // As long as a call on `all` is in progress, the communicators of the lanes may not exist yet.
   if (!isSettled(all))
     return false;
   for (const Lane &lane : lanes)
@@ -113,7 +114,8 @@ void NcclRank::adopt(const ArenaMemory &memory) {
   }
 }
 
-/// Pins the arena if it is pageable host memory, such as that of the device 'cpu'.
+/// If the arena is in pageable host memory, as with the device 'cpu', and the GPU cannot access
+/// such memory, pins the arena.
 void NcclRank::pin(const ArenaMemory &memory) {
   int canReach = 0;
   expect(cuda.deviceGetAttribute(&canReach, cudaPageableMemoryAccess, device));
@@ -202,7 +204,8 @@ void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *ta
   }
 }
 
-/// Makes the stream of a collective wait for all work enqueued so far on the rank's compute stream.
+/// Makes the stream of a collective wait for all work that is on the compute stream of the rank at
+/// this time.
 void NcclRank::holdLane(const Flight &flight) const {
   useDevice();
   expect(cuda.eventRecord(flight.beganAt, queue->stream(CudaQueue::compute)));
@@ -235,8 +238,8 @@ NcclResult NcclRank::issue(const Flight &flight) const {
   return ncclInvalidUsage;
 }
 
-/// Returns the position in `waiting` after the launch that begins at `head`. Returns nullopt if the
-/// rank has not started all collectives of this launch.
+/// The collectives of one launch are consecutive in `waiting`, beginning at `head`. Returns the
+/// position after the last of them. Returns nullopt if the rank has not started all of them yet.
 std::optional<uint64_t> NcclRank::endOfLaunch() const {
   uint64_t last = head;
   while (flightAt(last).joinsNext)
@@ -259,7 +262,7 @@ NcclResult NcclRank::issueLaunch(uint64_t end) {
   return group.end();
 }
 
-/// Issues queued collectives until an NCCL call stays in progress.
+/// Issues queued collectives, in order, until an NCCL call is still in progress when it returns.
 void NcclRank::pump() {
   if (hasExpired || failure)
     return;
@@ -344,7 +347,8 @@ const std::byte *NcclRank::zeros(size_t bytes) {
     zeroMemory = 0;
     expect(cuda.memAlloc(&zeroMemory, bytes));
     zeroBytes = bytes;
-    // The memset is on the same stream as the sum that reads the zeros, and precedes the sum.
+    // The sum that reads the zeros is enqueued later on the same stream as the memset, so it runs
+    // after the memset.
     expect(cuda.memsetAsync(zeroMemory, 0, bytes, streams[1]));
   }
   return reinterpret_cast<const std::byte *>(zeroMemory);

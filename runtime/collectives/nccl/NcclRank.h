@@ -4,25 +4,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank has an NCCL communicator of all ranks, from which a communicator for each lane is split. A
-// lane is a group of the mesh and a channel (gather or reduce). Each channel has a stream.
-// Communicators are non-blocking: a call may still be in progress when it returns, and the rank
-// must not make another call before the call has ended. A collective has these states:
+// Each rank has an NCCL communicator of all ranks. From this communicator, one communicator for
+// each lane is split off. A lane consists of a group of the mesh and a channel (gather or reduce).
+// All collectives of a channel run on the same stream. The communicators are non-blocking: when a
+// call returns, it may still be in progress. The rank must not make another call before the
+// previous call has ended. From its start to its end, a collective has these states:
 //
 //     queued    after begin(); waits for the previous call, and for collectives of the same launch
 //     issuing   after a poll; NCCL has the call, but has not put its work on the stream yet
 //     issued    after a poll; the work is on the stream, followed by an event
 //     idle      after isComplete() or isOrdered() has returned true
 //
-// A poll is a call of begin, isComplete, isOrdered or check.
+// A poll is a call of begin(), isComplete(), isOrdered() or check(). Polls move collectives from
+// one state to the next.
 //
-// If the arena of the rank is on a GPU, the arena has a queue, and the channels use the streams
-// `gather` and `reduce` of the queue. begin() makes the stream of the channel wait for earlier work
-// on the compute stream. Later, isOrdered() makes the compute stream wait for the collective's
-// event.
+// If the arena of the rank is on a GPU, the arena has a queue. The channels then use the streams
+// `gather` and `reduce` of this queue, and begin() makes the stream of the channel wait for earlier
+// work on the compute stream. Later, isOrdered() makes the compute stream wait for the event of the
+// collective.
 //
-// All NCCL calls of a rank are non-blocking and hold `lock`, so that no other thread is inside NCCL
-// during abort().
+// All NCCL calls of a rank are non-blocking, and are made by a thread that has locked `lock`. When
+// abort() is called, no other thread is therefore inside of NCCL.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,38 +66,42 @@ public:
   /// Makes the CUDA context of the rank's device current for the calling thread.
   void useDevice() const;
   void joinAll(const NcclId &id, uint32_t ranks, uint32_t rank);
-  /// Creates the communicator of a lane. Must be called after joinAll(). Ranks with equal `color`
-  /// form a group, in which ranks are ordered by `key`.
+  /// Creates the communicator of a lane. joinAll() must have been called and must have completed.
+  /// Ranks that pass the same `color` form a group, in which they are ordered by `key`.
   void joinLane(size_t lane, uint32_t color, uint32_t key);
-  /// Returns true if no NCCL call of the rank is in progress. Throws Error if a call has failed.
+  /// Returns true if no NCCL call of the rank is in progress. Throws Error if an earlier call has
+  /// failed.
   bool isSettled();
-  /// Makes the arena accessible to the device, and registers an arena in device memory with NCCL.
-  /// Collectives use the streams of the arena's queue, if any. Must be called after joinLane().
+  /// Makes the arena accessible to the GPU. If the arena is in device memory, registers it with
+  /// NCCL. If the arena has a queue, the collectives use the streams of this queue. joinLane() must
+  /// have been called for all lanes and must have completed.
   void adopt(const ArenaMemory &memory);
   void prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces);
-  /// Starts to finalise the communicators. All ranks must call finalize(), and then destroy() as
-  /// soon as isSettled() returns true. Throws Error.
+  /// Begins to finalise the communicators of the rank. All ranks must call finalize(). When
+  /// isSettled() then returns true, they must call destroy(). Throws Error.
   void finalize();
   void destroy();
 
   //===- Collectives --------------------------------------------------------===//
 
-  /// Puts the next two collectives that are started into one NCCL group.
+  /// Makes the next two collectives that the rank starts part of the same NCCL group.
   void joinNext() { joins = true; }
-  /// Starts a collective. Errors are thrown later, by isComplete(), isOrdered() or check().
+  /// Starts a collective. If an error occurs, isComplete(), isOrdered() or check() throws it later.
   void begin(uint32_t collective, const std::byte *source, std::byte *target) noexcept;
   /// Returns true if a collective has completed. Throws Error.
   bool isComplete(uint32_t collective);
-  /// Makes the compute stream wait for a collective and returns true, or returns false if the
-  /// collective is not issued yet. The arena must have a queue.
+  /// If a collective has been issued, makes the compute stream wait for it and returns true.
+  /// Otherwise returns false. The arena must have a queue.
   bool isOrdered(uint32_t collective);
-  /// Returns the time stamps of a collective on its stream, if the queue has a timeline.
+  /// Returns the time stamps of a collective on its stream. They are 0 if the queue has no
+  /// timeline.
   DeviceSpan spanOf(uint32_t collective) const { return flights[collective].span; }
   void check();
   uint64_t begun(uint32_t collective) const {
     return flights[collective].begun.load(std::memory_order_acquire);
   }
-  /// Returns `bytes` zeros in device memory, which are the source of an omitted contribution.
+  /// Returns the address of `bytes` zeros in device memory. A rank whose contribution must be
+  /// omitted from a sum uses them as its source.
   const std::byte *zeros(size_t bytes);
   /// Aborts all collectives in progress. Later calls of the rank do not call NCCL.
   void abort() noexcept;
@@ -144,18 +150,21 @@ private:
   CudaContext context = nullptr;
   CudaQueue *queue = nullptr;
   NcclComm all = nullptr;
-  std::vector<Lane> lanes; ///< elements must not move, because NCCL writes `comm`
+  /// NCCL writes to `comm` of the elements, so the elements must not move in memory
+  std::vector<Lane> lanes;
   CudaStream streams[2] = {};
   std::vector<Flight> flights;
-  std::vector<uint32_t> waiting; ///< ring buffer of started collectives
-  uint64_t head = 0, tail = 0;   ///< range of `waiting` whose collectives are not issued yet
-  bool joins = false;            ///< true if the next two collectives form one launch
+  std::vector<uint32_t> waiting; ///< ring buffer of the collectives that the rank has started
+  /// the collectives in [head, tail) of `waiting` have not been issued yet
+  uint64_t head = 0, tail = 0;
+  /// true if the next two collectives that start belong to one launch
+  bool joins = false;
   void *pinned = nullptr;
   CudaPointer zeroMemory = 0;
   size_t zeroBytes = 0;
 
   std::mutex lock;
-  bool hasExpired = false; ///< true after abort() or destroy()
+  bool hasExpired = false; ///< true after abort() or destroy() was called
   std::optional<NcclFailure> failure;
 };
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// New shared memory is zero, which is the initial value of every member.
+// New shared memory contains zeros, and 0 is the initial value of every member.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,8 +8,8 @@
 //
 //     header | a slot per rank | a name per collective | collective slots: rank 0's, rank 1's, ...
 //
-// A rank writes only its own slots, except for the failure flag in the header and for the events,
-// which other ranks signal.
+// A rank writes only to its own slots. There are two exceptions: every rank may set the failure
+// flag in the header, and every rank may signal the events of other ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,20 +20,21 @@
 
 namespace fsdprt {
 
-/// State of a rank in a collective. All members are initially zero.
+/// The state of a rank in a collective. All members are 0 at first.
 struct alignas(64) CollectiveSlot {
-  std::atomic<uint64_t> progress{0}; ///< grows by PeerMemory::stages in each run
-  uint64_t source = 0, target = 0;   ///< offsets of the buffers from the rank's base address
+  /// increases by PeerMemory::stages whenever the collective runs
+  std::atomic<uint64_t> progress{0};
+  uint64_t source = 0, target = 0; ///< offsets of the buffers from the base address of the rank
 };
 
-/// The process that watches the ranks. The ranks also check the heartbeat of this process.
+/// The process that supervises the ranks. The ranks check the heartbeat of this process in turn.
 struct alignas(64) Watcher {
-  std::atomic<uint64_t> heartbeat{0}; // 0 before the first heartbeat
+  std::atomic<uint64_t> heartbeat{0}; // 0 until the first heartbeat
   uint32_t process = 0;
-  uint32_t startedRanks = 0;         // 1 if this process started the ranks
-  double heartbeatSeconds = 0;       // time limit for heartbeats
-  char program[32] = {};             // name of the program
-  std::atomic<uint32_t> isSilent{0}; // 1 if a rank has found no new heartbeat
+  uint32_t startedRanks = 0;         // 1 if this process has started the ranks
+  double heartbeatSeconds = 0;       // time limit for heartbeats, in seconds
+  char program[32] = {};             // name of the program that this process runs
+  std::atomic<uint32_t> isSilent{0}; // 1 if a rank has noticed that the heartbeat no longer changes
 
   /// Returns a text such as "the process that started the ranks (process 42) has sent no heartbeat
   /// for 2 s".
@@ -53,17 +54,19 @@ public:
   struct alignas(64) RankSlot {
     RankProgress progress;
     alignas(64) std::atomic<uint64_t> heartbeat; ///< incremented by a separate thread
-    std::atomic<uint32_t> finished;              ///< 1 after the rank has called leave()
-    alignas(64) SharedFutexEvent event;          ///< of groups whose first member is this rank
-    // The next members are counters and contents of exchange() and collect().
+    std::atomic<uint32_t> finished;              ///< 1 if the rank has called leave()
+    /// event of the groups whose first member is this rank
+    alignas(64) SharedFutexEvent event;
+    // The next members are used by exchange() and collect(). They are counters, and the data that
+    // is transferred.
     alignas(64) std::atomic<uint64_t> exchanges, sent, received;
     alignas(64) std::byte words[2][Communicator::exchangeLimit];
     alignas(64) std::byte mailbox[mailboxBytes];
   };
 
   SharedControlBlock(uint32_t ranks, uint32_t collectives);
-  /// Maps the control block that another process has created. Takes ownership of `descriptor`.
-  /// Throws Error if the block is invalid.
+  /// Maps a control block that another process has created. Takes ownership of `descriptor`. Throws
+  /// Error if the memory does not contain a valid control block.
   explicit SharedControlBlock(int descriptor);
   ~SharedControlBlock();
   SharedControlBlock(const SharedControlBlock &) = delete;
@@ -78,7 +81,7 @@ public:
   }
   char *name(uint32_t collective) const;
   CollectiveSlot *slots(uint32_t rank) const;
-  /// Returns a watchdog that uses the progress in all rank slots.
+  /// Returns a watchdog that reads and writes the member `progress` of all rank slots.
   std::unique_ptr<Watchdog> watchdog(double timeoutSeconds) const;
 
 private:

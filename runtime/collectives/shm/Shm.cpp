@@ -4,15 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Call number n of exchange() writes to words[n % 2] of the rank's slot. Call n + 2 may overwrite
-// the data of call n, because call n + 1 has waited until all ranks have read these data.
+// In its call number n of exchange(), a rank writes to words[n % 2] of its slot. Call number n + 2
+// may overwrite the data of call n: all ranks have read this data before they have begun call n +
+// 1, and call n + 1 waits for all ranks.
 //
-// collect() sends segments through the sender's mailbox. `sent` counts the segments that the sender
-// has written, and `received` counts the segments that rank 0 has read.
+// collect() divides the data into segments, which it sends one after another through the mailbox of
+// the sender. `sent` counts the segments that the sender has written, and `received` counts the
+// segments that rank 0 has read.
 //
-// A separate thread increments the heartbeat of the process, even while the rank writes files. A
-// stale heartbeat thus means that the process is stopped. Within programs, each progress of the
-// awaited rank restarts the time limit of a wait. Between programs, each heartbeat restarts it.
+// A separate thread increments the heartbeat of the process. It does so even while the rank writes
+// files. If the heartbeat does not change, the process is therefore stopped. While a program runs,
+// the time limit of a wait begins again whenever the rank that is waited for makes progress.
+// Between programs, the time limit begins again with each heartbeat of that rank's process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +54,7 @@ ShmCommunicator::ShmCommunicator(Mesh mesh, uint32_t rank, int descriptor,
   if (block->ranks() != ranks())
     badInput("expected a control block of %u ranks, found one of %u", ranks(), block->ranks());
   watchdog = block->watchdog(timeout);
-  // A heartbeat of 0 would mean that the process has not connected.
+  // Increment the heartbeat now, because 0 means that the process has not connected yet.
   beat();
   heart = std::thread([this] { beatHeart(); });
 }
@@ -79,9 +82,10 @@ void ShmCommunicator::beatHeart() {
   }
 }
 
-/// Kills the watching process if its heartbeat has stopped, because a stopped process would outlive
-/// the ranks. If it has started the ranks, they die too, so the reason is printed here. As in
-/// ProcessSupervisor, time counts only while this process runs.
+/// If the heartbeat of the watching process no longer changes, kills this process, because a
+/// process that is stopped would continue to exist after the ranks have ended. If the watching
+/// process has started the ranks, they die together with it. In this case, the reason is printed
+/// here. As in ProcessSupervisor, only time in which this process runs is counted.
 void ShmCommunicator::checkWatcher() {
   Watcher &watcher = block->header().watcher;
   double now = monotonicSeconds(), since = now - lastLooked;
@@ -110,8 +114,9 @@ void ShmCommunicator::poll() {
   Communicator::poll();
 }
 
-/// Receives a message of the given kind. If other ranks are late, the host sends a refusal after
-/// `timeout`. The time limit of this function is longer, to detect a host that sends nothing.
+/// Receives a message, which must have the kind `kind`. If other ranks are late, the host sends a
+/// refusal when `timeout` has passed. This function waits longer than that. If it receives nothing,
+/// the host does not answer.
 Message ShmCommunicator::receive(Message::Kind kind, int &attached) {
   Message message;
   Channel::Received got = channel.receive(message, attached, timeout * 2 + 10);
@@ -193,7 +198,7 @@ void ShmCommunicator::awaitDesk(uint32_t rank, const char *why, Ready ready) {
 }
 
 void ShmCommunicator::exchange(const void *mine, size_t bytes, void *all) {
-  // Without this call of poll(), a rank whose exchanges never wait would not detect a failure.
+  // A rank whose exchanges never wait would otherwise not notice a failure.
   poll();
   SharedControlBlock::RankSlot &rankSlot = block->rankSlot(firstRank());
   uint64_t round = rankSlot.exchanges.load(std::memory_order_relaxed) + 1;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every process has one rank. The arena of the rank is in a memfd, and the arenas of all other
-// ranks are mapped read-only. Slots, events and mailboxes are in the control block.
+// Every process has one rank. The arena of this rank is in a memfd. The arenas of all other ranks
+// are mapped read-only. The slots, the events and the mailboxes are in the control block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,9 @@ namespace fsdprt {
 
 class ShmCommunicator final : public PeerMemory {
 public:
-  /// Sends `agreement` to the host and receives the control block. Takes ownership of `channel`,
-  /// the descriptor of the rank's channel. Throws Error if agreements differ (core/Agreement.h).
+  /// Sends `agreement` to the host and receives the control block. `channel` is the descriptor of
+  /// the channel of the rank. The communicator takes ownership of it. Throws Error if the
+  /// agreements of the ranks differ (core/Agreement.h).
   ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement,
                   double timeoutSeconds, uint32_t spins);
   ~ShmCommunicator() override;
@@ -44,8 +45,8 @@ private:
   void beat();
   void beatHeart();
   void checkWatcher();
-  /// Waits until `rank` has made ready() true. Throws Error if the process of `rank` sends no
-  /// heartbeat within the time limit.
+  /// Waits until ready() returns true, which the process of `rank` causes. Throws Error if the
+  /// process of `rank` sends no heartbeat for as long as the time limit.
   template <typename Ready>
   void awaitDesk(uint32_t rank, const char *why, Ready ready);
 
@@ -54,8 +55,9 @@ private:
   ArenaMemory own;
   std::vector<std::unique_ptr<PeerArena>> arenas;
   double timeout;
-  uint64_t watcherBeats = 0;                ///< last value of the watcher's heartbeat
-  double watcherSilent = 0, lastLooked = 0; ///< seconds without a new value; time of the last check
+  uint64_t watcherBeats = 0; ///< the watcher's heartbeat at the last check
+  /// seconds without a new heartbeat; time of the last check
+  double watcherSilent = 0, lastLooked = 0;
   std::atomic<bool> ending{false};
   FutexEvent endingEvent;
   std::thread heart;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the protocol of Channel.h.
+// Implements the part of the host in the protocol that Channel.h describes.
 //
 //===----------------------------------------------------------------------===//
 

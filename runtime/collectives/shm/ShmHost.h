@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host is the process that supervises the ranks. ShmHost creates the control block and a
-// channel to each rank. It compares the agreements of the ranks before they allocate memory, and
-// sends the descriptor of each arena to all ranks. Later it receives the failures of ranks.
+// The host is the process that supervises the ranks. ShmHost creates the control block, and a
+// channel to each rank. Before the ranks allocate memory, ShmHost compares their agreements. Later
+// it sends the descriptor of each arena to all ranks. During the run, it receives the failures that
+// ranks report.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,28 +23,31 @@ namespace fsdprt {
 
 class ShmHost {
 public:
-  /// `collectives` is the largest number of collectives in a program.
+  /// `collectives` is the number of collectives in the program that has the most collectives.
   ShmHost(uint32_t ranks, uint32_t collectives);
   /// Uses existing channels. Takes ownership of `ends`, the descriptors of the host's ends by rank.
   ShmHost(const std::vector<int> &ends, uint32_t collectives);
 
   SharedControlBlock &getBoard() { return block; }
   uint32_t ranks() const { return static_cast<uint32_t>(members.size()); }
-  /// Returns the descriptor of the rank's end of its channel. The caller must pass it to the
-  /// process of the rank and close it in this process.
+  /// Returns the descriptor of the end of a channel that belongs to the rank. The caller must pass
+  /// this descriptor to the process of the rank, and must then close it in this process.
   int takeEndOf(uint32_t rank);
-  /// Handles messages of ranks. Waits at most `seconds` for the first message.
+  /// Receives messages from ranks and handles them. If no message is available, waits for one for
+  /// at most `seconds`.
   void serve(double seconds);
   bool areConnected() const { return connected; }
-  /// Sends a refusal to all ranks that are not connected yet, so that their waits end.
+  /// Sends a refusal to all ranks that are not connected yet. These ranks then stop waiting.
   void refuse(const Error &reason);
-  /// Sends the reason why the run ends to all ranks, and later to each rank that reports a failure.
+  /// Sends the reason why the run ends to all ranks. Later, also sends it to each rank that reports
+  /// a failure.
   void tell(const Error &reason);
-  /// Returns true if the rank's end of its channel is closed, because the process has ended.
+  /// Returns true if the channel is closed at the end of the rank, which means that the process of
+  /// the rank has ended.
   bool isGone(uint32_t rank) const { return members[rank].gone; }
   const std::optional<Error> &failureOf(uint32_t rank) const { return members[rank].failure; }
   const std::optional<Error> &getRefusal() const { return refused; }
-  /// Returns the ranks that have not sent the expected message yet, as text such as "1, 3".
+  /// Returns the ranks from which the next message has not arrived yet, as a text such as "1, 3".
   std::string missing() const;
 
 private:

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Only the rank's thread increments `posted`, and only the worker increments `done`. After a
-// transfer has failed, no further transfer runs, and await() throws for later transfers.
+// `posted` is incremented only by the thread of the rank, and `done` only by the thread of the
+// worker. When a transfer has failed, no further transfer is performed, and await() throws the
+// error for this transfer and all later ones.
 //
 //===----------------------------------------------------------------------===//
 

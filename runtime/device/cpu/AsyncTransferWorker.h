@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The thread of a worker completes transfers in the order in which the rank posts them, while the
-// rank computes:
+// A worker has a thread that performs transfers while the rank computes. It performs them in the
+// order in which the rank posts them:
 //
 //     rank        post | launch | launch | launch | await
 //     worker         [ waits for other ranks, copies ]
 //
-// A rank has one worker for collectives. This worker runs one transfer at a time, because one
-// transfer can use the full bandwidth of the links. All ranks post transfers in the order of the
-// program, so that their workers cannot deadlock. Further workers execute copies between device
-// memory, host memory and the file of offloaded states, which do not wait for other ranks.
+// A rank has one worker for all of its collectives. This worker performs only one transfer at a
+// time, because a single transfer can use the full bandwidth of the links. All ranks post their
+// transfers in the order of the program, so the workers of different ranks cannot deadlock. A rank
+// may have further workers for copies between device memory, host memory and the file of offloaded
+// states. These copies do not wait for other ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +31,9 @@ namespace fsdprt {
 
 class AsyncTransferWorker {
 public:
-  /// Starts the thread, which calls perform(transfer) for each posted transfer. Transfers are
-  /// indices below `numTransfers`. The constructor allocates all memory that the worker needs.
+  /// Starts the thread of the worker. For each transfer that is posted, this thread calls
+  /// perform(transfer). A transfer is identified by an index that is less than `numTransfers`. The
+  /// constructor allocates all memory that the worker needs.
   AsyncTransferWorker(uint32_t numTransfers, std::function<void(uint32_t)> perform);
   ~AsyncTransferWorker();
   AsyncTransferWorker(const AsyncTransferWorker &) = delete;
@@ -39,13 +41,14 @@ public:
 
   /// Posts a transfer for execution. Allocates no memory and does not wait.
   void post(uint32_t transfer);
-  /// Waits until a transfer is complete. Throws the error of this transfer or of an earlier one.
+  /// Waits until a transfer is complete. If this transfer or an earlier one has failed, throws its
+  /// error.
   void await(uint32_t transfer);
   /// Returns true if a transfer is complete. The caller may then read its target, and call span().
   bool isDone(uint32_t transfer) const {
     return done.load(std::memory_order_acquire) >= tickets[transfer];
   }
-  /// Begin and end of the last execution of a transfer, as results of monotonicNanoseconds().
+  /// When the last execution of a transfer began and ended, as results of monotonicNanoseconds().
   struct Span {
     uint64_t begin = 0, end = 0;
   };
@@ -55,8 +58,9 @@ private:
   void serve();
 
   std::function<void(uint32_t)> perform;
-  std::vector<uint32_t> queue;   ///< ring buffer of posted transfers
-  std::vector<uint64_t> tickets; ///< for each transfer, `posted` after its last post()
+  std::vector<uint32_t> queue; ///< ring buffer of the transfers that were posted
+  /// for each transfer: value of `posted` after post() was last called for it
+  std::vector<uint64_t> tickets;
   std::vector<Span> spans;
   std::atomic<uint64_t> posted{0}, done{0};
   std::atomic<bool> isReady{false}, ending{false}, failed{false};

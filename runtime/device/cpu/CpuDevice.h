@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A phase of a kernel is a loop over tiles. Each worker thread runs a range of tiles, and has a
-// workspace of its own.
+// Each phase of a kernel is a loop over tiles. The tiles are divided into ranges, and each worker
+// thread executes one range. Each worker thread has its own workspace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ public:
 private:
   const Artifact &artifact;
   const fb::Layout &layout;
-  std::byte *scratch = nullptr; ///< workspaces in the order of workers
+  std::byte *scratch = nullptr; ///< workspaces of the kernels, in the order of the workers
 };
 
 } // namespace fsdprt

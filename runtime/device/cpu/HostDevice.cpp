@@ -10,7 +10,8 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t leastBytesToShare = 256 << 10; // smallest copy that all workers share
+// smallest number of bytes that all workers share
+static constexpr uint64_t leastBytesToShare = 256 << 10;
 
 Arena HostDevice::allocate(const fb::Layout &layout, Arena::Kind kind) {
   return Arena(mappedBytes(layout), kind);

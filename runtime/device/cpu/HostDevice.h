@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Executes all commands except kernels on the threads of the rank. The thread of `copyWorker`
-// executes asynchronous copies.
+// Executes all commands except kernels, on the threads of the rank. Asynchronous copies are
+// executed by the thread of `copyWorker`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ public:
   void finish(const std::function<void()> &) override {}
 
 protected:
-  /// Numbers of asynchronous copies must be below `numCopies`.
+  /// The numbers of asynchronous copies must be less than `numCopies`.
   explicit HostDevice(uint32_t numCopies) : copies(numCopies) {}
   WorkerPool *pool = nullptr;
 

@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The thread of the rank is worker 0. The other workers are threads that sleep between tasks:
+// The thread of the rank is worker 0. Each other worker is a thread that sleeps when there is no
+// task:
 //
 //     run(task):   worker 0   task(0) ----------- waits for all
 //                  worker 1   ...... task(1) ---
 //                  worker 2   ...... task(2) -----
 //
-// run() allocates no memory. A task must not throw.
+// run() allocates no memory. The task must not throw exceptions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +44,8 @@ public:
     finish();
   }
 
-  /// Sets [begin, end) to the part of [0, extent) that worker `w` computes. Each part begins at a
-  /// multiple of `tile`.
+  /// Divides [0, extent) into one part for each worker, and sets [begin, end) to the part of worker
+  /// `w`. Each part begins at a multiple of `tile`.
   static void split(uint64_t extent, uint64_t tile, uint32_t workers, uint32_t w, uint64_t &begin,
                     uint64_t &end) {
     uint64_t tiles = extent / tile + (extent % tile != 0);

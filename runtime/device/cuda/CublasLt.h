@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// cuBLASLt, NVIDIA's library of matrix products, is loaded if an artifact uses it: the library that
-// the environment variable FSDPRT_CUBLASLT_LIBRARY names, or else libcublasLt.so.13 or .12. The
-// build does not need the headers of cuBLASLt, because this file declares its binary interface.
+// cuBLASLt, NVIDIA's library of matrix products, is loaded if an artifact uses it. If the
+// environment variable FSDPRT_CUBLASLT_LIBRARY is set, it names the library. Otherwise the library
+// is libcublasLt.so.13 or libcublasLt.so.12. This file declares the binary interface of cuBLASLt,
+// so that the build does not need its headers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace fsdprt {
 
-/// Correspond to cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t and
+/// These types correspond to cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t and
 /// cublasLtMatmulPreference_t.
 using LtHandle = struct LtHandleOpaque *;
 using LtProduct = struct LtProductOpaque *;
@@ -49,16 +50,18 @@ enum LtMatrixAttribute : int { ltBatchCount = 5, ltBatchStride = 6 };
 enum LtPreferenceAttribute : int {
   ltMaxWorkspace = 1,
   ltReductionMask = 3,
-  ltMinAlignmentA = 5 ///< 6, 7 and 8 are the attributes of B, C and D
+  /// attribute of A; the values 6, 7 and 8 are the same attribute of B, C and D
+  ltMinAlignmentA = 5
 };
-/// Constants of cublasLtEpilogue_t: no epilogue, a bias, GELU, and the derivative of GELU. The bit
-/// ltAux adds an auxiliary matrix that holds the argument of GELU.
+/// Values of cublasLtEpilogue_t: no epilogue, the addition of a bias, GELU, and the gradient of
+/// GELU. If the bit ltAux is set, the epilogue also uses an auxiliary matrix, which contains the
+/// argument of GELU.
 enum LtEpilogue : int { ltPlain = 1, ltBias = 4, ltGelu = 32, ltGeluGradient = 192, ltAux = 128 };
-/// Constant of cublasLtReductionScheme_t: the partial sums of split-k, which are in the workspace,
-/// are added in f32 in a fixed order.
+/// Value of cublasLtReductionScheme_t. Products with split-k store their partial sums in the
+/// workspace, and then add these sums in f32 in a fixed order.
 constexpr uint32_t ltReduceInComputeType = 2;
 
-/// Correspond to cublasLtMatmulAlgo_t and cublasLtMatmulHeuristicResult_t.
+/// These types correspond to cublasLtMatmulAlgo_t and cublasLtMatmulHeuristicResult_t.
 struct LtAlgorithm {
   uint64_t data[8];
 };
@@ -98,20 +101,21 @@ static_assert(sizeof(LtHeuristic) == 96, "the layout of cublasLtMatmulHeuristicR
                         LtMatrix, const void *, const void *, LtMatrix, void *, LtMatrix,          \
                         const LtAlgorithm *, void *, size_t, CudaStream))
 
-/// The functions of cuBLASLt. The library is never unloaded.
+/// Contains the functions of cuBLASLt. The library is never unloaded.
 class CublasLt {
 public:
   static constexpr size_t oldest = 120000;
 
-  /// Throws Error if the library is missing or too old; the message names `user`.
+  /// Loads the library. Throws Error if it is missing or too old. The message then contains `user`,
+  /// which names what needs the library.
   explicit CublasLt(const char *user);
 
   FSDPRT_CUBLASLT_FUNCTIONS(FSDPRT_MEMBER)
 
   const std::string &getPath() const { return path; }
-  /// Throws Error if `status` is a failure; `what` names the attempted action.
+  /// Throws Error if `status` reports a failure. `what` describes the action that was attempted.
   void check(LtStatus status, const std::string &what) const;
-  /// Returns text such as "cuBLASLt reports error 15, 'not supported'".
+  /// Returns a text such as "cuBLASLt reports error 15, 'not supported'".
   std::string reason(LtStatus status) const;
 
 private:

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host reads and writes device memory in chunks through the staging buffer. These copies are on
-// the compute stream, so that they run after earlier launches.
+// The host reads and writes device memory in chunks through the staging buffer. These copies are
+// enqueued on the compute stream, so that they run after all earlier launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,9 +82,10 @@ private:
   CudaHeartbeat heartbeats;
   std::byte *staging = nullptr;
   uint64_t arenaBytes = 0;
-  CudaMark here;                                ///< mark before an asynchronous copy
-  std::vector<std::unique_ptr<CudaMark>> moved; ///< mark after each copy, indexed by copy
-  std::vector<DeviceSpan> spans;                ///< time stamps of each copy
+  /// mark before an asynchronous copy, for which the stream of the copy waits
+  CudaMark here;
+  std::vector<std::unique_ptr<CudaMark>> moved; ///< for each copy: the mark after it
+  std::vector<DeviceSpan> spans;                ///< for each copy: its time stamps
   std::unique_ptr<LibraryGemm> libraryGemm;
 };
 } // namespace
@@ -252,8 +253,8 @@ void CudaDevice::launchEntry(const fb::Kernel &kernel, const fb::Phase &phase,
            cuda.reason(result).c_str());
 }
 
-/// Returns a description of the error of the compute stream. The text is empty for unfinished work
-/// and for errors of a stream capture, which are not sticky.
+/// If the compute stream has an error, returns a description of it. Returns an empty text if work
+/// is unfinished, or if the error belongs to a stream capture, because such an error is not sticky.
 std::string CudaDevice::fault() const {
   device->use();
   CudaResult result = cuda.streamQuery(lanes.stream(CudaQueue::compute));

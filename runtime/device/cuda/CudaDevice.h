@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the kernels of an artifact on CUDA devices through the interface of the driver. An arena is
-// one allocation in device memory and, if states are offloaded, one allocation of mapped host
-// memory. Commands are enqueued on streams (CudaQueue.h). The host accesses device memory by copies
-// through a pinned staging buffer.
+// Runs the kernels of an artifact on GPUs. It uses the interface of the CUDA driver, not the CUDA
+// runtime. An arena is a single allocation in device memory. If states are offloaded, it has a
+// second part, which is an allocation of host memory that is mapped for the GPU. Commands are
+// enqueued on streams (CudaQueue.h). To read or write device memory, the host copies data through a
+// staging buffer, which is pinned.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +19,9 @@
 
 namespace fsdprt {
 
-/// Creates a device for each rank. Ranks are assigned to the GPUs of the machine cyclically. Throws
-/// Error if there is no driver, if a GPU cannot run the artifact's code, or if its memory is too
-/// small for the arenas. Allocates no arena.
+/// Creates a device for each rank. The ranks use the GPUs of the machine in turn. After the last
+/// GPU comes the first. Throws Error if there is no driver, if a GPU cannot run the code of the
+/// artifact, or if the memory of a GPU is too small for the arenas. Allocates no arena.
 std::vector<std::unique_ptr<Device>>
 makeCudaDevices(const Artifact &artifact, const fb::Layout &layout, const DeviceOptions &options);
 

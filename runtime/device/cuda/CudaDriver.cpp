@@ -22,8 +22,8 @@ CudaDriver::CudaDriver(const char *user, Use use) {
   FSDPRT_CUDA_KERNEL_FUNCTIONS(FSDPRT_KERNEL)
 #define FSDPRT_OPTIONAL(NAME, member, ...) library.find(#NAME, false, member);
   FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_OPTIONAL)
-  // Without cuFuncLoad, the driver loads kernels before their first launch only if it loads all
-  // kernels of all modules eagerly.
+  // If the driver has no cuFuncLoad, a kernel is loaded before its first launch only if the driver
+  // loads all kernels of each module at once.
   if (!functionLoad)
     setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   check(init(0), "find devices");

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The CUDA driver is loaded on demand: the library that the environment variable
-// FSDPRT_CUDA_LIBRARY names, or else libcuda.so.1. The build does not need the headers of CUDA,
-// because this file declares the binary interface of the driver.
+// The CUDA driver is loaded when it is needed. If the environment variable FSDPRT_CUDA_LIBRARY is
+// set, it names the library. Otherwise the library is libcuda.so.1. This file declares the binary
+// interface of the driver, so that the build does not need the headers of CUDA.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@
 
 namespace fsdprt {
 
-/// Correspond to CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUgraph, CUgraphExec and
-/// CUdeviceptr.
+/// These types correspond to CUcontext, CUstream, CUevent, CUmodule, CUfunction, CUgraph,
+/// CUgraphExec and CUdeviceptr.
 using CudaContext = struct CudaContextOpaque *;
 using CudaStream = struct CudaStreamOpaque *;
 using CudaEvent = struct CudaEventOpaque *;
@@ -40,7 +40,7 @@ enum CudaResult : int {
   cudaInvalidPtx = 218,
   cudaNotReady = 600,
   cudaPeerEnabled = 704,
-  cudaCaptureUnsupported = 900 ///< errors of stream captures have this code or a higher one
+  cudaCaptureUnsupported = 900 ///< lowest code of an error of a stream capture
 };
 constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
 constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -57,8 +57,8 @@ constexpr int cudaSwizzle128 = 3,
 constexpr int cudaCaptureRelaxed = 2; // CU_STREAM_CAPTURE_MODE_RELAXED
 constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG_BUFFER, _SIZE_BYTES
 
-/// Each entry has the name of a function in the driver, its name in CudaDriver, and its type. Every
-/// use of a GPU needs these functions:
+/// Each entry contains the name of a function in the driver, the name of the corresponding member
+/// of CudaDriver, and the type of the function. These functions are needed for every use of a GPU:
 #define FSDPRT_CUDA_FUNCTIONS(FUNCTION)                                                            \
   FUNCTION(cuInit, init, CudaResult (*)(unsigned))                                                 \
   FUNCTION(cuDriverGetVersion, driverGetVersion, CudaResult (*)(int *))                            \
@@ -80,7 +80,7 @@ constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG
   FUNCTION(cuMemsetD8Async, memsetAsync,                                                           \
            CudaResult (*)(CudaPointer, unsigned char, size_t, CudaStream))
 
-/// Collectives over NCCL also need these functions:
+/// For collectives over NCCL, these functions are also needed:
 #define FSDPRT_CUDA_TRANSFER_FUNCTIONS(FUNCTION)                                                   \
   FUNCTION(cuDeviceGetUuid_v2, deviceGetUuid, CudaResult (*)(void *, int))                         \
   FUNCTION(cuPointerGetAttribute, pointerGetAttribute, CudaResult (*)(void *, int, CudaPointer))   \
@@ -89,7 +89,7 @@ constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG
   FUNCTION(cuMemHostGetDevicePointer_v2, memHostGetDevicePointer,                                  \
            CudaResult (*)(CudaPointer *, void *, unsigned))
 
-/// Kernels also need these functions:
+/// For kernels, these functions are also needed:
 #define FSDPRT_CUDA_KERNEL_FUNCTIONS(FUNCTION)                                                     \
   FUNCTION(cuDeviceGetName, deviceGetName, CudaResult (*)(char *, int, int))                       \
   FUNCTION(cuMemGetInfo_v2, memGetInfo, CudaResult (*)(size_t *, size_t *))                        \
@@ -127,7 +127,7 @@ constexpr int cudaJitErrorLog = 5, cudaJitErrorLogBytes = 6; // CU_JIT_ERROR_LOG
            CudaResult (*)(void *, int, unsigned, void *, const uint64_t *, const uint64_t *,       \
                           const uint32_t *, const uint32_t *, int, int, int, int))
 
-/// Drivers of CUDA versions before 12.4 lack this function:
+/// This function does not exist in drivers of CUDA versions before 12.4:
 #define FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FUNCTION)                                                   \
   FUNCTION(cuFuncLoad, functionLoad, CudaResult (*)(CudaFunction))
 
@@ -143,8 +143,8 @@ public:
 class CudaDriver {
 public:
   enum class Use { transfers, kernels };
-  /// Loads the driver. Throws Error if there is no driver or no device. `user`, such as "backend
-  /// 'nccl'", is part of messages.
+  /// Loads the driver. Throws Error if there is no driver or no device. `user` is a part of error
+  /// messages that names what needs the driver, such as "backend 'nccl'".
   CudaDriver(const char *user, Use use);
 
   FSDPRT_CUDA_FUNCTIONS(FSDPRT_MEMBER)
@@ -153,14 +153,15 @@ public:
   FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_MEMBER)
 
   int devices() const { return count; }
-  /// Lets the driver compile PTX, and returns the module. On failure, throws CudaFailure with the
-  /// log of the driver. `what` names the PTX in the message.
+  /// Lets the driver compile PTX, and returns the module. If this fails, throws a CudaFailure that
+  /// contains the log of the driver. `what` is the name of the PTX in this message.
   CudaModule translate(const char *ptx, const char *what) const;
-  /// Returns a kernel of a module. Loads the code of the kernel on the GPU, so that the first
-  /// launch allocates no memory. `what` names the attempted action in messages.
+  /// Returns the kernel `name` of a module. Also loads the code of this kernel on the GPU, so that
+  /// its first launch allocates no memory. `what` names the attempted action in messages.
   CudaFunction load(CudaModule module, const char *name, const char *what) const;
   std::string versionText() const;
-  /// Throws CudaFailure if `result` is a failure; `what` names the attempted action.
+  /// Throws CudaFailure if `result` reports a failure. `what` describes the action that was
+  /// attempted.
   void check(CudaResult result, const char *what) const;
   std::string reason(CudaResult result) const;
 

@@ -29,7 +29,8 @@ CudaHeartbeat::~CudaHeartbeat() {
   queue.driver().memFreeHost(word);
 }
 
-/// Sets the heartbeat to 0. Meanwhile no kernel writes `word`, but other threads may read `word`.
+/// Sets the heartbeat to 0. During this call no kernel writes `word`, but other threads may read
+/// it.
 __attribute__((no_sanitize("thread"))) void CudaHeartbeat::begin() {
   *static_cast<volatile float *>(word) = 0;
   counted = 0;
@@ -45,7 +46,7 @@ void CudaHeartbeat::count() {
                          1, reinterpret_cast<CudaPointer>(word));
 }
 
-/// Reads the heartbeat, which the GPU may write at the same time.
+/// Returns the heartbeat. The GPU may write it during this call.
 __attribute__((no_sanitize("thread"))) uint32_t CudaHeartbeat::read() const {
   return static_cast<uint32_t>(*static_cast<const volatile float *>(word));
 }

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The host enqueues work long before a GPU executes it. To observe the progress of the GPU, a small
-// kernel follows every `launches` launches, also within graphs. The kernel, a sum (CudaSums.h) of a
-// single source, copies the number of the heartbeat to pinned host memory. The number gives the
-// position in the run with an error of at most `launches` launches.
+// The host enqueues work long before a GPU executes this work, so the host cannot see how far the
+// GPU is. To make the progress of the GPU visible, a small kernel is enqueued after every
+// `launches` launches, even if the launches are recorded in a graph. This kernel is a sum
+// (CudaSums.h) that has only one source. It copies the number of the heartbeat to pinned host
+// memory. The number gives the position in the run with an error of at most `launches` launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,12 +30,13 @@ public:
   CudaHeartbeat(const CudaHeartbeat &) = delete;
   CudaHeartbeat &operator=(const CudaHeartbeat &) = delete;
 
-  /// Resets the heartbeat and the count of launches. The compute stream must be idle.
+  /// Sets the heartbeat and the count of launches to 0. The compute stream must be idle.
   void begin();
-  /// Counts a launch on the compute stream. Enqueues a heartbeat after every `launches` launches.
+  /// Counts one launch on the compute stream. If the count is a multiple of `launches`, enqueues a
+  /// heartbeat.
   void count();
-  /// Returns the number of the last heartbeat, or 0 if there was none. A change means progress of
-  /// the GPU.
+  /// Returns the number of the last heartbeat, or 0 if there was none. If this number changes, the
+  /// GPU makes progress.
   uint32_t read() const;
 
 private:

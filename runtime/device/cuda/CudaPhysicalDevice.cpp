@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kernels are found in the module and configured once. A launch therefore consists of a table
-// lookup, the encoding of tensor maps, and one call of the driver.
+// When the module is loaded, each of its kernels is looked up and configured once. To launch a
+// kernel, it is therefore enough to look up the phase in a table, to encode the tensor maps, and to
+// call the driver once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +17,10 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t sharedWithoutAsking = 48 << 10;  // default limit of shared memory
-static constexpr uint64_t granularity = uint64_t(2) << 20; // unit of device memory allocations
+// default limit of shared memory, in bytes
+static constexpr uint64_t sharedWithoutAsking = 48 << 10;
+// Size in bytes of which each allocation of device memory is a multiple.
+static constexpr uint64_t granularity = uint64_t(2) << 20;
 
 std::string CudaPhysicalDevice::Arenas::text() const {
   return format("%s of memory for the arena%s of %u rank%s", bytesText(ranks * bytes).c_str(),
@@ -64,8 +67,9 @@ std::string CudaPhysicalDevice::name() const {
   return format("GPU %d, %s,", ordinal, printable(text).c_str());
 }
 
-/// Throws Error if the artifact's code cannot run on this GPU. Code for a target with a suffix,
-/// such as sm_90a, runs only on that chip, and other code also on all later chips.
+/// Throws Error if this GPU cannot run the code of the artifact. If the target has a suffix, as in
+/// sm_90a, its code runs only on GPUs with exactly this compute capability. Code for any other
+/// target also runs on all later GPUs.
 void CudaPhysicalDevice::checkCapability() const {
   std::string chip = artifact.gpu()->chip()->str();
   int wanted = std::atoi(chip.c_str() + std::min<size_t>(chip.size(), 3));
@@ -100,11 +104,13 @@ void CudaPhysicalDevice::loadModule() {
   const fb::Gpu &gpu = *artifact.gpu();
   if (gpu.cubin_bytes()) {
     CudaResult result = cuda.moduleLoadData(&module, artifact.cubin().data());
-    // If the machine code is for an older chip, the driver compiles the PTX instead.
+    // If the GPU cannot run this machine code, because the code is for another chip, continue and
+    // let the driver compile the PTX.
     if (result != cudaNoBinary)
       return cuda.check(result, "load the artifact's machine code");
   }
-  std::string text(artifact.ptx()); // The string has the terminating zero that the driver needs.
+  // Copy the text to a string, which ends with the zero byte that the driver needs.
+  std::string text(artifact.ptx());
   module = cuda.translate(text.c_str(), "the artifact's PTX");
 }
 
@@ -121,8 +127,9 @@ void CudaPhysicalDevice::findEntry(const fb::Phase &phase) {
   entries.emplace(&phase, function);
 }
 
-/// Throws Error with the names of the artifact and the GPU, and with the message of `failure`. If
-/// the GPU is out of memory, the message contains the sizes of the free memory and of the arenas.
+/// Throws an Error that contains the name of the artifact, the name of the GPU, and the message of
+/// `failure`. If the memory of the GPU was not sufficient, the message also contains the size of
+/// the free memory and the size of the arenas.
 void CudaPhysicalDevice::explain(const CudaFailure &failure) const {
   bool isBadPtx = failure.result == cudaInvalidPtx;
   if (failure.result != cudaOutOfMemory)

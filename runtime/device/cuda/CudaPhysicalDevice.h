@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Holds what all ranks on one GPU have in common: the context, the code of the artifact, and the
+// Contains what all ranks on the same GPU share: the context, the code of the artifact, and the
 // kernels of the runtime.
 //
 //===----------------------------------------------------------------------===//
@@ -29,16 +29,17 @@ public:
     uint64_t bytes;
     std::string text() const;
   };
-  /// Opens the GPU. Throws Error if the artifact's code does not run on this GPU.
+  /// Opens the GPU. Throws Error if this GPU cannot run the code of the artifact.
   CudaPhysicalDevice(const CudaDriver &cuda, const Artifact &artifact, int ordinal, Arenas arenas);
   ~CudaPhysicalDevice();
   CudaPhysicalDevice(const CudaPhysicalDevice &) = delete;
   CudaPhysicalDevice &operator=(const CudaPhysicalDevice &) = delete;
 
-  /// Loads the machine code of the artifact if the GPU can run it, and otherwise lets the driver
-  /// compile the PTX. Sets the limits of the kernels' dynamic shared memory.
+  /// If the GPU can run the machine code of the artifact, loads this code. Otherwise lets the
+  /// driver compile the PTX of the artifact. Sets the limit of dynamic shared memory for each
+  /// kernel that needs more than the default.
   void load();
-  /// Throws Error if the arenas do not fit in the free memory.
+  /// Throws Error if the free memory of the GPU is too small for the arenas.
   void checkMemory() const;
   /// Returns the number of bytes in use on the GPU, without the arenas reported to countArena().
   uint64_t bytesBeside() const;
@@ -49,7 +50,8 @@ public:
   int getOrdinal() const { return ordinal; }
   CudaFunction entry(const fb::Phase &phase) const { return entries.at(&phase); }
   const CudaSums &getSums() const { return *sums; }
-  /// Creates the cuBLASLt products of one rank. Returns null if the artifact has none.
+  /// Creates an object that launches the products of one rank with cuBLASLt. Returns null if
+  /// cuBLASLt computes no products of the artifact.
   std::unique_ptr<LibraryGemm> makeLibraryGemm() const {
     return plans ? std::make_unique<LibraryGemm>(plans, artifact) : nullptr;
   }

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A wait polls without pauses at first, and then between short sleeps and calls of idle(). The
-// function idle() can end the wait by throwing, for example if another rank has failed.
+// A wait first polls without pauses for a short time. After that it sleeps briefly and calls idle()
+// between two polls. If idle() throws an exception, for example because another rank has failed,
+// the wait ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +17,7 @@
 using namespace fsdprt;
 
 static constexpr int urgent = -1;           // priority of transfers
-static constexpr double pollSeconds = 2e-4; // time for which a wait polls without pauses
+static constexpr double pollSeconds = 2e-4; // seconds for which a wait polls without pauses
 static constexpr long napNanoseconds = 20000;
 
 CudaQueue::CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums)
@@ -48,7 +49,7 @@ void CudaQueue::finish(const std::function<void()> &idle) const {
         continue;
       }
       idle();
-      use(); // idle() may have changed the current context.
+      use(); // The call of idle() may have changed the context that is current.
       timespec nap = {0, napNanoseconds};
       nanosleep(&nap, nullptr);
     }

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank uses four streams of its GPU: one for kernels, one for gathers and broadcasts, one for
-// reductions, and one for asynchronous copies. A mark is an event on one stream for which other
-// streams can wait. The host waits only in finish().
+// A rank uses four streams of its GPU. One of them is for kernels, one for gathers and broadcasts,
+// one for reductions, and one for asynchronous copies. A mark is an event that is recorded on one
+// stream. Other streams can wait for it. The host waits for streams only in finish().
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ class CudaQueue {
 public:
   enum Lane { compute, gather, reduce, copies };
 
-  /// `sums` must belong to `context`, and may be null if no sums are launched.
+  /// `sums` must have been created in `context`. It may be null if the rank launches no sums.
   CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums);
   ~CudaQueue();
   CudaQueue(const CudaQueue &) = delete;
@@ -39,11 +39,12 @@ public:
   /// Makes the context of the rank's GPU current for the calling thread.
   void use() const { cuda.contextSetCurrent(context); }
   CudaStream stream(Lane lane) const { return streams[lane]; }
-  /// Sets the timeline that stamp() uses, which may be null.
+  /// Sets the timeline that stamp() uses. `given` may be null.
   void setTimeline(CudaTimeline *given) { timeline = given; }
   /// Enqueues a time stamp on a stream. Returns its number, or 0 if there is no timeline.
   uint32_t stamp(Lane lane) const;
-  /// Waits until all streams are idle, and meanwhile calls idle(). Throws Error if work has failed.
+  /// Waits until all streams are idle. While it waits, it calls idle() again and again. Throws
+  /// Error if work on a stream has failed.
   void finish(const std::function<void()> &idle) const;
 
 private:
@@ -55,7 +56,7 @@ private:
   std::array<CudaStream, 4> streams{};
 };
 
-/// An event on a stream of `queue`.
+/// An event that is recorded on streams of `queue`.
 class CudaMark {
 public:
   explicit CudaMark(const CudaQueue &queue);

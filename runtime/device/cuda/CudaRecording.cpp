@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Captures the compute stream of the first rank. The capture extends to all streams that wait for
-// an event on a captured stream.
+// The capture begins on the compute stream of the first rank. A stream becomes part of the capture
+// when it waits for an event on a stream that is already captured.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between begin() and end(), the work that ranks enqueue on their streams is captured, as one graph
-// of all ranks, instead of executed. Any thread of the ranks may enqueue work. Before end(), each
-// compute stream must wait for all transfer streams that have waited for it.
+// Between begin() and end(), the work that the ranks enqueue on their streams is not executed. It
+// is captured as one graph, which contains the work of all ranks. The work may be enqueued by any
+// thread of the ranks. Before end(), each compute stream must wait for all transfer streams that
+// have waited for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,13 +23,13 @@ namespace fsdprt {
 
 class CudaRecording : public DeviceGraph {
 public:
-  /// Captures the streams of `queues`, which must outlive the recording.
+  /// Creates a recording of the streams of `queues`. The queues must outlive the recording.
   explicit CudaRecording(std::vector<const CudaQueue *> queues);
   ~CudaRecording() override;
   CudaRecording(const CudaRecording &) = delete;
   CudaRecording &operator=(const CudaRecording &) = delete;
 
-  /// begin(), end() and launch() throw Error on failure.
+  /// begin(), end() and launch() throw Error if they fail.
   void begin() override;
   void end() override;
   /// Enqueues the graph on the compute stream of the first rank. end() must have been called.
@@ -41,7 +42,8 @@ private:
   const CudaQueue &first() const { return *queues.front(); }
 
   std::vector<const CudaQueue *> queues;
-  std::vector<std::unique_ptr<CudaMark>> marks; ///< one per queue, to connect compute streams
+  /// one mark for each queue; they connect the compute streams of the ranks
+  std::vector<std::unique_ptr<CudaMark>> marks;
   CudaGraphExec runs = nullptr;
 };
 

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A thread computes a vector of 16 bytes of the result. If an address is not aligned to a vector,
-// and after the last whole vector, a thread computes one element. A thread loads four sources at a
-// time and adds them one by one. Elements of type f64 are summed in f64, others in f32.
+// Each thread of the kernel computes a vector of 16 bytes of the result. If an address is not
+// aligned to 16 bytes, each thread computes a single element instead. The elements after the last
+// whole vector are also computed by one thread each. A thread loads four sources at a time and adds
+// them one by one. If the elements are f64, the sum is computed in f64, and otherwise in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,14 +21,15 @@ static constexpr unsigned vectorBytes = 16, atOnce = 4;
 
 namespace {
 struct Form {
-  const char *name, *sum; ///< PTX names of the type and of the type of its sums
+  const char *name, *sum; ///< PTX names of the element type and of the type of sums
   unsigned bytes;
 };
 constexpr Form forms[] = {
     {"f64", "f64", 8}, {"f32", "f32", 4}, {"f16", "f32", 2}, {"bf16", "f32", 2}}; // by DType
 
-/// Generates the kernel of one type. Registers %w hold loaded words, %x converted values, and %a
-/// sums. A word has 4 bytes.
+/// Generates the kernel for one element type. The registers %w contain words that were loaded, %x
+/// contains a value that was converted, and the registers %a contain sums. A word consists of 4
+/// bytes.
 class Writer {
 public:
   explicit Writer(const Form &form)
@@ -72,12 +74,12 @@ void Writer::loadVector(unsigned k) {
               joined(words).c_str(), k));
 }
 
-/// Generates code that adds the 16-bit value of source `k`, in register `half`, to the sum with
-/// index `value`.
+/// `half` is a register with a 16-bit value of source `k`. Generates code that adds this value to
+/// the sum with the index `value`.
 void Writer::addHalf(unsigned k, unsigned value, const std::string &half) {
   if (form.name[0] == 'b') {
     line(format("@%%q%u mov.b32 %%u, {%%zero, %s};", k,
-                // A bf16 is the upper half of an f32.
+                // The bits of a bf16 are the upper half of the bits of an f32.
                 half.c_str()));
     line(format("@%%q%u mov.b32 %%x, %%u;", k));
   } else {
@@ -115,8 +117,8 @@ void Writer::addElement(unsigned k) {
   line(format("@%%q%u add.rn.%s %%a0, %%a0, %s%u;", k, form.sum, isDouble ? "%d" : "%y", k));
 }
 
-/// Generates the loop over all sources, which handles `atOnce` sources per iteration. The register
-/// %offset holds the byte offset of the thread's elements.
+/// Generates the loop over all sources. Each iteration of this loop adds `atOnce` sources. The
+/// register %offset contains the offset, in bytes, of the thread's elements.
 void Writer::loop(const char *label, unsigned values, void (Writer::*load)(unsigned),
                   void (Writer::*add)(unsigned)) {
   for (unsigned i = 0; i < values; ++i)
@@ -153,7 +155,8 @@ void Writer::storeVector() {
   std::vector<std::string> words;
   for (unsigned i = 0; i < (isDouble ? 2 : 4); ++i) {
     words.push_back(isHalf ? word(0, i) : sum(i));
-    if (isHalf) // The instruction puts its first source operand into the upper half.
+    // The instruction converts its first source operand to the upper half of the result.
+    if (isHalf)
       line(format("cvt.rn.%sx2.f32 %s, %s, %s;", form.name, word(0, i).c_str(),
                   sum(2 * i + 1).c_str(), sum(2 * i).c_str()));
   }

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Generates and launches a kernel that sums buffers of several ranks in the order of ranks. The
-// kernel computes the same bits as Reduce.h on a CPU. The runtime contains no compiler, and
-// therefore generates PTX for sm_80, which the driver compiles.
+// Generates and launches a kernel that adds up the buffers of several ranks, in the order of the
+// ranks. The bits of the result are the same as those that Reduce.h computes on a CPU. The runtime
+// contains no compiler, and therefore generates PTX for sm_80, which the driver compiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,12 +25,14 @@ public:
 
   /// Returns the PTX of the kernels fsdprt_sum_f32, _f64, _f16 and _bf16.
   static std::string ptx();
-  /// Numbers of 16-byte vectors and of blocks of a launch. A thread sums one vector, or one of the
-  /// last elements, which do not fill a vector.
+  /// The size of a launch: how many 16-byte vectors it computes, and how many blocks it has. A
+  /// thread computes one vector. If the last elements do not fill a vector, a thread computes one
+  /// of these elements.
   struct Shape {
     uint64_t vectors, blocks;
   };
-  /// Returns the shape for `elements` elements. `bits` is the bitwise OR of all addresses.
+  /// Returns the shape of a launch that computes `elements` elements. `bits` is the bitwise OR of
+  /// the addresses of all sources and of the target.
   static Shape shapeOf(DType type, uint64_t elements, uint64_t bits);
 
   explicit CudaSums(const CudaDriver &cuda);
@@ -38,15 +40,16 @@ public:
   CudaSums(const CudaSums &) = delete;
   CudaSums &operator=(const CudaSums &) = delete;
 
-  /// Addresses of the buffers to sum, in the order of summation.
+  /// The addresses of the buffers that are added, in the order in which they are added.
   struct Sources {
     std::array<CudaPointer, mostSources> at{};
     uint32_t count = 0;
     void add(CudaPointer source) { at[count++] = source; }
   };
-  /// Enqueues target = ((+0 + first) + second) + ..., times 1 / count for an average, on a stream
-  /// of the context that was current in the constructor. A null address adds nothing, but an
-  /// average counts it as a source.
+  /// Computes target = ((+0 + first) + second) + ..., and for an average multiplies the sums by 1 /
+  /// count. Enqueues this computation on `stream`, which must belong to the context that was
+  /// current when the constructor ran. If the address of a source is null, this source adds nothing
+  /// to the sums, but still counts as a source in an average.
   void launch(CudaStream stream, DType type, bool isAverage, const Sources &sources,
               uint64_t elements, CudaPointer target) const;
 

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// begin() records an event, polls until it is reached, and reads the host's clock. Times of the GPU
-// are relative to this event. The error of a time is at most the time between two polls.
+// begin() records an event, polls until the GPU has reached this event, and then reads the clock of
+// the host. Times of the GPU are measured from this event. The error of a time is therefore at most
+// the time between two polls.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Time stamps are timed events on the streams of a rank. When a stream reaches a stamp, all earlier
-// work on the stream has ended and no later work has begun. All stamps are created before the first
-// run, and are numbered from 1 in each run:
+// A time stamp is a timed event on a stream of a rank. When a stream reaches a stamp, all earlier
+// work on this stream has ended, and no later work on it has begun. All stamps are created before
+// the first run. In each run they are numbered from 1:
 //
 //   host       begin() | stamp, launch, stamp, ... | CudaQueue::finish() | timeOf(each)
 //   compute    base       1    [kernel]  2
@@ -30,15 +30,16 @@ public:
   CudaTimeline(const CudaTimeline &) = delete;
   CudaTimeline &operator=(const CudaTimeline &) = delete;
 
-  /// Starts a run, and measures the offset between the clocks of GPU and host. Streams must be
-  /// idle.
+  /// Starts a run, and measures the offset between the clock of the GPU and the clock of the host.
+  /// All streams must be idle.
   void begin(const std::function<void()> &idle) override;
   uint32_t stampCommand() override { return stamp(CudaQueue::compute); }
-  /// Enqueues a time stamp on a stream and returns its number, or 0 if no stamp is left. Any thread
-  /// may call stamp(). Errors of the stream are reported by later calls of other functions.
+  /// Enqueues a time stamp on a stream, and returns the number of this stamp. Returns 0 if all
+  /// stamps are used. stamp() may be called by any thread. If the stream has an error, a later call
+  /// of another function reports it.
   uint32_t stamp(CudaQueue::Lane lane) noexcept;
   /// Returns the time at which the stream reached a stamp, in nanoseconds of the host's monotonic
-  /// clock. The host must have waited for the stream to be idle.
+  /// clock. The host must have waited until the stream was idle.
   uint64_t timeOf(uint32_t stamp) const override;
 
 private:

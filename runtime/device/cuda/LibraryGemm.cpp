@@ -9,9 +9,9 @@
 //                                    B is lhs, transposed if lhs is transposed; C is the addend
 //     bias, along a row              bias, along a column of D
 //
-// The choice of an algorithm depends on the alignments of matrices. A binding is aligned to 64
-// bytes, and a matrix with an offset in its binding may have a smaller alignment. Partial sums of
-// split-k are added in a fixed order.
+// Which algorithm can be chosen depends on the alignments of the matrices. A binding is aligned to
+// 64 bytes. A matrix that begins at an offset in its binding may have a smaller alignment. If an
+// algorithm uses split-k, its partial sums are added in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,8 +86,9 @@ private:
   LtMatrix describe(const fb::Matrix &matrix, uint64_t rows, uint64_t cols) const;
 };
 
-/// Creates the layout of a matrix of `rows` by `cols`. A column of the layout is a row of the
-/// matrix, or a column of the matrix if the matrix is transposed.
+/// Creates the cuBLASLt layout of a matrix that has `rows` rows and `cols` columns. If the matrix
+/// is transposed, its columns are the columns of the layout. Otherwise its rows are the columns of
+/// the layout.
 LtMatrix LibraryGemm::Call::describe(const fb::Matrix &matrix, uint64_t rows, uint64_t cols) const {
   LtMatrix made = nullptr;
   bool isTransposed = matrix.transposed();
@@ -189,7 +190,8 @@ struct Preference {
 };
 } // namespace
 
-/// Returns an address with the alignment of the matrix. cuBLASLt uses only the alignment.
+/// Returns an arbitrary address that has the alignment of the matrix. While an algorithm is chosen,
+/// cuBLASLt uses only the alignment of the address.
 static const void *standIn(const fb::Matrix &matrix) {
   return reinterpret_cast<const void *>((uintptr_t(1) << 20) + alignmentOf(matrix));
 }

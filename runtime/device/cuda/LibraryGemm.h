@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If a kernel has a Product, cuBLASLt computes its phase. The matrices of cuBLASLt are
-// column-major, and those of the artifact are row-major. A row-major matrix and its column-major
-// transpose have equal bytes in memory. cuBLASLt therefore computes the transposed result: the
-// transposed right factor times the transposed left factor.
+// If a phase of a kernel has a Product, cuBLASLt computes this phase. In cuBLASLt, matrices are
+// stored by columns. In the artifact, they are stored by rows. A matrix that is stored by rows has
+// the same bytes in memory as its transpose stored by columns. cuBLASLt therefore computes the
+// transpose of the result, which is the transposed right factor times the transposed left factor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +24,11 @@
 
 namespace fsdprt {
 
-/// Returns true if kernels of the manifest have products that cuBLASLt computes.
+/// Returns true if the manifest has kernels with products that cuBLASLt computes.
 bool hasProducts(const fb::Manifest &manifest);
 
-/// Algorithms of cuBLASLt on one device for all products of an artifact. Products with equal
-/// properties have the same algorithm.
+/// Contains, for one device, the cuBLASLt algorithms of all products of an artifact. Products that
+/// have the same properties use the same algorithm.
 class LibraryGemmPlans {
 public:
   /// Uses the current context. Throws Error if cuBLASLt is missing or lacks an algorithm.
@@ -43,8 +43,8 @@ public:
 private:
   void plan(const fb::Kernel &kernel, const fb::Phase &phase);
 
-  /// Owns the cuBLASLt handle, which is destroyed even if the constructor of LibraryGemmPlans
-  /// throws.
+  /// Owns the handle of cuBLASLt. The handle is destroyed even if the constructor of
+  /// LibraryGemmPlans throws an exception.
   struct Handle {
     explicit Handle(const CublasLt &library) : library(library) {}
     ~Handle() {
@@ -60,19 +60,20 @@ private:
 
   const Artifact &artifact;
   Handle handle{library};
-  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; ///< key: properties of a product
+  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; ///< by properties of products
   std::unordered_map<const fb::Phase *, const LtAlgorithm *> byPhase;
 };
 
-/// The products of one rank. Ranks do not share descriptors, because descriptors contain addresses.
+/// Launches the products of one rank. Each rank has its own descriptors, because descriptors
+/// contain addresses of buffers.
 class LibraryGemm {
 public:
   struct Call;
   LibraryGemm(std::shared_ptr<const LibraryGemmPlans> plans, const Artifact &artifact);
   ~LibraryGemm();
 
-  /// Enqueues a product on a stream of the device. `bindings` has the addresses of the kernel's
-  /// buffers, and then of its workspace.
+  /// Enqueues a product on a stream of the device. `bindings` contains the addresses of the
+  /// kernel's buffers, followed by the address of its workspace.
   void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings,
               CudaStream stream);
 

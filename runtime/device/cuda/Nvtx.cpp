@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime has slots for the functions of all NVTX modules, because a tool may write to the
-// slots of a module without checking that the module exists. The runtime calls only two of the
-// slots. If the library of a tool cannot be loaded, the runtime ignores it, because the run does
-// not need the tool.
+// The runtime has slots for the functions of all NVTX modules. A tool may write to the slots of a
+// module without checking that the module exists. The runtime calls only two of the slots. If the
+// library of a tool cannot be loaded, the run continues without the tool.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,15 +23,16 @@ using namespace fsdprt;
 namespace {
 using Function = void (*)();
 
-/// Numbers of functions of the modules 1 to 6 of NVTX: core, CUDA, OpenCL, CUDA runtime, core with
-/// domains, and synchronisation.
+/// For each of the NVTX modules 1 to 6: the number of its functions. These modules are core, CUDA,
+/// OpenCL, CUDA runtime, core with domains, and synchronisation.
 constexpr unsigned modules = 7, mostFunctions = 15;
 constexpr unsigned functionsOf[modules] = {0, 15, 8, 14, 6, 15, 6};
 constexpr unsigned core = 1, rangePush = 9, rangePop = 11;
 constexpr uint32_t callbacksTable = 1, versionTable = 3;
 
 Function slots[modules][mostFunctions + 1];
-Function *tables[modules][mostFunctions + 2]; // pointers to slots, and null at both ends
+// pointers to slots; null before the first and after the last
+Function *tables[modules][mostFunctions + 2];
 
 int tableOf(unsigned module, Function ***table, unsigned *size) {
   if (module == 0 || module >= modules)

@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// NVIDIA's profiling tools, such as Nsight Systems, show ranges that a process pushes through NVTX.
-// A tool sets NVTX_INJECTION64_PATH to the path of its library. The runtime loads this library and
-// calls its function InitializeInjectionNvtx2(). The argument is a function that returns export
-// tables, through which the tool writes addresses of its functions into slots of the runtime. If
-// the variable is not set, no library is loaded.
+// A process can mark ranges of time by calls of NVTX functions. NVIDIA's profiling tools, such as
+// Nsight Systems, display these ranges. The tool that starts the process sets the environment
+// variable NVTX_INJECTION64_PATH to the path of a library of the tool. The runtime loads this
+// library and calls its function InitializeInjectionNvtx2(). The argument of this call is a
+// function that returns export tables. Through these tables, the tool stores the addresses of its
+// functions in slots of the runtime. If the variable is not set, no library is loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 
 namespace fsdprt {
 
-/// Pushes and pops ranges of the calling thread. Ranges can be nested.
+/// Begins and ends ranges of the calling thread. A range may contain other ranges.
 class Nvtx {
 public:
   /// Returns null if there is no tool, or if the tool has not set the slots for ranges.

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the PTX of an artifact on an emulator. Each rank has its own emulator, whose global memory
-// is the arena of the rank. All commands except kernels run as on a CPU. If the emulator detects a
-// fault in a kernel, launch() throws Error.
+// Runs the PTX of an artifact on an emulator. Each rank has its own emulator. The global memory of
+// this emulator is the arena of the rank. All commands except kernels are executed in the same way
+// as on a CPU. If the emulator detects a fault while it runs a kernel, launch() throws Error.
 //
 //===----------------------------------------------------------------------===//
 

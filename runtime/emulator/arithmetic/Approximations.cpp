@@ -7,10 +7,11 @@
 // Implements PTX ISA, "Floating Point Instructions: rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh" and
 // "Half Precision Floating Point Instructions: tanh, ex2".
 //
-// Error model: the host's library computes a function in double, and the result is rounded to the
-// instruction's type. A GPU's result differs from the exact one by at most the bound that PTX ISA
-// gives (see the table in docs/explanation/emulator.md). The emulator's result therefore differs
-// from a GPU's by at most that bound plus half a unit in the last place.
+// Error model: the emulator computes a function in double with the library of the host. It then
+// rounds the result to the type of the instruction. The result of a GPU differs from the exact
+// result by at most the bound that the PTX ISA gives (see the table in
+// docs/explanation/emulator.md). The result of the emulator therefore differs from the result of a
+// GPU by at most this bound plus half a unit in the last place.
 //
 //===----------------------------------------------------------------------===//
 

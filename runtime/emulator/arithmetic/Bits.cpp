@@ -33,8 +33,8 @@ struct Clz {
     return leadingZeros(a);
   }
 };
-/// Returns the position of the highest bit that differs from the sign, or -1 if there is none. With
-/// .shiftamt, the position is counted from the highest bit.
+/// Returns the position of the highest bit that differs from the sign bit. Returns -1 if there is
+/// no such bit. With .shiftamt, the position is counted downwards from the highest bit.
 template <bool isShift>
 struct Bfind {
   template <typename T>
@@ -56,9 +56,9 @@ struct Brev {
     return result;
   }
 };
-/// Extracts a field of `a`; the low bytes of `b` and `c` are the field's position and length. A
-/// signed field is extended by its highest bit, or by the sign of `a` if the field ends beyond the
-/// highest bit of `a`.
+/// Extracts a field from `a`. The low byte of `b` is the position of the field, and the low byte of
+/// `c` is its length. If the type is signed, the field is extended by its highest bit. If the field
+/// ends beyond the highest bit of `a`, it is extended by the sign of `a`.
 struct Bfe {
   template <typename T>
   static FSDPRT_INLINE T apply(T a, uint32_t b, uint32_t c) {
@@ -93,8 +93,10 @@ Step bfi(Warp &warp, const Instruction &i, LaneMask active) {
   keep(warp.at<T>(i.out[0]), result, active);
   return Step::Next;
 }
-/// Returns the position of the |offset|-th set bit of `mask`, counted from `base` upwards if
-/// `offset` is positive and downwards if it is negative. Returns -1 if there is no such bit.
+/// Searches `mask` for the |offset|-th bit that is set, and returns the position of this bit. The
+/// search begins at the bit `base`. It goes upwards if `offset` is positive, and downwards if it is
+/// negative. Returns -1 if there is no such bit. If `offset` is 0, returns `base` if the bit `base`
+/// is set.
 struct Fns {
   static FSDPRT_INLINE uint32_t apply(uint32_t mask, uint32_t base, int32_t offset) {
     if (!offset)
@@ -129,8 +131,8 @@ struct Bmsk {
     return a > 31 ? 0 : ones << a;
   }
 };
-/// Implements dp4a and dp2a. Bits 0 to 2 of Instruction::modifier mean: `a` is signed, `b` is
-/// signed, dp2a uses the high bytes of `b`.
+/// Implements dp4a and dp2a. Bit 0 of Instruction::modifier means that `a` is signed, and bit 1
+/// that `b` is signed. Bit 2 means that dp2a uses the high bytes of `b`.
 template <unsigned parts>
 Step dotProduct(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t result[warpSize];

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Comparison and Selection Instructions: set, setp, selp, slct" and their half
-// precision forms. A comparison operator is a set of the outcomes for which it is true: less,
-// equal, greater, unordered (NaN).
+// precision forms. A comparison has one of four outcomes: less, equal, greater, or unordered (if an
+// operand is NaN). A comparison operator is represented as the set of the outcomes for which it is
+// true.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,8 @@ namespace {
 struct Cases {
   LaneMask less = 0, equal = 0, unordered = 0;
 };
-/// Bits of Instruction::modifier: the outcomes for which the comparison is true.
+/// Bits of Instruction::modifier. The bits If... name the outcomes for which the comparison is
+/// true.
 enum : uint8_t { IfLess = 1, IfEqual = 2, IfGreater = 4, IfUnordered = 8, Flushes = 16 };
 
 LaneMask holds(const Cases &cases, uint8_t which) {
@@ -28,7 +30,7 @@ LaneMask holds(const Cases &cases, uint8_t which) {
          (which & IfGreater ? greater : 0) | (which & IfUnordered ? cases.unordered : 0);
 }
 
-/// Converts the operands of the lanes to types that the host can compare.
+/// Converts the operands of a lane to a type whose values the host can compare.
 template <typename T>
 struct Number {
   using Stored = T;
@@ -61,8 +63,8 @@ FSDPRT_INLINE Cases compare(Warp &warp, const Instruction &i) {
   return cases;
 }
 
-/// Combines the result of the comparison with the last operand. `modifier2` selects the operation:
-/// 0 for none, 1 for "and", 2 for "or", 3 for "xor".
+/// Combines the result of the comparison with the last operand of the instruction, which is a
+/// predicate. `modifier2` selects the operation: 0 for none, 1 for "and", 2 for "or", 3 for "xor".
 FSDPRT_INLINE LaneMask combine(Warp &warp, const Instruction &i, LaneMask result) {
   if (!i.modifier2)
     return result;
@@ -155,7 +157,7 @@ Handler slctOf(unsigned size) {
 }
 } // namespace
 
-/// Parses a comparison. The operators lo, ls, hi and hs compare unsigned numbers.
+/// Parses a comparison. The operators lo, ls, hi and hs compare their operands as unsigned numbers.
 static uint8_t takeComparison(Decoder &d) {
   static const std::pair<const char *, uint8_t> names[] = {
       {"eq", IfEqual},

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements PTX ISA, "Data Movement and Conversion Instructions: cvt". A source is converted to a
-// 128-bit integer or a double, which represents every format exactly, and then rounded once.
-// Frequent conversions have separate vectorised loops.
+// Implements PTX ISA, "Data Movement and Conversion Instructions: cvt". The source is converted to
+// a 128-bit integer or to a double, which can represent all values of the source format. The result
+// is then rounded only once. For conversions that occur often, there are separate loops, which are
+// vectorised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,7 @@ struct Conversion {
   Type to, from;
   uint8_t toSize, fromSize; ///< sizes of the registers, in bytes
   Rounding rounding = Rounding::NearestEven;
-  bool isInteger = false; ///< has a modifier that rounds to an integer (.rni, .rzi, ...)
+  bool isInteger = false; ///< true for modifiers such as .rni, which round to an integer
   bool flushes = false, saturates = false, isFinite = false, isRelu = false;
 };
 
@@ -85,8 +86,9 @@ double roundToInteger(double value, Rounding rounding) {
   }
 }
 
-/// Converts an integer to double, rounding to odd. A second rounding to a narrower format then
-/// gives the correct result.
+/// Converts an integer to double. If the result is not exact, it is rounded to the neighbour whose
+/// last bit is 1. If this result is then rounded to a narrower format, it is the same as if the
+/// integer had been rounded directly.
 double toOdd(Integer value) {
   bool isNegative = value < 0;
   uint64_t magnitude = isNegative ? -value : value;
@@ -108,7 +110,9 @@ double toDouble(Integer value, Rounding rounding) {
   return nearest;
 }
 
-/// Returns the value as an integer. Floats are always saturated, but integers only with .sat.
+/// Returns the value as an integer of the type `how.to`. If the value is a float, it is clamped to
+/// the range of this type. If the value is an integer, it is clamped only if the instruction has
+/// .sat.
 uint64_t integerOf(const Value &value, const Conversion &how) {
   unsigned bits = 8 * sizeOf(how.to);
   Integer least = isSigned(how.to) ? -(Integer(1) << (bits - 1)) : 0;
@@ -139,7 +143,7 @@ uint64_t floatOf(const Value &value, const Conversion &how) {
   if (isWide)
     return bitsAs<uint64_t>(number);
   const Format &format = *formatOf(how.to);
-  // A TF32 number has the encoding of an f32 number whose low 13 bits are 0.
+  // A TF32 number is stored like an f32 number whose low 13 bits are 0.
   if (how.to == Type::TF32) {
     double rounded = decode(encode(number, formatTF32, how.rounding, how.isFinite), formatTF32);
     return number != number ? canonicalNan
@@ -198,7 +202,7 @@ Step convertTwo(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Converts a pair to a pair, for example f16x2 to two 8-bit floats.
+/// Converts a pair of numbers to a pair of another type, for example f16x2 to two 8-bit floats.
 Step convertPairs(Warp &warp, const Instruction &i, LaneMask active) {
   Conversion how = unpack(i);
   unsigned to = 4 * sizeOf(how.to), from = 4 * sizeOf(how.from);
@@ -237,8 +241,9 @@ struct Narrow {
   static FSDPRT_INLINE uint16_t apply(float value) { return F::narrow(value); }
 };
 
-/// Returns a handler for a frequent conversion, or null for any other conversion. Frequent
-/// conversions have no modifier except .rn, and registers of the sizes of the types.
+/// If the conversion is one of those that occur often, returns its handler. Otherwise returns null.
+/// These conversions have no modifier except .rn, and their registers have the sizes of their
+/// types.
 Handler fastHandler(const Conversion &how, bool isPair) {
   if (how.toSize != sizeOf(how.to) || how.fromSize != sizeOf(how.from) ||
       how.rounding != Rounding::NearestEven)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// RoundedFloats.cpp implements this interface. It is compiled with -frounding-math.
+// The functions are implemented in RoundedFloats.cpp, which is compiled with -frounding-math.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +16,9 @@
 
 namespace fsdprt::emulate {
 
-/// Returns the handler of add, sub, mul, div, fma, mad, rcp or sqrt for a rounding mode other than
-/// nearest even. Instruction::modifier holds the mode (1 towards zero, 2 down, 3 up); bits 0 and 1
-/// of Instruction::modifier2 are .ftz and .sat.
+/// Returns the handler of add, sub, mul, div, fma, mad, rcp or sqrt for all rounding modes except
+/// rounding to nearest even. Instruction::modifier contains the rounding mode: 1 is towards zero, 2
+/// is down, and 3 is up. In Instruction::modifier2, bit 0 means .ftz and bit 1 means .sat.
 Handler roundedHandler(std::string_view name, Type type);
 
 } // namespace fsdprt::emulate

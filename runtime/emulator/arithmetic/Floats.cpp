@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Floating Point Instructions: add, sub, mul, fma, mad, div, abs, neg, min,
-// max, testp, copysign". The host rounds to nearest even. RoundedFloats.cpp implements the other
-// rounding modes, and Halves.cpp implements f16 and bf16. On hardware, div.approx and div.full may
-// be wrong by two units in the last place; the emulator rounds them correctly.
+// max, testp, copysign". The functions in this file round to nearest even, as the host does. The
+// other rounding modes are implemented in RoundedFloats.cpp, and f16 and bf16 in Halves.cpp. On
+// hardware, the results of div.approx and div.full may be wrong by two units in the last place. The
+// emulator rounds these results correctly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,8 @@ FSDPRT_INLINE float in(float value) {
   return flushes ? flushed(value) : value;
 }
 
-/// Applies .ftz to the operands of an f32 operation, and .ftz and .sat to its result.
+/// If the instruction has .ftz, applies it to the operands and the result of an f32 operation. If
+/// the instruction has .sat, applies it to the result.
 template <typename Op, bool flushes, bool saturates>
 struct Single {
   static FSDPRT_INLINE float out(float value) {
@@ -83,8 +85,8 @@ struct Neg {
     return -a;
   }
 };
-/// Implements min and max. If one operand is NaN, the result is the other operand, but with .NaN
-/// the result is NaN. -0 is less than +0.
+/// Implements min and max. If one operand is NaN, the result is the other operand. With the
+/// modifier .NaN, the result is NaN instead. -0 is less than +0.
 template <bool isMin, bool givesNan>
 struct Extreme {
   template <typename T>
@@ -141,7 +143,7 @@ Handler extreme(Type type, bool flushes, bool xorsSign) {
                   : singleBinary<Extreme<isMin, givesNan>>(flushes, false);
 }
 
-/// Implements testp: finite, infinite, number, notanumber, normal and subnormal.
+/// Implements testp for the properties finite, infinite, number, notanumber, normal and subnormal.
 template <typename T>
 Step testProperty(Warp &warp, const Instruction &i, LaneMask active) {
   LaneMask result = 0;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A double represents all numbers of the narrow formats exactly, so encode() rounds once, from the
-// mantissa of a double.
+// A double can represent all numbers of the narrow formats. encode() takes a double as its
+// argument, and rounds its mantissa only once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,8 @@ double fsdprt::emulate::decode(uint32_t bits, const Format &format) {
   return isNegative ? -value : value;
 }
 
-/// Returns true if the magnitude is rounded up. `kept` is the truncated magnitude, and `rest` the
-/// fraction that was cut off, both in units of the last place.
+/// Returns true if the magnitude must be rounded up. `kept` is the magnitude without its fraction,
+/// and `rest` is this fraction. The unit of both numbers is the last place of the result.
 static bool roundsAway(double rest, uint64_t kept, bool isNegative, Rounding rounding) {
   switch (rounding) {
   case Rounding::NearestEven:
@@ -66,12 +66,12 @@ uint32_t fsdprt::emulate::encode(double value, const Format &format, Rounding ro
   // frexp() sets `exponent` such that magnitude / 2^exponent is in [0.5, 1).
   std::frexp(magnitude, &exponent);
   exponent = magnitude == 0 || exponent - 1 < 1 - bias ? 1 - bias : exponent - 1;
-  // `scaled` is the magnitude in units of the result's last place.
+  // `scaled` is the magnitude, measured in units of the last place of the result.
   double scaled = std::ldexp(magnitude, format.mantissa - exponent);
   double whole = std::floor(scaled);
   uint64_t kept = static_cast<uint64_t>(whole);
   kept += roundsAway(scaled - whole, kept, isNegative, rounding);
-  // The hidden bit of a normal number is in `kept` and adds 1 to the exponent field.
+  // If the number is normal, `kept` contains the hidden bit, which adds 1 to the exponent field.
   uint64_t bits = kept;
   if (exponent > 1 - bias)
     bits += uint64_t(exponent + bias - 1) << format.mantissa;

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Conversions between float, double and the narrow formats. encode() rounds once and supports every
-// rounding mode. The inline conversions round to nearest even and can be vectorised.
+// Declares conversions between float, double and the narrow formats. encode() rounds only once and
+// supports all rounding modes. The inline conversions round to nearest even, and compilers can
+// vectorise them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +27,10 @@ FSDPRT_INLINE To bitsAs(From from) {
   return to;
 }
 
-/// NaN of f32 results (PTX ISA, "Floating-Point Instructions").
+/// The NaN that f32 instructions return as a result (PTX ISA, "Floating-Point Instructions").
 constexpr uint32_t canonicalNan = 0x7fffffff;
 
-/// Replaces a subnormal number with a zero of the same sign.
+/// If a number is subnormal, replaces it with a zero of the same sign.
 FSDPRT_INLINE float flushed(float value) {
   uint32_t bits = bitsAs<uint32_t>(value);
   return bitsAs<float>(bits & 0x7f800000 ? bits : bits & 0x80000000);
@@ -37,7 +38,7 @@ FSDPRT_INLINE float flushed(float value) {
 FSDPRT_INLINE float canonical(float value) {
   return value == value ? value : bitsAs<float>(canonicalNan);
 }
-/// Applies .sat: clamps to [0, 1] and replaces NaN with 0.
+/// Applies the modifier .sat: clamps a number to [0, 1], and replaces NaN with 0.
 FSDPRT_INLINE float saturated(float value) { return value > 0 ? (value < 1 ? value : 1) : 0; }
 FSDPRT_INLINE double saturated(double value) { return value > 0 ? (value < 1 ? value : 1) : 0; }
 
@@ -45,14 +46,15 @@ enum class Rounding : uint8_t { NearestEven, Zero, Down, Up, NearestAway };
 
 struct Format {
   uint8_t mantissa, exponent; ///< numbers of bits
-  bool hasInfinity;           ///< if false, all encodings are numbers, except NaN (all ones)
+  bool hasInfinity;           ///< if false, there is no infinity, and NaN is all ones
   uint32_t nan;
 };
 constexpr Format formatF16{10, 5, true, 0x7fff}, formatBF16{7, 8, true, 0x7fff},
     formatTF32{10, 8, true, 0x3ffff}, formatF32{23, 8, true, canonicalNan},
     formatE4M3{3, 4, false, 0x7f}, formatE5M2{2, 5, true, 0x7f};
 
-/// Encodes a number. With `isFinite`, numbers that are too large become the largest finite number.
+/// Encodes a number. If `isFinite` is true, a number that is too large becomes the largest finite
+/// number.
 uint32_t encode(double value, const Format &format, Rounding rounding, bool isFinite);
 double decode(uint32_t bits, const Format &format);
 
@@ -62,7 +64,8 @@ struct Half {
   static constexpr const Format &format = formatF16;
   static FSDPRT_INLINE float widen(uint16_t half) {
     uint32_t sign = uint32_t(half & 0x8000) << 16, magnitude = uint32_t(half & 0x7fff) << 13;
-    // Scaling by 2^112 corrects the exponent of both normal and subnormal numbers.
+    // Multiply by 2^112 to correct the exponent. This is correct for normal and for subnormal
+    // numbers.
     float scaled = bitsAs<float>(magnitude) * 0x1p112f;
     uint32_t bits = magnitude >= 0x0f800000 ? magnitude | 0x7f800000 : bitsAs<uint32_t>(scaled);
     return bitsAs<float>(bits | sign);
@@ -70,7 +73,8 @@ struct Half {
   static FSDPRT_INLINE uint16_t narrow(float value) {
     uint32_t bits = bitsAs<uint32_t>(value), sign = bits >> 16 & 0x8000,
              magnitude = bits & 0x7fffffff;
-    // If the result is subnormal, adding 0.5 rounds the number at the last place of the result.
+    // If the result is subnormal, the addition of 0.5 rounds the number at the last place of the
+    // result.
     uint32_t small = bitsAs<uint32_t>(bitsAs<float>(magnitude) + 0.5f) - 0x3f000000;
     uint32_t normal = (magnitude + 0xfff + (magnitude >> 13 & 1) - 0x38000000) >> 13;
     uint32_t finite = magnitude < 0x38800000 ? small : normal;
@@ -89,8 +93,8 @@ struct Brain {
   }
 };
 
-/// Returns a + b, with the last bit set if the sum is inexact. Rounding the result to at most 51
-/// bits then gives the correctly rounded exact sum.
+/// Returns a + b. If the sum is not exact, the last bit of the result is 1. If this result is then
+/// rounded to at most 51 bits, it is the same as if the exact sum had been rounded directly.
 FSDPRT_INLINE double addToOdd(double a, double b) {
   double sum = a + b, shadow = sum - a, error = (a - (sum - shadow)) + (b - shadow);
   uint64_t bits = bitsAs<uint64_t>(sum);

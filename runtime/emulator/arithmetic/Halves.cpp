@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Half Precision Floating Point Instructions: add, sub, mul, fma, neg, abs,
-// min, max" and their packed forms. A sum or product of two halves is computed in float; rounding
-// it again to a half gives the correctly rounded result. fma adds in double and rounds to odd.
+// min, max" and their packed forms. A sum or product of two halves is computed in float and then
+// rounded to a half. This gives the correctly rounded result. fma computes its sum in double with
+// rounding to odd, and then rounds the sum to a half.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +96,8 @@ struct OneHalf<Max, F> {
   }
 };
 
-/// Applies `Op` to all lanes. T is uint16_t for one number per register, uint32_t for two.
+/// Applies `Op` to all active lanes. T is uint16_t if a register contains one number, and uint32_t
+/// if a register contains two numbers.
 template <typename Op, typename F, typename T>
 Step halves(Warp &warp, const Instruction &i, LaneMask active) {
   T result[warpSize];

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements PTX ISA, "Integer Arithmetic Instructions", which has a section per instruction.
-// Integer results wrap, except with .sat. A division by zero (undefined in PTX ISA) gives all ones.
-// Floats.cpp and Halves.cpp decode the float forms of add, sub, mul, mad, div, abs, neg, min and
-// max.
+// Implements PTX ISA, "Integer Arithmetic Instructions", which has a section for each instruction.
+// Integer results wrap around, unless the instruction has the modifier .sat. A division by zero,
+// which PTX ISA leaves undefined, gives a number whose bits are all ones. Floats.cpp and Halves.cpp
+// decode the float forms of add, sub, mul, mad, div, abs, neg, min and max.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using namespace fsdprt::emulate;
 namespace {
 template <typename T>
 using Unsigned = std::make_unsigned_t<T>;
-/// The integer type of twice the width with the same signedness.
+/// The integer type that is twice as wide as T and has the same signedness.
 template <typename T>
 struct WiderOf;
 template <>
@@ -53,7 +53,8 @@ struct WiderOf<int64_t> {
 template <typename T>
 using Wider = typename WiderOf<T>::type;
 
-// Products of 16-bit numbers are computed in unsigned 32-bit numbers, since int would overflow.
+// Arithmetic on 16-bit numbers uses uint32_t, since a product of 16-bit numbers can overflow an
+// int, to which C++ promotes these numbers.
 template <typename T>
 using Working = std::conditional_t<sizeof(T) == 2, uint32_t, Unsigned<T>>;
 
@@ -105,7 +106,8 @@ struct MadWide {
     return Add::apply<Wider<T>>(Wider<T>(a) * b, c);
   }
 };
-/// Returns a 24-bit operand. mul24.lo takes the low 32 bits of the product, mul24.hi bits 47 to 16.
+/// Returns the low 24 bits of `a` as a number. The result of mul24.lo is bits 31 to 0 of the
+/// product of two such numbers, and the result of mul24.hi is bits 47 to 16.
 template <typename T>
 FSDPRT_INLINE int64_t low24(T a) {
   return std::is_signed_v<T> ? int64_t(int32_t(uint32_t(a) << 8) >> 8) : int64_t(a & 0xffffff);
@@ -197,14 +199,14 @@ struct Max {
     return a < b ? b : a;
   }
 };
-/// Implements .relu of min and max: negative results become 0.
+/// Implements the modifier .relu of min and max, which replaces negative results by 0.
 template <typename Op>
 struct Relu {
   static FSDPRT_INLINE int32_t apply(int32_t a, int32_t b) {
     return Max::apply(Op::apply(a, b), 0);
   }
 };
-/// Applies an operation to two 16-bit numbers in one register.
+/// Applies an operation to both 16-bit numbers that a 32-bit register contains.
 template <typename Op, typename T>
 struct Pairs {
   static FSDPRT_INLINE uint32_t apply(uint32_t a, uint32_t b) {

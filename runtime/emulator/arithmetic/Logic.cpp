@@ -46,7 +46,8 @@ struct Cnot {
     return !a;
   }
 };
-/// Shift amounts are unsigned and clamped to the number of bits.
+/// Shifts to the left. The shift amount is unsigned. An amount larger than the number of bits has
+/// the effect of the number of bits.
 struct Shl {
   template <typename T>
   static FSDPRT_INLINE T apply(T a, uint32_t b) {
@@ -62,8 +63,8 @@ struct Shr {
     return a >> b;
   }
 };
-/// Shifts the 64-bit number with high word `b` and low word `a`. Returns the high word of a left
-/// shift, or the low word of a right shift.
+/// Shifts the 64-bit number whose high word is `b` and whose low word is `a`. Returns the high word
+/// of a left shift, or the low word of a right shift.
 template <bool isLeft, bool wraps>
 struct Shf {
   static FSDPRT_INLINE uint32_t apply(uint32_t a, uint32_t b, uint32_t c) {
@@ -73,8 +74,8 @@ struct Shf {
   }
 };
 
-/// Applies lop3 bitwise. `modifier` is a table of 8 bits: its bit (a << 2 | b << 1 | c) is the
-/// result for the bits a, b and c.
+/// Applies lop3 bitwise. `modifier` is a table of 8 bits: bit number (a << 2 | b << 1 | c) of the
+/// table is the result for the bits a, b and c.
 Step lop3(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t result[warpSize];
   for (unsigned lane = 0; lane < warpSize; ++lane) {
@@ -90,8 +91,9 @@ Step lop3(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Selects the bytes of the result from `bytes`, whose words are the operands b (high) and a (low).
-/// Bit 3 of a selector replicates the sign of the selected byte.
+/// Selects each byte of the result from the 8 bytes `bytes`, whose high word is the operand b and
+/// whose low word is the operand a. The low three bits of a 4-bit selector are the index of the
+/// byte. If bit 3 of the selector is set, the sign bit of this byte fills the byte of the result.
 uint32_t permute(uint64_t bytes, uint32_t selectors) {
   uint32_t result = 0;
   for (unsigned k = 0; k < 4; ++k) {
@@ -104,8 +106,8 @@ uint32_t permute(uint64_t bytes, uint32_t selectors) {
   return result;
 }
 
-/// Returns the selectors of a prmt mode, which depend on the low two bits of `c`. Without a mode
-/// (0), `c` itself holds the selectors.
+/// Returns the selectors of a prmt mode, which depend on the low two bits of `c`. If the
+/// instruction has no mode (0), `c` itself contains the selectors.
 uint32_t modeSelectors(unsigned mode, uint32_t c) {
   static const uint16_t table[6][4] = {
       {0x3210, 0x4321, 0x5432, 0x6543}, // f4e

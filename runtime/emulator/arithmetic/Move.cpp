@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Data Movement and Conversion Instructions: mov". mov copies a register,
-// packs several registers into one or unpacks one, and reads special registers that change.
+// packs several registers into one register, or unpacks a register into several. It also reads the
+// special registers whose values change while a warp runs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,7 @@ Step copyPredicate(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Packs parts into a register; the first part is in the lowest bits.
+/// Packs several registers into one register, whose lowest bits are the first of these registers.
 template <typename Whole, typename Part>
 struct Join {
   static FSDPRT_INLINE Step run(Warp &warp, const Instruction &i, LaneMask active) {
@@ -54,7 +55,8 @@ struct SplitUp {
   }
 };
 
-/// Reads %clock or %globaltimer. Both registers count the warp instructions of the launch.
+/// Reads %clock or %globaltimer. The value of both registers is the number of instructions that the
+/// warps of the launch have executed so far.
 template <typename T>
 Step readClock(Warp &warp, const Instruction &i, LaneMask active) {
   const Grid &grid = warp.block.cluster.grid;

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks bounds, alignment and initialised bytes, and counts traffic. Races.cpp checks for races.
+// Checks the bounds and the alignment of accesses and whether the bytes that they read are
+// initialised, and counts memory traffic. Races.cpp checks accesses for races.
 //
 //===----------------------------------------------------------------------===//
 
@@ -160,9 +161,11 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
   return std::unique(all, all + found) - all;
 }
 
-/// Counts passes over the 32 banks of 4 bytes. 8-byte accesses are made by half a warp at a time,
-/// and 16-byte accesses by a quarter of a warp. Lanes that access together need as many passes as
-/// there are distinct words in their most used bank.
+/// Counts the passes in which shared memory, which consists of 32 banks that are 4 bytes wide,
+/// serves an access. Accesses of up to 4 bytes are made by all lanes of a warp at the same time,
+/// 8-byte accesses by half of the lanes at a time, and 16-byte accesses by a quarter of the lanes
+/// at a time. The lanes that access memory at the same time need as many passes as there are
+/// distinct words in the bank with the most distinct words.
 static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
                         Counters &counters) {
   unsigned words = size < 4 ? 1 : size / 4, lanes = warpSize / words;

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Resolves an address and checks the access: allocation, bounds, alignment, initialised bytes, and
-// races with other threads. All accesses to memory use this class.
+// Finds the allocation that contains an address, and checks the access: the access must be within
+// the allocation and aligned, bytes that it reads must be initialised, and it must not race with
+// accesses of other threads. All accesses of emulated programs to memory use this class.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,8 @@ struct Place {
 
 enum class Touch : uint8_t { Reads, Writes, Updates };
 
-/// The accesses to memory of one warp instruction. While an Access exists, no thread may acquire
-/// releases of other threads.
+/// The memory accesses of one instruction of a warp. While an Access exists, no thread may acquire
+/// releases of other threads, since an Access stores results of comparisons of their times.
 class Access {
 public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
@@ -36,8 +37,9 @@ public:
   /// Resolves an address. Fails if the address is out of bounds or misaligned.
   Place resolve(Space space, uint64_t address, unsigned bytes, unsigned lane,
                 unsigned alignment = 0) const;
-  /// Checks an access of a lane. `thread` is the lane's thread or this thread's agent. A write must
-  /// be checked before the bytes change; `value` points to the new bytes.
+  /// Checks an access of a lane. `thread` is the lane's thread, or the agent of the lane's thread.
+  /// A write must be checked before the bytes in memory change; `value` then points to the new
+  /// bytes.
   void check(const Place &place, unsigned bytes, unsigned lane, uint32_t thread,
              const uint8_t *value = nullptr);
   /// Checks an access by the lane's own thread.
@@ -65,8 +67,8 @@ private:
   [[noreturn]] void reportRace(const Cell::Access &before, bool wasWrite, const Place &place,
                                unsigned bytes, unsigned lane) const;
 
-  /// The last access that was found to be ordered before this access. Neighbouring cells mostly
-  /// record the same earlier access, so that its order is not checked again.
+  /// The earlier access that was last found to be ordered before this access. Neighbouring cells
+  /// mostly record the same earlier access. Its order is then not checked again.
   struct Known {
     Cell::Access access;
     uint32_t thread = 0;

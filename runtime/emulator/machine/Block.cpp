@@ -71,7 +71,8 @@ void Block::completeIfAllCame(unsigned number) {
   barrier = {};
 }
 
-/// Checks that other blocks' accesses to this block's shared memory precede the block's end.
+/// Checks that the accesses of other blocks to this block's shared memory are ordered before the
+/// end of this block.
 void Block::checkEnd(const Warp &last) const {
   if (shared.visits.empty() || !cluster.grid.launch.checks.races)
     return;
@@ -109,8 +110,9 @@ static Dim clusterIndex(const Grid &grid, uint64_t linear) {
   return clusters.at(linear);
 }
 
-/// Returns the number of clocks: one per thread, one per thread's agent for asynchronous
-/// operations, and one per warpgroup's agent. The last group is padded to whole warps.
+/// Returns the number of clocks of a cluster. Each thread has a clock, the agent of each thread
+/// (which makes the accesses of asynchronous operations) has a clock, and the agent of each
+/// warpgroup has a clock. The number of clocks for warpgroups is rounded up to a multiple of 32.
 static uint32_t clockCount(uint32_t threads) {
   return 2 * threads + (threads / (4 * warpSize) + warpSize) / warpSize * warpSize;
 }

@@ -6,8 +6,10 @@
 //
 //  1. Assign offsets to parameters, local variables and shared variables.
 //  2. Decode each statement with the decoder for its opcode. A call is replaced by the statements
-//     of its callee, which get their own registers and local memory. Branches record their labels.
-//  3. Resolve labels, and find where the lanes of each branch reconverge.
+//     of its callee, which get their own registers and local memory. Record the label of each
+//     branch.
+//  3. Resolve the labels, and find the instruction at which lanes that diverge at a branch
+//     reconverge.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,7 +114,7 @@ void Decoder::findShared(const Operand &operand, std::vector<const Function *> &
     findShared(element, seen, used);
 }
 
-/// Collects the shared variables that a function or its callees use.
+/// Collects the variables in shared memory that a function or its callees use.
 void Decoder::findShared(const Function &function, std::vector<const Function *> &seen,
                          std::vector<const Variable *> &used) const {
   if (std::find(seen.begin(), seen.end(), &function) != seen.end())
@@ -123,8 +125,9 @@ void Decoder::findShared(const Function &function, std::vector<const Function *>
       findShared(operand, seen, used);
 }
 
-/// Places shared variables and, after them, dynamic shared memory. Its address has exactly the
-/// requested alignment, so that code fails that relies on a larger alignment.
+/// Places shared variables and, after them, dynamic shared memory. The address of dynamic shared
+/// memory is not a multiple of twice its requested alignment, so that code that relies on a larger
+/// alignment fails in the emulator.
 void Decoder::placeShared() {
   std::vector<const Variable *> all;
   std::vector<const Function *> seen;
@@ -278,7 +281,8 @@ Step indexOutOfRange(Warp &warp, const Instruction &i, LaneMask active) {
             static_cast<unsigned>(i.payload));
 }
 
-/// Decodes brx.idx (PTX ISA, "Control Flow Instructions") to a comparison and a branch per target.
+/// Decodes brx.idx (PTX ISA, "Control Flow Instructions"): emits a comparison of the index and a
+/// branch for each target.
 void Decoder::decodeIndexedBranch() {
   modifiers.take("idx");
   modifiers.take("uni");
@@ -306,7 +310,7 @@ void Decoder::decodeIndexedBranch() {
   emit(indexOutOfRange, {}, {}).payload = targets->size();
 }
 
-/// Places each argument and its parameter in the same local memory.
+/// Gives each parameter of the callee the local memory of its argument, so that no copy is needed.
 void Decoder::passArguments(const Operand *list, const std::vector<const Variable *> &parameters,
                             Frame &callee) {
   size_t found = list ? list->elements.size() : 0;
@@ -326,7 +330,8 @@ void Decoder::passArguments(const Operand *list, const std::vector<const Variabl
   }
 }
 
-/// Decodes call (PTX ISA, "Control Flow Instructions"): (results), function, (arguments).
+/// Decodes call (PTX ISA, "Control Flow Instructions"), whose operands are (results), the function,
+/// and (arguments). Inlines the function.
 void Decoder::decodeCall() {
   modifiers.take("uni");
   operandCount(1, 3);
@@ -351,7 +356,8 @@ void Decoder::decodeCall() {
   passArguments(results, function->results, callee);
   passArguments(arguments, function->parameters, callee);
   placeVariables(callee);
-  // A guarded call becomes a branch around the inlined function.
+  // If the call has a guard, a branch jumps over the inlined function in lanes whose guard is
+  // false.
   uint32_t around = nowhere;
   if (statement->guard >= 0) {
     around = program.code.size();

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares functions for the decoders of instruction families. The functions map operands to slots,
-// take (read and remove) modifiers, and report errors at the current statement.
+// Declares functions for the decoders of instruction families. These functions return the slots of
+// operands, take (read and remove) modifiers of the opcode, and report errors at the current
+// statement.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,14 +20,14 @@
 namespace fsdprt::emulate {
 
 /// The modifiers of an opcode such as "ld.global.v2.b32". A decoder takes (reads and removes) each
-/// one.
+/// modifier that it supports.
 class Modifiers {
 public:
   Modifiers(std::string_view opcode);
   std::string_view name() const { return base; }
   bool take(std::string_view part);
-  /// Takes one of `parts` and returns its index in `parts`, or -1 if the opcode has none of
-  /// `parts`.
+  /// If the opcode has a modifier that is in `parts`, takes this modifier and returns its index in
+  /// `parts`. Otherwise returns -1.
   int takeOneOf(std::initializer_list<std::string_view> parts);
   std::optional<Type> takeType();
   bool has(std::string_view part) const;
@@ -56,10 +57,10 @@ public:
   unsigned operandCount() const { return statement->operands.size(); }
   const Operand &operand(unsigned index) const { return statement->operands[index]; }
 
-  /// Returns the slot of a register of the type's size, or of a constant.
+  /// Returns the slot of an operand that is a register of the type's size or a constant.
   Slot source(const Operand &operand, Type type);
   Slot source(unsigned index, Type type) { return source(operand(index), type); }
-  /// Returns the slot of a register, or for the operand "_" a slot that is never read.
+  /// Returns the slot of a register. For the operand "_", returns a slot that is never read.
   Slot destination(const Operand &operand, Type type);
   Slot destination(unsigned index, Type type) { return destination(operand(index), type); }
   Slot predicate(const Operand &operand);
@@ -67,20 +68,20 @@ public:
   /// wider than the type. Sets `size` to the size of the register in bytes.
   Slot wideSource(const Operand &operand, Type type, unsigned &size);
   Slot wideDestination(const Operand &operand, Type type, unsigned &size);
-  /// Returns the slot of the base in an operand [base+n]. Adds n to `offset`, and also the base if
-  /// the base is constant. Sets `isWide` to true for a base of 64 bits.
+  /// Returns the slot of the base in an operand [base+n]. Adds n to `offset`. If the base is a
+  /// constant, also adds the base to `offset`. Sets `isWide` to true if the base has 64 bits.
   Slot address(const Operand &operand, Space &space, int64_t &offset, bool &isWide);
   /// Returns the value of an operand that must be a constant.
   uint64_t constant(const Operand &operand, const char *what);
   Slot constantSlot(unsigned size, uint64_t bits);
   Slot scratch(unsigned size);
-  /// Returns the predicate that holds the carry of add.cc.
+  /// Returns the slot of the predicate that contains the carry of add.cc.
   Slot conditionCode() { return carry ? carry : carry = scratch(0); }
   /// Returns the elements of a vector {a, b}. Returns the operand itself if it is not a vector.
   static std::vector<const Operand *> elements(const Operand &operand);
 
   Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins);
-  /// Appends an instruction whose handler needs further data, `plan`.
+  /// Appends an instruction whose handler needs `plan` as additional data.
   template <typename Plan>
   Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins,
                     const Plan &plan) {
@@ -91,20 +92,20 @@ public:
   }
 
 private:
-  /// A function that is inlined at a call.
+  /// The entry function, or a function that is inlined at a call.
   struct Frame {
     const Function *function;
     Frame *caller = nullptr;
     std::vector<Slot> registers;
     std::map<const Variable *, Placement> variables;
-    std::vector<uint32_t> starts; ///< first instruction of each statement
+    std::vector<uint32_t> starts; ///< index of the first instruction of each statement
     struct Fixup {
       uint32_t instruction;
       const Operand *label;
       uint32_t scope;
     };
     std::vector<Fixup> fixups;
-    std::vector<uint32_t> returns; ///< indices of branches to the end of the function
+    std::vector<uint32_t> returns; ///< indices of the branches that jump to the end of the function
   };
 
   void placeParameters(Frame &frame);
@@ -168,11 +169,12 @@ bool decodeBulkCopy(Decoder &);
 bool decodeTensorCopy(Decoder &);
 bool decodeMbarrier(Decoder &);
 
-/// Marks the instructions that share a register with a wgmma, directly or through copies.
+/// Sets `isWatched` of each instruction that uses a register of a wgmma, or a register that is
+/// connected with one by copies between registers.
 void watchRegisters(Program &program);
 
-/// Sets `meet` of each branch to its immediate post-dominator, or to `nowhere` if the lanes
-/// reconverge at the program's end.
+/// Sets `meet` of each branch to the branch's immediate post-dominator, or to `nowhere` if the
+/// paths from the branch meet only at the end of the program.
 void findMeetingPoints(std::vector<Instruction> &code);
 
 } // namespace fsdprt::emulate

@@ -114,7 +114,8 @@ void Grid::run() {
     for (uint64_t linear = 0; linear < clusters; ++linear)
       Cluster(*this, linear).run();
   } catch (Error &error) {
-    // The program failed while running, so the error is not reported as bad input of the launch.
+    // The error occurred in the running program, so it is not reported as a wrong input of the
+    // launch.
     error.status = FSDPRT_FAILED;
     throw;
   }

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An operation is a struct with `static R apply(A, B)`; the templates in this file make handlers
-// from operations. A handler writes results to a separate array first, so that its loop has no
-// aliasing and is vectorised. A second version of the loop is compiled for AVX2 and FMA, and runs
-// on hosts that have both.
+// The templates in this file make handlers of instructions from operations. An operation is a
+// struct with a function such as `static R apply(A, B)`, which computes the result of one lane. A
+// handler applies the operation to all lanes in a loop. The loop writes the results to a separate
+// array, so that they cannot alias the operands and the compiler vectorises the loop. A second
+// version of the handler is compiled for AVX2 and FMA, and is used if the host has both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,7 +87,8 @@ struct Map3 {
   }
 };
 
-/// Returns the results of `static bool apply(A, B)`, one bit per lane.
+/// Applies `static bool apply(A, A)` of `Op` to all lanes. Returns a mask with the result of each
+/// lane.
 template <typename Op, typename A>
 struct Test2 {
   static FSDPRT_INLINE LaneMask bits(Warp &warp, const Instruction &i) {

@@ -4,9 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Clusters run one after another. The warps of a cluster take turns in a fixed order; a turn ends
-// when the warp waits or has executed a given number of instructions. Lanes that diverge at a
-// branch form a tree of splits; the parent split waits at the point of reconvergence.
+// Clusters run one after another. The warps of a cluster take turns in a fixed order. The turn of a
+// warp ends when the warp waits or has executed a given number of instructions. The lanes of a warp
+// are divided into splits: the lanes of a split execute the same instruction. When the lanes of a
+// split diverge at a branch, the split becomes the parent of the splits for the paths, and waits at
+// the instruction where the paths meet again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +33,7 @@ struct Dim {
   }
 };
 
-/// The event that lanes wait for.
+/// The event for which the lanes of a split wait.
 struct Waiting {
   enum Kind : uint8_t {
     Nothing,
@@ -41,10 +43,10 @@ struct Waiting {
     Phase,
     Product
   } kind = Nothing;
-  LaneMask lanes = 0;   ///< lanes that wait; the guard of other lanes of the split was false
+  LaneMask lanes = 0;   ///< lanes that wait; other lanes of the split had a false guard
   uint32_t barrier = 0; ///< index of the Barrier in Block::barriers
   LaneMask mask = 0;    ///< lanes that take part in the WarpBarrier
-  uint64_t address = 0; ///< address of the mbarrier in shared::cluster, for Phase
+  uint64_t address = 0; ///< for Phase: shared::cluster address of the mbarrier
   uint32_t parity = 0;
   const Instruction *instruction = nullptr;
 };
@@ -61,13 +63,15 @@ struct Split {
   bool isReady() const { return !isOver && !children && waiting.kind == Waiting::Nothing; }
 };
 
-/// Groups of cp.async that a thread has not waited for, with the agent's time at each group's end.
+/// The groups of cp.async copies for which a thread has not waited yet. A group is represented by
+/// the time of the thread's agent (see VectorClocks.h) at the end of the group.
 struct AsyncCopies {
   std::deque<Time> groups;
 };
 
-/// Groups of cp.async.bulk. A copy records its agent, and the agent's times after the reads and
-/// after the writes.
+/// The groups of cp.async.bulk copies of a thread. For each copy, the agent that makes the accesses
+/// of the copy is stored (see VectorClocks.h), and the agent's times after the reads and after the
+/// writes of the copy.
 struct BulkGroups {
   struct Copy {
     uint32_t agent;
@@ -76,7 +80,7 @@ struct BulkGroups {
   using Group = std::vector<Copy>;
   Group open;
   std::deque<Group> closed;
-  size_t readCount = 0; ///< number of oldest closed groups whose reads have been awaited
+  size_t readCount = 0; ///< number of groups, from the oldest, whose reads are over
 };
 
 class Warp {
@@ -115,17 +119,18 @@ public:
   std::vector<Split> splits; ///< each parent precedes its children
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
-  std::vector<const uint8_t *> observed; ///< for each lane, address of its last relaxed read
+  std::vector<const uint8_t *> observed; ///< for each lane, the address of its last relaxed read
   std::vector<BulkGroups> bulk;          ///< one per lane; empty before the first use
   std::vector<AsyncCopies> copies;       ///< one per lane; empty before the first use
   WarpProducts products;                 ///< wgmma in flight
-  /// For each lane, 1 + the phase of its last barrier.cluster.arrive; 0 after barrier.cluster.wait.
+  /// For each lane, one plus the phase in which the lane executed barrier.cluster.arrive. The
+  /// number is 0 if the lane has executed barrier.cluster.wait since then.
   uint64_t clusterPhase[warpSize] = {};
   uint32_t currentPc() const { return splits[split].pc; }
 
   /// Releases splits that wait at bar.warp.sync if all lanes of the barrier have arrived.
   void releaseWarpBarriers();
-  /// Makes lanes of the current split, and thereby the whole split, wait.
+  /// Makes `lanes`, which belong to the current split, wait. The whole split then waits.
   Step wait(Waiting::Kind kind, const Instruction &instruction, LaneMask lanes);
 
 private:
@@ -150,11 +155,11 @@ private:
 /// State of a barrier (PTX ISA, "Parallel Synchronization and Communication Instructions:
 /// barrier").
 struct NamedBarrier {
-  uint32_t expected = 0; ///< number of expected threads; 0 if none has arrived
+  uint32_t expected = 0; ///< number of threads that must arrive; 0 if no thread has arrived
   uint32_t arrived = 0;
-  bool isAll = false;    ///< true if all threads that have not exited are expected
+  bool isAll = false;    ///< true if all threads of the block that have not exited must arrive
   uint8_t reduction = 0; ///< operation of barrier.red
-  uint32_t count = 0;    ///< number of threads whose predicate is true
+  uint32_t count = 0;    ///< number of arrived threads whose predicate is true
   Released released;
 };
 
@@ -176,10 +181,12 @@ public:
   uint32_t liveThreads() const;
   /// Releases the threads that wait at a barrier if all expected threads have arrived.
   void completeIfAllCame(unsigned number);
-  /// Checks that no other block still uses the shared memory. Called when the last threads of the
-  /// block exit, which are threads of the warp `last`.
+  /// Checks that no access of another block to this block's shared memory can happen after the end
+  /// of this block. Called when the last threads of the block exit. These threads belong to the
+  /// warp `last`.
   void checkEnd(const Warp &last) const;
-  /// Completes the barriers whose only missing threads have exited.
+  /// Called after threads have exited. Completes each barrier that waits for all threads that have
+  /// not exited, if all of these threads have arrived.
   void threadsLeft();
 
   Cluster &cluster;
@@ -201,7 +208,7 @@ public:
   Grid &grid;
   const Dim index;
   const uint32_t number;  ///< 1 for the first cluster of the first launch, then 2, ...
-  const uint32_t threads; ///< thread slots of all warps; indices of agents follow
+  const uint32_t threads; ///< 32 per warp of the cluster; the indices of agents follow
   VectorClocks clocks;
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t agentOf(uint32_t thread) const { return threads + thread; }
@@ -209,10 +216,11 @@ public:
     return 2 * threads + firstThread / (4 * warpSize);
   }
   uint32_t liveThreads() const;
-  /// Returns true if `other`, an access of another cluster, precedes current accesses of this
-  /// cluster.
+  /// Returns true if `other`, an access of another cluster, is ordered before the accesses that
+  /// this cluster makes from now on.
   bool isBefore(const Cell::Access &other) const;
-  /// Releases of other clusters that this cluster has acquired, by Cluster::number.
+  /// The releases of other clusters that this cluster has acquired. The key is the Cluster::number
+  /// of the other cluster.
   std::map<uint32_t, RowRef> foreign;
   /// Releases the threads that wait at barrier.cluster if all threads of the cluster have arrived.
   void completeIfAllCame();

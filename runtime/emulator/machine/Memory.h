@@ -4,7 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For the checks, a flag per byte records writes, and Cells record the last accesses.
+// Declares the memory of emulated programs. To detect reads of uninitialised bytes, a flag per byte
+// records whether the byte was written. To detect races, a Cell records the last accesses to 16
+// bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +21,10 @@
 namespace fsdprt::emulate {
 
 /// The last write to 16 bytes of memory and the reads since this write. If an access covers only a
-/// part of a cell, the cell is split into cells of 4 bytes, and a cell of 4 bytes into cells of 1
-/// byte. Two accesses of which one writes must be ordered unless both are strong, for example
-/// atomic, volatile or relaxed (PTX ISA, "Memory Consistency Model").
+/// part of a cell, the cell is split into four cells of 4 bytes. If an access covers only a part of
+/// a cell of 4 bytes, this cell is split into four cells of 1 byte. If one of two accesses to the
+/// same bytes is a write, the two accesses must be ordered, unless both accesses are strong, for
+/// example atomic, volatile or relaxed (PTX ISA, "Memory Consistency Model").
 struct Cell {
   struct Access {
     uint32_t group = 0; ///< Cluster::number; 0 if there is no access
@@ -46,7 +49,7 @@ public:
   Cell &cell(uint64_t index);
   /// Splits a cell into four cells, one per quarter.
   void split(Cell &cell);
-  /// Drops the cells of the quarters. Called after a write of the whole cell.
+  /// Drops the four cells into which `cell` was split. Called after a write of the whole cell.
   void join(Cell &cell);
   void clear();
 
@@ -57,7 +60,8 @@ public:
   std::vector<Chained> chains{1};
   uint32_t chain(const Cell::Access &access, uint32_t next);
   void dropReads(Cell &cell);
-  /// Copies a weak "write" to "weakWrite". Called before a strong write replaces "write".
+  /// If `cell.write` is weak, stores it as the last weak write, to which `cell.weakWrite` refers.
+  /// Called before a strong write replaces `cell.write`.
   void keepWeakWrite(Cell &cell);
   void dropWeakWrite(Cell &cell) { drop(cell.weakWrite); }
 
@@ -75,11 +79,12 @@ struct Storage {
   std::string name;
   uint64_t base = 0, size = 0;
   uint8_t *bytes = nullptr;
-  std::vector<uint8_t> own; ///< owner of `bytes`, unless the caller owns them
+  std::vector<uint8_t> own; ///< contains the memory of `bytes`, unless the caller owns this memory
   std::vector<uint8_t> written;
   bool isReadOnly = false;
-  /// For each byte, the flags wasRead and wasWritten of accesses by launches. If the vector is
-  /// empty, accesses are not recorded. Recorded accesses are within [touchedBegin, touchedEnd).
+  /// For each byte, the flags wasRead and wasWritten record whether a launch has read or written
+  /// the byte. If the vector is empty, accesses are not recorded. Recorded accesses are within
+  /// [touchedBegin, touchedEnd).
   std::vector<uint8_t> touched;
   static constexpr uint8_t wasRead = 1, wasWritten = 2;
   uint64_t touchedBegin = UINT64_MAX, touchedEnd = 0;
@@ -90,17 +95,17 @@ struct Storage {
     touchedEnd = std::max(touchedEnd, offset + count);
   }
   Shadow shadow;
-  /// Last access of a thread of another block to the shared memory of a block.
+  /// The last access of one thread to the shared memory of another block.
   struct Visit {
     Time time = 0;
     uint32_t instruction = 0;
   };
-  std::vector<Visit> visits; ///< one per thread of the cluster; empty if there are none
+  std::vector<Visit> visits; ///< one per thread of the cluster; empty without visits
 
   void resize(uint64_t count);
 };
 
-/// Releases of clusters at an address.
+/// What clusters have released by writes to one address.
 struct Published {
   uint32_t launch = 0, group = 0; ///< launch and cluster of the last release; 0 if there is none
   Released released;
@@ -110,11 +115,13 @@ struct Published {
 /// Global and constant memory.
 class Memory {
 public:
-  /// Allocates memory whose bytes count as not written.
+  /// Allocates memory. A program must write a byte of it before the program reads the byte.
   Storage &allocate(std::string name, uint64_t size, uint64_t alignment = 256);
-  /// Maps bytes of the caller, which must outlive the memory. The bytes count as written.
+  /// Makes an allocation from bytes of the caller, which must live longer than this object. The
+  /// bytes count as initialised.
   Storage &attach(std::string name, void *bytes, uint64_t size);
-  /// Maps bytes of the caller at their host address, where no other allocation may lie.
+  /// Does the same as attach(), but the emulated address of the bytes is their address in the host
+  /// process. No other allocation may contain this address.
   Storage &attachInPlace(std::string name, void *bytes, uint64_t size);
   void release(Storage &storage);
   Storage *find(uint64_t address);
@@ -122,7 +129,8 @@ public:
   const Storage *nearest(uint64_t address) const;
   /// Cluster::number of the next cluster.
   uint32_t nextGroup = 1;
-  /// Cluster::number of the current launch's first cluster. Earlier launches precede this cluster.
+  /// Cluster::number of the current launch's first cluster. All accesses of clusters with smaller
+  /// numbers are ordered before the accesses of the current launch.
   uint32_t firstGroup = 1;
   std::map<const uint8_t *, Published> published;
 
@@ -138,8 +146,8 @@ constexpr uint64_t windowShift = 40;
 constexpr uint64_t sharedWindow = uint64_t(1) << windowShift,
                    localWindow = uint64_t(2) << windowShift,
                    parameterWindow = uint64_t(3) << windowShift;
-/// Lowest bit of the rank in a shared::cluster address. The bits from this one up hold the rank of
-/// the block plus one, or 0 for the executing block.
+/// Lowest bit of the rank in a shared::cluster address. The bits from this bit upwards contain one
+/// plus the rank of the block in its cluster, or 0 for the executing block.
 constexpr unsigned rankShift = 24;
 
 } // namespace fsdprt::emulate

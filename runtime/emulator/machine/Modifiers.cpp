@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The opcode "cvt.rn.bf16x2.f32" consists of the name cvt and three modifiers. A decoder removes
-// the modifiers that it supports; if any modifier is left, the statement is invalid.
+// the modifiers that it supports. If a modifier is left, the statement is invalid.
 //
 //===----------------------------------------------------------------------===//
 

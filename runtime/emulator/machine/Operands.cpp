@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A register gets a slot at its first use. Each constant has one slot per value and size.
+// Assigns slots to the operands of instructions. A register gets a slot when the decoder first
+// finds it. Constants with equal values and sizes share a slot.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +63,9 @@ std::vector<const Operand *> Decoder::elements(const Operand &operand) {
 
 //===- Constants ----------------------------------------------------------===//
 
-/// Returns the bits of a literal. Integers are truncated and floats rounded (PTX ISA, "Constants").
+/// Returns the bits of a literal as a number of the given type. A floating-point literal is rounded
+/// to the type. The bits of an integer are returned in full, and the caller truncates them (PTX
+/// ISA, "Constants").
 uint64_t Decoder::literal(const Operand &operand, Type type) {
   if (operand.kind == OperandKind::Integer) {
     if (type == Type::F32 || type == Type::F64)
@@ -161,7 +164,7 @@ Slot Decoder::wideDestination(const Operand &operand, Type type, unsigned &size)
   return registerSlot(operand.index);
 }
 
-/// Negates a predicate. Emitted before an instruction that uses a negated predicate.
+/// Negates a predicate. Emitted before an instruction that has a negated predicate as an operand.
 static Step negatePredicate(Warp &warp, const Instruction &i, LaneMask active) {
   warp.predicate(i.out[0]) = ~warp.predicate(i.in[0]);
   return Step::Next;
@@ -185,8 +188,8 @@ Slot Decoder::predicate(const Operand &operand) {
 
 //===- Special registers and addresses ------------------------------------===//
 
-/// Returns the slot of a special register (PTX ISA, "Special Registers"). decodeMove() handles the
-/// special registers that change while a warp runs.
+/// Returns the slot of a special register (PTX ISA, "Special Registers"). The special registers
+/// whose values change while a warp runs have no slots: decodeMove() decodes their reads.
 Slot Decoder::special(const Operand &operand, unsigned size) {
   static const std::map<std::string_view, unsigned> sizes = [] {
     std::map<std::string_view, unsigned> result;

@@ -5,11 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // The decoder turns an entry function, with its callees inlined, into a dense list of instructions.
-// A register of a warp is an array over lanes: lane l of a 32-bit register is element l of 32
-// consecutive numbers. An instruction is therefore one loop that the host can vectorise. The
+// A register of a warp is an array with one element per lane. For example, a 32-bit register is an
+// array of 32 consecutive numbers, and element l belongs to lane l. An instruction is therefore
+// executed by one loop over the lanes, which the compiler of the emulator can vectorise. The
 // register file of a warp consists of slots of 64 bytes. A register of 16, 32 or 64 bits takes one,
 // two or four slots; a predicate is one word with a bit per lane. Constants and special registers
-// also have slots, which are filled when a warp starts, so that every operand is a slot.
+// also have slots, so that every operand is a slot. These slots are filled when a warp starts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +31,7 @@ constexpr uint32_t nowhere = UINT32_MAX;
 class Warp;
 struct Instruction;
 
-/// Result of a handler: how the loop over instructions continues.
+/// The result of a handler. It tells the loop over instructions how to continue.
 enum class Step : uint8_t {
   Next,    ///< the lanes continue
   Waits,   ///< the lanes wait, and then continue after this instruction
@@ -52,14 +53,15 @@ struct Instruction {
   Flow flow = Flow::Plain;
   bool isGuardNegated = false;
   bool isWgmma = false;
-  bool isWatched = false;              ///< shares registers with a wgmma
-  bool isRenaming = false;             ///< is watched, and only copies a register
+  bool isWatched = false;              ///< reads or writes registers that a wgmma uses
+  bool isRenaming = false;             ///< is watched, and does nothing but copy a register
   uint8_t modifier = 0, modifier2 = 0; ///< data for the handler
   uint16_t inCount = 0, outCount = 0;
-  uint16_t uncheckedIns = 0; ///< number of last elements of `in` that only the handler checks
+  uint16_t uncheckedIns = 0; ///< the handler, not the loop, checks whether so many of the last
+                             ///< elements of `in` are initialised
   Slot guard = 0;            ///< slot of the guard predicate; 0 if there is none
   uint32_t target = nowhere;
-  uint32_t meet = nowhere; ///< instruction where lanes that diverge at a branch reconverge
+  uint32_t meet = nowhere; ///< instruction where the lanes that diverge at a branch meet
   const Slot *in = nullptr, *out = nullptr;
   int64_t immediate = 0;      ///< data for the handler, for example an offset of addresses
   uint64_t payload = 0;       ///< data for the handler
@@ -89,7 +91,7 @@ struct Program {
     uint64_t bits;
   };
   std::vector<Constant> constants;
-  /// Constant that holds the address of a variable of the module plus `addend`.
+  /// A constant whose value is the address of a variable of the module plus `addend`.
   struct AddressConstant {
     Slot slot;
     const Variable *variable;
@@ -104,8 +106,9 @@ struct Program {
   std::map<const Variable *, uint64_t> parameterOffsets;
 };
 
-/// Decodes a function. Throws an Error with the location of an unsupported instruction. `module`
-/// must outlive the program.
+/// Decodes a function. If an instruction is not supported, throws an Error that contains the
+/// location of the instruction. The program refers to `module`, which must live longer than the
+/// program.
 Program decode(const Module &module, const Function &entry);
 
 } // namespace fsdprt::emulate

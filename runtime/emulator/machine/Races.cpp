@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Two accesses to the same bytes, at least one of which writes, race unless one is ordered before
-// the other or both are strong (PTX ISA, "Memory Consistency Model"). Each cell records its last
-// write, its last weak write, and the reads since its last write. A read ordered before the newest
-// read is dropped, since an access ordered after the newest read is ordered after both reads.
+// Two accesses to the same bytes race if at least one of them is a write, at least one of them is
+// not strong, and neither access is ordered before the other (PTX ISA, "Memory Consistency Model").
+// Each cell records its last write, its last weak write, and the reads since its last write. A
+// recorded read is dropped if it is ordered before a new read: an access that is ordered after the
+// new read is then ordered after the dropped read too.
 //
 // An access through the async proxy is ordered after an ordinary store only by a proxy fence.
 //
@@ -41,9 +42,9 @@ bool Access::isProxied(const Cell::Access &before, uint32_t thread) const {
 }
 
 /// Returns the name, for messages, of the threads of an access of this cluster. The indices of the
-/// agents of warpgroups follow the indices of threads and their agents. Accesses of cp.async are
-/// named by their lanes. A bulk copy uses the agent of an arbitrary thread, so it is named "a
-/// copy".
+/// agents of warpgroups follow the indices of threads and their agents. An access of cp.async is
+/// named after the lanes that started the copy. A bulk copy uses the agent of an arbitrary thread,
+/// so its accesses are named "a copy".
 std::string Access::nameOfThreads(const Cell::Access &access) const {
   const Cluster &cluster = warp.block.cluster;
   unsigned warps = cluster.blocks[0]->warps.size(), all = warps * cluster.blocks.size(),
@@ -109,7 +110,7 @@ void Access::checkAgainst(const Cell::Access &before, bool wasWrite, const Place
   last = {before, thread};
 }
 
-/// Records a read, and drops earlier reads that this read makes redundant.
+/// Records a read. Drops an earlier read that is ordered before this read.
 void Access::noteRead(Cell &cell, const Place &place, const Cell::Access &now, uint32_t thread) {
   Cell::Access &last = cell.read;
   if (last.group == now.group && last.warp == now.warp && last.time == now.time &&

@@ -7,7 +7,8 @@
 // Computes the immediate post-dominator of each branch: the first instruction that lies on all
 // paths from the branch to the end of the program.
 //
-//  1. Number the instructions by a depth-first walk from the end, against the control flow.
+//  1. Number the instructions by a depth-first walk from the end of the program against the control
+//     flow.
 //  2. Intersect the post-dominators of the successors of each instruction, until nothing changes
 //     (Cooper, Harvey, Kennedy: "A Simple, Fast Dominance Algorithm").
 //
@@ -33,7 +34,7 @@ private:
 
   const std::vector<Instruction> &code;
   uint32_t end;
-  std::vector<uint32_t> order, numbers, parents; ///< the end has the highest of `numbers`
+  std::vector<uint32_t> order, numbers, parents; ///< the end of the program has the highest number
 };
 } // namespace
 

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each address of a release, a row of times is stored for the cluster of the releasing thread,
-// and the rows of other clusters that this cluster had acquired. A fence at any place before a
-// write has the effect of a fence immediately before the write.
+// For each address at which a thread has released, two things are stored: the row of times that
+// threads of the last releasing cluster have released, and the rows of other clusters that had been
+// released at this address or acquired by the releasing cluster. A fence anywhere before a write is
+// treated like a fence immediately before the write.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,7 @@ static void joinForeign(std::map<uint32_t, RowRef> &into, uint32_t group, const 
   known = both.share();
 }
 
-/// Acquires, for a lane, the releases at an address.
+/// Lets a lane acquire what threads have released at an address.
 static void acquire(Warp &warp, unsigned lane, Published &published) {
   Cluster &cluster = warp.block.cluster;
   for (const auto &[group, row] : published.foreign)

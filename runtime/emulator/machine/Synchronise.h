@@ -6,8 +6,8 @@
 //
 // Implements PTX ISA, "Memory Consistency Model: Release and Acquire Patterns". A strong write that
 // has release order or follows a fence of its lane publishes the lane's earlier accesses. Another
-// lane acquires these accesses by a strong read of the address that has acquire order or precedes a
-// fence.
+// lane acquires these accesses when it reads the address by a strong read that has acquire order or
+// is followed by a fence of the reading lane.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace fsdprt::emulate {
 
 enum class Order : uint8_t { Weak, Relaxed, Acquire, Release, Both };
 
-/// Updates the order of accesses after a strong access of one lane.
+/// Update the vector clocks for a strong read, a strong write, or a fence.
 void strongRead(Warp &warp, unsigned lane, const Place &place, Order order);
 void strongWrite(Warp &warp, unsigned lane, const Place &place, Order order);
 void fence(Warp &warp, LaneMask lanes);

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A join of rows is their element-wise maximum. A join that is known to change nothing is skipped.
+// The join of two rows is a row whose elements are the larger elements of the two rows. A join with
+// a row is skipped if it is known that it would change nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,7 @@ static void raise(Time *to, const Time *from, size_t count) {
 
 static void raise(Row &row, const Row &by) { raise(row.data(), by.data(), by.size()); }
 
-/// Applies a change to the rows of lanes. Lanes that share a row also share the changed row.
+/// Applies `change` to the row of each lane. Lanes that shared a row before share the changed row.
 template <typename Change>
 void VectorClocks::changeRows(uint32_t first, LaneMask lanes, Change change) {
   while (lanes) {
@@ -88,8 +89,8 @@ void VectorClocks::learn(uint32_t first, LaneMask lanes, uint32_t agent, Time ti
              [&](Row &row, LaneMask) { row[agent] = row[agent] < time ? time : row[agent]; });
 }
 
-/// Collects the distinct rows of the warps' threads, each with its thread, or UINT32_MAX if several
-/// threads share the row.
+/// Collects the distinct rows of the threads of the warps. A row is stored with the index of its
+/// thread, or with UINT32_MAX if several threads share the row.
 void VectorClocks::collect(const std::vector<uint32_t> &warps,
                            std::vector<std::pair<RowRef, uint32_t>> &distinct) const {
   const Row *last = nullptr;
@@ -111,9 +112,10 @@ void VectorClocks::collect(const std::vector<uint32_t> &warps,
     }
 }
 
-/// Computes the element-wise minimum of the rows. A row does not contain the accesses of its own
-/// thread, so these accesses are added if the thread shares its row with no other thread.
-/// Consecutive products often have equal rows, so the last result is stored.
+/// The row of `agent` becomes the element-wise minimum of the rows of the threads. A thread covers
+/// its own accesses, but its row does not contain them. If the thread shares its row with no other
+/// thread, its own time is therefore used for its own element. The last result is stored, because
+/// the rows are often the same for consecutive products.
 void VectorClocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
   std::vector<std::pair<RowRef, uint32_t>> distinct;
   collect(warps, distinct);
@@ -166,8 +168,8 @@ void VectorClocks::acquire(uint32_t first, LaneMask lanes, Released &from) {
   }
 }
 
-/// Marks the accesses covered by each row, and the fencing lanes' own accesses, as visible to the
-/// async proxy. Lanes that share a row continue to share it.
+/// Records in the row of each lane that the accesses that the row covers, and the accesses of the
+/// lane itself, are visible to the async proxy. Lanes that shared a row before share the new row.
 void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
   size_t count = times.size();
   changeRows(first, lanes, [&](Row &row, LaneMask having) {
@@ -177,7 +179,7 @@ void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
       row[count + thread] = times[thread];
     }
   });
-  // The lanes' times grow, so that their later accesses are not covered by the fence.
+  // The times of the lanes grow, so that the fence does not apply to their later accesses.
   ++now;
   for (; lanes; lanes &= lanes - 1)
     times[first + __builtin_ctz(lanes)] = now;

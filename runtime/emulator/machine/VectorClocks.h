@@ -4,12 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Vector clocks of the threads of a cluster. Each thread T has a time, which grows when T releases,
-// and a row. The row holds, for each thread U, the time up to which accesses of U are ordered
-// before the next access of T; T "covers" these accesses. Threads that meet at a barrier share a
-// row, so joining many threads is cheap if their rows are equal. The second half of a row holds the
-// times up to which a proxy fence has made accesses visible to the async proxy (PTX ISA,
-// "Proxies").
+// Vector clocks of the threads of a cluster and of their agents. An agent is an additional thread
+// that makes the accesses of asynchronous operations. Each thread T has a row and a time, which
+// grows when T executes a release. The row holds, for each thread U, the time up to which accesses
+// of U are ordered before the next access of T; T "covers" these accesses. After a barrier, its
+// threads share one row object, so that joining the rows of many threads costs little if their rows
+// are equal. The second half of a row holds the times up to which a proxy fence has made accesses
+// visible to the async proxy (PTX ISA, "Proxies").
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +25,8 @@ using Time = uint32_t;
 using Row = std::vector<Time>;
 using RowRef = std::shared_ptr<const Row>;
 
-/// Releases of threads into a barrier or at an address, which other threads acquire.
+/// What threads have released by arriving at a barrier or by writing to an address. Other threads
+/// acquire these releases.
 class Released {
 public:
   bool isEmpty() const { return row.empty(); }
@@ -60,22 +62,25 @@ public:
   bool isProxied(uint32_t other, Time time, uint32_t thread) const {
     return (*rows[thread])[times.size() + other] >= time;
   }
-  /// Releases the accesses so far of `lanes` of the warp whose first thread is `first`.
+  /// Adds a release to `into`: the accesses that have been made by `lanes` of the warp whose first
+  /// thread is `first`.
   void release(uint32_t first, LaneMask lanes, Released &into);
   void acquire(uint32_t first, LaneMask lanes, Released &from);
-  /// Executes a proxy fence: orders earlier accesses before later accesses of the async proxy.
+  /// Executes a proxy fence of `lanes` of the warp whose first thread is `first`. Earlier accesses
+  /// are then ordered before later accesses through the async proxy.
   void fenceProxy(uint32_t first, LaneMask lanes);
 
-  /// Starts work that `agent` does for a thread. The thread's earlier accesses are ordered before
-  /// the work, its later accesses are not.
+  /// Starts work that `agent` does for `thread`. Earlier accesses of the thread are ordered before
+  /// the work. Later accesses of the thread are not ordered before the work.
   void fork(uint32_t thread, uint32_t agent);
-  /// Returns the agent's time after its accesses so far, for learn().
+  /// Returns the time of the accesses that the agent has made so far, as an argument for learn().
   Time finish(uint32_t agent);
   /// Orders the accesses of `agent` up to `time` before the next accesses of `lanes` of the warp
   /// whose first thread is `first`.
   void learn(uint32_t first, LaneMask lanes, uint32_t agent, Time time);
-  /// Starts work that an agent does for many threads. Accesses that all of the threads cover are
-  /// ordered before the work. `warps` holds the first thread of each warp.
+  /// Starts work that an agent does for many threads. An access is ordered before the work if all
+  /// of these threads cover the access. `warps` contains the index of the first thread of each
+  /// warp.
   void gather(uint32_t agent, const std::vector<uint32_t> &warps);
 
 private:
@@ -92,7 +97,8 @@ private:
   Time now = 1;
   std::vector<Time> times;
   std::vector<RowRef> rows;
-  std::vector<uint32_t> owners; ///< for an agent, the thread it acts for; for a thread, itself
+  std::vector<uint32_t> owners; ///< for an agent, the thread for which the agent works; for a
+                                ///< thread, the thread itself
   std::vector<Time> forkTimes;
   std::map<std::pair<uint32_t, size_t>, Gathered> gathered; ///< key: first thread, number of warps
 };

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the loop over instructions and the tree of splits. A split whose lanes diverge becomes
-// the parent of up to two splits and resumes where they reconverge. Lanes that branch directly to
-// the point of reconvergence need no split. If the paths only meet at the end of the program, or
-// where the parent of the split resumes, the split becomes two siblings instead.
+// Implements the loop over instructions and the tree of splits. When the lanes of a split diverge,
+// the split becomes the parent of up to two child splits, and resumes at the instruction where the
+// children reconverge. Lanes that branch directly to this instruction need no child split. If the
+// paths meet only at the end of the program, or at the instruction where the parent of the split
+// resumes, the split is divided into two splits with the same parent instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,8 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// freeParked() is called after this number of instructions during which the splits did not change.
+/// freeParked() is called when a warp has executed this number of instructions and its splits have
+/// not changed meanwhile.
 static constexpr uint64_t progressTimeout = 1 << 16;
 
 Warp::Warp(Block &block, unsigned index, LaneMask lanes)
@@ -75,7 +77,8 @@ static uint32_t component(const Dim &dim, char axis) {
   return axis == 'x' ? dim.x : axis == 'y' ? dim.y : dim.z;
 }
 
-/// Returns the value of a special register that all lanes share (PTX ISA, "Special Registers").
+/// Returns the value of a special register that is equal in all lanes (PTX ISA, "Special
+/// Registers").
 static uint64_t specialValue(const std::string &name, const Warp &warp) {
   const Block &block = warp.block;
   const Cluster &cluster = block.cluster;
@@ -212,8 +215,8 @@ void Warp::branch(const Instruction &instruction, LaneMask taken) {
   ++block.cluster.grid.counters.divergentBranches;
   stalled = 0;
   if (meet == here.meet || meet == nowhere) {
-    // Lanes that branch directly to the point of reconvergence leave this split. If both paths have
-    // instructions left, the lanes of one path become a sibling of this split.
+    // Lanes that branch directly to the point of reconvergence leave this split. If neither path
+    // branches there directly, the lanes of one path become a new split with the same parent.
     if (target == meet || next == meet) {
       here.mask = target == meet ? stays : taken;
       here.pc = target == meet ? next : target;
@@ -239,7 +242,7 @@ void Warp::branch(const Instruction &instruction, LaneMask taken) {
   }
 }
 
-/// Ends the current split, which has reached the point of reconvergence with its siblings.
+/// Ends the current split, which has reached the instruction where it reconverges with its sibling.
 void Warp::arrive() {
   stalled = 0;
   splits[split].isOver = true;
@@ -265,8 +268,9 @@ void Warp::leave(LaneMask lanes) {
   block.threadsLeft();
 }
 
-/// Moves lanes that wait at a point of reconvergence to a new split. Called if the other lanes make
-/// no progress, for example if they spin until the waiting lanes write a value.
+/// Moves lanes that wait at a point of reconvergence to a new split, so that these lanes continue.
+/// Called if the other lanes make no progress, for example if they loop until the waiting lanes
+/// write a value.
 void Warp::freeParked() {
   stalled = 0;
   for (int32_t parent = splits[std::min<size_t>(split, splits.size() - 1)].parent; parent >= 0;
@@ -345,7 +349,7 @@ bool Warp::run(uint64_t turn) {
 }
 
 /// Checks that operands are initialised, runs the instruction and marks its results as initialised.
-/// Returns false if the split waits.
+/// Returns false if the split must wait.
 bool Warp::execute(const Instruction &instruction, LaneMask active) {
   bool isChecked = block.cluster.grid.launch.checks.initialised;
   LaneMask known = allLanes;

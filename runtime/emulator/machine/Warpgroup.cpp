@@ -6,9 +6,10 @@
 //
 // Implements PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions: wgmma.fence,
 // wgmma.mma_async, wgmma.commit_group, wgmma.wait_group". A wgmma.fence is required between an
-// access to a register and a product that uses the register, except between products of one shape
-// that add to the same accumulators. A copy between registers gives the target the state of the
-// source, because register allocation may remove the copy.
+// access to a register and a later product that uses the register. Two products of the same shape
+// that add to the same accumulators need no wgmma.fence between them. For these checks, a copy
+// between registers gives its target register the state of its source register, because ptxas may
+// remove the copy when it allocates registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -167,7 +168,8 @@ uint64_t descriptorOf(Warp &warp, Slot slot) {
   return values[0];
 }
 
-/// Builds a product from the instruction's operands, whose order issueProduct() documents.
+/// Makes a product from the operands of the instruction. The comment on issueProduct() gives the
+/// order of the operands.
 IssuedProduct productOf(Warp &warp, const Instruction &i) {
   const WgmmaPlan &plan = *static_cast<const WgmmaPlan *>(i.plan);
   LaneMask adds = warp.predicate(i.in[i.inCount - 1]);
@@ -222,7 +224,7 @@ static Step commit(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Drops the times of products that all warps have waited for.
+/// Drops the stored times of products for which all warps of the warpgroup have waited.
 static void dropTimes(Warp &warp, Warpgroup &group) {
   uint64_t known = UINT64_MAX;
   eachWarp(warp, [&](Warp &each) { known = std::min(known, each.products.known); });

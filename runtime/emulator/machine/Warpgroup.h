@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A product is one
-// operation of the four warps of a warpgroup. A product runs when the last of these warps has
-// issued it. An agent of the warpgroup makes the accesses of the product, which are ordered after
-// the accesses that all lanes cover (see VectorClocks.h). A warp that waits for a group of products
-// acquires the agent's accesses. Until then no other instruction may access the registers of these
-// products.
+// operation of the four warps of a warpgroup. The emulator computes a product when the last of
+// these warps has issued it. An agent of the warpgroup (see VectorClocks.h) makes the memory
+// accesses of the product. An access is ordered before the product if all lanes of the warpgroup
+// cover the access. A warp that waits for a group of products acquires the agent's accesses. Until
+// a warp has waited for a product, no other instruction may access the registers of the product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 
 namespace fsdprt::emulate {
 
-/// The last access to a register of a warp, and the register's use by products.
+/// The last access to a register of a warp, and the last product that uses the register.
 struct RegisterUse {
   uint64_t product = 0;     ///< index of the last product that uses the register, from 1; 0 if none
   uint64_t fences = 0;      ///< number of wgmma.fence instructions before the last access
@@ -29,19 +29,20 @@ struct RegisterUse {
   enum Kind : uint8_t { Ordinary, Accumulator, Fragment } kind = Ordinary; ///< kind of last access
 };
 
-/// The products of a warp.
+/// The products that a warp has issued, and the registers that they use.
 struct WarpProducts {
   std::vector<RegisterUse> registers; ///< by slot
   uint64_t fences = 0;
-  uint64_t issued = 0, known = 0; ///< indices of the last products issued and waited for
+  uint64_t issued = 0, known = 0; ///< index of the last issued product, and of the last product for
+                                  ///< which the warp has waited
   std::deque<uint64_t> groups;    ///< index of each group's last product
 };
 
-/// A product as issued by the warps.
+/// A product that some warps of the warpgroup have issued.
 struct IssuedProduct {
   uint32_t instruction;
   uint64_t a, b; ///< matrix descriptors
-  bool adds;     ///< adds to the accumulators instead of to zeros
+  bool adds;     ///< true if the product is added to the accumulators, false if it replaces them
 };
 
 class Warpgroup {
@@ -50,7 +51,8 @@ public:
   std::deque<IssuedProduct> pending; ///< products that some warp has not issued yet
   uint64_t executed = 0;             ///< number of executed products, none of which is in `pending`
 
-  /// Time of the agent at the end of each executed product that not all warps have waited for.
+  /// For each executed product for which some warp has not waited, the agent's time after the
+  /// product.
   std::deque<Time> times;
   uint64_t firstTime = 1; ///< index of the product of times[0]
 };
@@ -59,7 +61,7 @@ struct WgmmaPlan {
   enum Kind : uint8_t { Half, Brain, TF32 } kind;
   bool sumsAreHalf, aIsShared, negatesA, negatesB, transposesA, transposesB;
   uint16_t columns;
-  /// Returns the extent of K in elements, which always has 32 bytes.
+  /// Returns the extent of K in elements. The extent of K in bytes is always 32.
   unsigned inner() const { return kind == TF32 ? 8 : 16; }
   unsigned sumRegisters() const { return columns / (sumsAreHalf ? 4 : 2); }
 };
@@ -69,8 +71,9 @@ struct WgmmaPlan {
 Step issueProduct(Warp &warp, const Instruction &i, LaneMask active);
 /// Computes a product that all four warps have issued, from their registers and shared memory.
 void runProduct(Warp &last, Warpgroup &group, const IssuedProduct &product);
-/// Checks that no product for which the warp must still wait uses registers of `instruction`, which
-/// is not a wgmma. Returns false if the warp must wait before the instruction can run.
+/// Fails if `instruction`, which is not a wgmma, accesses a register of a product for which the
+/// warp has not waited. Only an instruction that copies a register may read such a register.
+/// Returns false if the warp must wait before the instruction can run.
 bool useRegisters(Warp &warp, const Instruction &instruction);
 /// Returns a description, for messages, of the product that a warp waits for.
 std::string waitsForProduct(const Warp &warp);

@@ -11,9 +11,9 @@
 //   B   row e t + 4 e r + {0, .., e-1}, column g
 //   C,D row g + 8 (r / 2), column 2 t + r % 2; of f16 row g + 8 r, columns 2 t + {0, 1}
 //
-// Error model: products are exact and added in double in the order of k, beginning with the
-// accumulator; the sum is rounded once. PTX ISA does not define the order of the additions, and
-// requires only f32 precision.
+// Error model: the products are exact. They are added in double in the order of k, beginning with
+// the accumulator. The sum is rounded to its type once. PTX ISA does not define the order of the
+// additions, and requires only f32 precision.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ namespace {
 enum Kind : uint8_t { IsHalf, IsBrain, IsTF32, IsDouble };
 
 struct Shape {
-  uint8_t rows, inner; ///< rows of A and D, and the extent of K; D has 8 columns
+  uint8_t rows, inner; ///< number of rows of A and D, and extent of K; D always has 8 columns
   Kind kind;
   bool takesHalf, givesHalf; ///< true if C is f16, true if D is f16
 };
@@ -37,14 +37,14 @@ Shape shapeOf(const Instruction &i) {
   return shape;
 }
 
-/// Returns the element with index `part` in a lane's register.
+/// Returns an element of a lane's register. `part` is the index of the element in the register.
 template <uint8_t kind>
 FSDPRT_INLINE double element(Warp &warp, Slot slot, unsigned lane, unsigned part) {
   if (kind == IsDouble)
     return warp.at<double>(slot)[lane];
   uint32_t bits = warp.at<uint32_t>(slot)[lane];
   if (kind == IsTF32)
-    // TF32 numbers are the high bits of an f32 number. mma does not read the lower bits.
+    // A TF32 number consists of the high 19 bits of an f32 number. mma ignores the other bits.
     return bitsAs<float>(bits & ~0x1fffu);
   uint16_t half = bits >> (16 * part);
   return kind == IsHalf ? Half::widen(half) : Brain::widen(half);
@@ -70,8 +70,8 @@ struct Mma {
     }
   }
 
-  /// Returns a reference to the element number `index` of C or D in a lane. A lane has two elements
-  /// of each group of eight rows.
+  /// Returns a reference to the element of C or D that is element number `index` of a lane. In each
+  /// group of eight rows, a lane has two elements.
   static FSDPRT_INLINE double &place(double (&sums)[16][8], unsigned lane, unsigned index) {
     return sums[lane / 4 + 8 * (index / 2)][2 * (lane % 4) + index % 2];
   }

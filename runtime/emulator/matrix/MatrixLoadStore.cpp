@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Warp Level Matrix Instructions: ldmatrix, stmatrix, movmatrix". Lane 8 m + r
-// provides the address of row r of matrix m. A row has 16 bytes. Lane l holds elements 2 (l % 4)
-// and 2 (l % 4) + 1 of row l / 4, or of column l / 4 with .trans.
+// provides the address of row r of matrix m. A row has 16 bytes. The register of lane l contains
+// elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 or, with .trans, of column l / 4.
 //
 //===----------------------------------------------------------------------===//
 

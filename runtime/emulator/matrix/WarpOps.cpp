@@ -6,7 +6,8 @@
 //
 // Implements PTX ISA, "Data Movement and Conversion Instructions: shfl.sync" and "Parallel
 // Synchronization and Communication Instructions: vote.sync, match.sync, redux.sync, activemask,
-// elect.sync". All lanes in the mask must execute the instruction together.
+// elect.sync". All lanes in the mask of an instruction must execute the instruction at the same
+// time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +17,8 @@
 using namespace fsdprt::emulate;
 
 namespace {
-/// Returns the mask of participating lanes. Fails unless all these lanes execute the instruction
-/// with equal masks.
+/// Returns the mask of the lanes that take part in the instruction. Fails unless all lanes of the
+/// mask execute the instruction, with equal masks.
 LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
   const LaneMask *masks = warp.at<LaneMask>(slot);
   unsigned first = __builtin_ctz(active);
@@ -42,7 +43,8 @@ LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
 
 enum Mode : uint8_t { Up, Down, Butterfly, Index };
 
-/// Sets `from` to the lane to read. Returns true if the lane is in range (pseudo-code of PTX ISA).
+/// Sets `from` to the lane whose value `lane` reads. Returns true if this lane is in range, as the
+/// pseudo-code of PTX ISA defines it.
 bool sourceLane(uint8_t mode, unsigned lane, uint32_t b, uint32_t c, unsigned &from) {
   unsigned value = b & 31, clamp = c & 31, segment = c >> 8 & 31;
   unsigned most = (lane & segment) | (clamp & ~segment & 31), least = lane & segment;
@@ -160,7 +162,7 @@ Step activeMask(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Elects the lowest lane of the mask.
+/// Executes elect.sync: elects the lowest lane of the mask.
 Step elect(Warp &warp, const Instruction &i, LaneMask active) {
   LaneMask here = members(warp, i, i.in[0], active);
   unsigned leader = __builtin_ctz(here);
@@ -174,7 +176,7 @@ Step elect(Warp &warp, const Instruction &i, LaneMask active) {
 
 //===- Decoding -----------------------------------------------------------===//
 
-/// Parses a destination d or d|p.
+/// Returns the slots of a destination: a register d, or a pair d|p of a register and a predicate.
 static std::vector<Slot> resultAndPredicate(Decoder &d, bool needsBoth) {
   const Operand &to = d.operand(0);
   if (to.kind == OperandKind::Pair)

@@ -9,8 +9,8 @@
 //   wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16 {d...}, a, b, scale-d, imm-scale-a,
 //     imm-scale-b, imm-trans-a, imm-trans-b
 //
-// The operand `a` is a matrix descriptor or four registers. imm-trans-b exists for 16-bit types,
-// and imm-trans-a only if, in addition, `a` is a descriptor.
+// The operand `a` is a matrix descriptor or four registers. The operand imm-trans-b exists only for
+// 16-bit types. The operand imm-trans-a exists only for 16-bit types and if `a` is a descriptor.
 //
 //===----------------------------------------------------------------------===//
 

@@ -14,13 +14,15 @@
 //   MN-major  P > 1: 16 (m % P) + LBO (m / P) + 16 P (k % 8) + SBO (k / 8);
 //             P = 1: SBO m + 16 (k % 8) + LBO (k / 8);
 //
-// Within each row of 128 bytes, the swizzle permutes the chunks by the row's index minus the base
-// offset. In a K-major matrix, a chunk has 16 bytes along K, and m is a row. In an MN-major matrix,
-// a chunk is 16 bytes along M or N, and k is an element of K.
+// The swizzle permutes the chunks within each 128 bytes of shared memory. The permutation depends
+// on the index of these 128 bytes minus the base offset of the descriptor. A chunk of a K-major
+// matrix consists of 16 bytes along K: m is the index of its row (of A) or column (of B), and k is
+// the index of the chunk along K. A chunk of an MN-major matrix consists of 16 bytes along M or N:
+// m is the index of the chunk along M or N, and k is the index of its element of K.
 //
-// Fragments have the layout of mma (Matrices.cpp); warp w has rows 16 w to 16 w + 15 of A and D. If
-// A is in shared memory, these rows are read on behalf of warp w alone. A warp that has written its
-// own rows therefore needs no barrier before the product.
+// Registers contain A and D in the layout of mma (Matrices.cpp). Warp w has rows 16 w to 16 w + 15
+// of A and D. If A is in shared memory, the emulator reads these rows as an access of warp w alone.
+// A warp that has itself written these rows therefore needs no barrier before the product.
 //
 // Matrices.cpp describes the error model, which mma and wgmma share.
 //
@@ -53,7 +55,8 @@ Descriptor decodeDescriptor(const Warp &warp, uint64_t bits, char matrix) {
           bits >> 49 & 7, swizzles[bits >> 62]};
 }
 
-/// Returns the address of a chunk by the table above. `isMajor` is true for MN-major matrices.
+/// Returns the address of a chunk, as the table at the begin of this file defines it. `isMajor` is
+/// true for MN-major matrices.
 uint64_t chunkAddress(const Descriptor &d, bool isMajor, unsigned m, unsigned k) {
   uint64_t span = spanOf(d.swizzle), chunks = span / chunkBytes, address = d.start;
   bool isSwizzled = d.swizzle != TensorSwizzle::None;
@@ -66,7 +69,7 @@ uint64_t chunkAddress(const Descriptor &d, bool isMajor, unsigned m, unsigned k)
   return swizzled(address, d.swizzle, (address >> 7) - d.base);
 }
 
-/// Reads matrices in shared memory by their descriptors, as the agent of a warpgroup.
+/// Reads chunks of matrices in shared memory. The accesses are made by the agent of a warpgroup.
 class Reader {
 public:
   Reader(Warp &warp, uint32_t agent) : warp(warp), agent(agent), access(warp, Touch::Reads) {
@@ -126,7 +129,7 @@ struct Wgmma {
       }
   }
 
-  /// Reads A from registers, in the layout of Matrices.cpp.
+  /// Reads A from registers, whose layout Matrices.cpp describes.
   static FSDPRT_INLINE void readFragment(Warp &warp, const Slot *slots,
                                          double (&a)[warpRows][maxInner], double sign) {
     for (unsigned r = 0; r < 4; ++r)
@@ -140,8 +143,9 @@ struct Wgmma {
 
 using Sums = double[warpRows][maxColumns];
 
-/// Calls act(sum, pair, lane, part) for each element of D. `pair` is the index of a pair of
-/// adjacent elements of a row in a lane, and `part` the index in the pair.
+/// Calls act(sum, pair, lane, part) for each element of the rows of D that a warp has. The elements
+/// of a lane form pairs of adjacent elements of a row. `pair` is the index of the pair in the lane,
+/// and `part` is the index of the element in the pair.
 template <typename Action>
 FSDPRT_INLINE void eachSum(const WgmmaPlan &plan, Sums &sums, Action act) {
   for (unsigned pair = 0; pair < plan.columns / 4u; ++pair)
@@ -175,7 +179,8 @@ FSDPRT_INLINE void storeSums(Warp &warp, const Instruction &i, const WgmmaPlan &
     });
 }
 
-/// Computes eight columns at a time, whose sums stay in registers of the host.
+/// Adds the product of `a` and `b` to `sums`. Computes eight columns at a time, so that their sums
+/// stay in registers of the host.
 FSDPRT_INLINE void multiply(const double (&a)[warpRows][maxInner],
                             const double (&b)[maxInner][maxColumns], unsigned inner,
                             unsigned columns, Sums &sums) {
@@ -212,7 +217,8 @@ struct Runner {
     for (unsigned w = 0; w < groupWarps; ++w) {
       if (plan.aIsShared) {
         clocks.gather(group.agent, {firsts[w]});
-        // gather() has changed the agent's row, so a new Reader is needed.
+        // gather() has changed the row of the agent. A new Reader is needed, because a Reader
+        // stores results that depend on this row.
         Reader own(last, group.agent);
         Wgmma<kind>::read(own, decodeDescriptor(last, product.a, 'A'), plan.transposesA,
                           w * warpRows, warpRows, a[0], maxInner, 1, sign);

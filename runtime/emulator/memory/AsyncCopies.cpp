@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Data Movement and Conversion Instructions: cp.async, cp.async.commit_group,
-// cp.async.wait_group, cp.async.wait_all". The thread's agent copies the bytes immediately. The
-// copy is ordered before the thread's accesses after a wait for the copy's group, and before
-// accesses of other threads that acquire a later release. Accesses without this order race with the
-// copy.
+// cp.async.wait_group, cp.async.wait_all". The agent of the thread copies the bytes immediately.
+// The copy is ordered before the accesses that the thread makes after it has waited for the group
+// of the copy. It is also ordered before accesses of threads that acquire a release which the
+// thread executes after this wait. An access that is not ordered with the copy races with the copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace {
 struct Plan {
   bool isWideTo, isWideFrom;
   uint8_t size;
-  bool hasSize; ///< an operand gives the bytes to read; the others become 0
+  bool hasSize; ///< an operand gives the number of bytes to read; the other bytes become 0
   int32_t fromOffset;
 };
 
@@ -74,7 +74,7 @@ void commitLane(Warp &warp, unsigned lane) {
   copiesOf(warp, lane).groups.push_back(cluster.clocks.finish(cluster.agentOf(warp.thread(lane))));
 }
 
-/// Waits until at most `left` groups of a lane are in flight.
+/// Waits until at most `left` groups of copies of a lane are in flight.
 void waitLane(Warp &warp, unsigned lane, uint64_t left) {
   Cluster &cluster = warp.block.cluster;
   AsyncCopies &copies = copiesOf(warp, lane);

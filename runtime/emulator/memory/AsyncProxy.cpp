@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Copies use the agents of the cluster's threads in turn. An agent's time grows between the reads
-// and the writes of a copy, so that a wait for the reads of a group covers only the reads.
+// Consecutive copies use the agents of the threads of the cluster in turn. The time of an agent
+// grows between the reads and the writes of a copy. After a wait for the reads of a group, a thread
+// therefore covers the reads of the group and not its writes.
 //
 //===----------------------------------------------------------------------===//
 

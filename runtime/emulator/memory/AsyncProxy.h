@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An agent makes the accesses of a copy when the copy is issued. The copy is ordered before later
-// accesses of threads that observe the end of the phase of its mbarrier or wait for its group.
-// Copies use the async proxy, to which ordinary stores are visible only after fence.proxy.async.
+// The accesses of a copy are made immediately when a lane issues the copy, by an agent (see
+// VectorClocks.h). The copy is ordered before later accesses of a thread that has observed the end
+// of the phase of the copy's mbarrier or has waited for the copy's group. Copies use the async
+// proxy, to which ordinary stores are visible only after fence.proxy.async.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace fsdprt::emulate {
 
-/// The operation of a copy that combines its data with the values in memory.
+/// The operation and the type with which a copy combines its data with the values in memory.
 struct Reduction {
   Combination op;
   Type type;
@@ -29,24 +30,24 @@ struct Reduction {
 class AsyncCopy {
 public:
   AsyncCopy(Warp &warp, unsigned lane, bool isAsyncProxy = true);
-  /// Resolves bytes that the copy may read. checkRead() must check the bytes that the copy does
-  /// read.
+  /// Finds the allocation of bytes that the copy may read. The caller must call checkRead() for
+  /// those bytes that the copy reads.
   Place place(Space space, uint64_t address, unsigned bytes, unsigned alignment) const {
     return reads.resolve(space, address, bytes, lane, alignment);
   }
-  /// Resolves and checks bytes that the copy reads.
+  /// Finds the allocation of bytes that the copy reads, and checks the read.
   Place read(Space space, uint64_t address, unsigned bytes, unsigned alignment);
   void checkRead(const Place &place, unsigned bytes);
-  /// Resolves bytes that the copy writes. The copy may not read after this call.
+  /// Finds the allocation of bytes that the copy writes. After this call, the copy must not read.
   Place writeTo(Space space, uint64_t address, unsigned bytes, unsigned alignment);
   void write(const Place &place, const uint8_t *data, unsigned bytes);
-  /// Writes data. With a reduction, combines each element with the value in memory by a strong
-  /// operation.
+  /// Writes data. If there is a reduction, a strong operation combines each element with the value
+  /// in memory.
   void write(const Place &place, const uint8_t *data, unsigned bytes,
              const std::optional<Reduction> &reduction);
-  /// Completes the copy by adding `bytes` to an mbarrier in shared memory.
+  /// Ends the copy: counts `bytes` as received by the mbarrier at the shared address `mbarrier`.
   void complete(uint64_t mbarrier, unsigned bytes, const Storage &destination);
-  /// Completes the copy by adding the copy to the lane's open group.
+  /// Ends the copy: adds the copy to the open group of the lane.
   void joinGroup();
 
 private:

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Data Movement and Conversion Instructions: st.async" and "Parallel
-// Synchronization and Communication Instructions: red.async". The instructions write registers to
-// the shared memory of a block of the cluster. An mbarrier in that block counts the bytes.
+// Synchronization and Communication Instructions: red.async". Both instructions write the values of
+// registers to the shared memory of any block of the cluster. An mbarrier in this block counts the
+// written bytes.
 //
 //===----------------------------------------------------------------------===//
 

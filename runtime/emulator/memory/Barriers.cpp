@@ -6,8 +6,8 @@
 //
 // Implements PTX ISA, "Parallel Synchronization and Communication Instructions: barrier{.cta},
 // bar.warp.sync, barrier.cluster, membar, fence" and "Miscellaneous Instructions: nanosleep,
-// setmaxnreg, trap, brkpt, pmevent". A barrier without a number of threads waits for all threads of
-// the block that have not exited.
+// setmaxnreg, trap, brkpt, pmevent". A barrier instruction without a number of threads waits for
+// all threads of the block that have not exited.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ uint32_t uniform(Warp &warp, Slot slot, LaneMask active, const char *what) {
   return first;
 }
 
-/// Returns the number of threads that a barrier expects.
+/// Returns the number of threads for which a barrier waits.
 uint32_t expectedThreads(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t count = uniform(warp, i.in[1], active, "numbers of threads");
   if (!count || count % warpSize)
@@ -145,8 +145,8 @@ Step proxyFence(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Executes fence.mbarrier_init (PTX ISA, "membar, fence"): the whole cluster can then use the
-/// mbarriers that the lanes have initialised.
+/// Executes fence.mbarrier_init (PTX ISA, "membar, fence"). After the fence, the async proxy sees
+/// the mbarriers that the active lanes have initialised.
 Step mbarrierFence(Warp &warp, const Instruction &i, LaneMask active) {
   for (auto &[offset, barrier] : warp.block.mbarriers)
     barrier.isFenced |= barrier.maker / warpSize * warpSize == warp.firstThread &&
@@ -226,7 +226,8 @@ static void decodeFence(Decoder &d) {
   d.emit(isAsyncProxy ? proxyFence : isInit ? mbarrierFence : memoryFence, {}, {});
 }
 
-/// Decodes setmaxnreg, which has no effect. Only the number of registers is checked.
+/// Decodes setmaxnreg. The instruction has no effect in the emulator, except that its number of
+/// registers is checked.
 static void decodeRegisters(Decoder &d) {
   if (d.modifiers.takeOneOf({"inc", "dec"}) < 0)
     d.fail("expected .inc or .dec");
@@ -259,7 +260,8 @@ bool fsdprt::emulate::decodeBarrier(Decoder &d) {
     d.operandCount(0, 0);
     d.emit(trapped, {}, {});
   } else {
-    // nanosleep, pmevent and griddepcontrol have no effect when only one grid runs.
+    // nanosleep, pmevent and griddepcontrol have no effect, since the emulator runs one grid at a
+    // time.
     d.modifiers.takeOneOf({"wait", "launch_dependents", "mask"});
     if (name == "nanosleep")
       d.typeOneOf({Type::U32});

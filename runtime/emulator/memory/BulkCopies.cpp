@@ -6,7 +6,8 @@
 //
 // Implements PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk,
 // cp.reduce.async.bulk, cp.async.bulk.prefetch, cp.async.bulk.commit_group,
-// cp.async.bulk.wait_group". AsyncProxy.h describes the order of a copy's accesses.
+// cp.async.bulk.wait_group". AsyncProxy.h describes how the accesses of a copy are ordered with
+// other accesses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,7 @@ namespace {
 struct Plan {
   AddressOperand to{Space::Shared}, from{Space::Shared}, barrier{Space::Shared};
   bool hasBarrier = false;
-  Slot mask = 0; ///< mask of .multicast::cluster, or 0
+  Slot mask = 0; ///< slot of the mask of .multicast::cluster, or 0
   std::optional<Reduction> reduction;
 };
 
@@ -65,8 +66,8 @@ Step commit(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Executes cp.async.bulk.wait_group. `modifier` is true for .read, which only waits until the
-/// sources have been read.
+/// Executes cp.async.bulk.wait_group. `modifier` is true if the instruction has .read. It then
+/// waits only until the sources of the copies have been read.
 Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
   if (warp.bulk.empty())
     return Step::Next;
@@ -133,7 +134,7 @@ static void decodeCopy(Decoder &d) {
   d.emit(copy, {}, ins, plan);
 }
 
-/// Decodes a prefetch into the L2 cache, which has no visible effect.
+/// Decodes a prefetch into the L2 cache. The prefetch has no visible effect.
 static void decodePrefetch(Decoder &d) {
   d.modifiers.take("L2");
   if (!d.modifiers.take("global"))

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// As PTX ISA specifies, f32 additions in global memory flush subnormal numbers.
+// An f32 addition in global memory replaces subnormal operands and results by zero, as PTX ISA
+// specifies.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,7 +19,7 @@ struct Plan {
   Space space;
   Type type;
   uint8_t count;        ///< number of elements
-  uint8_t registerSize; ///< size of each element's register in bytes
+  uint8_t registerSize; ///< size in bytes of the register of an element
   bool isWide;          ///< the base address has 64 bits
   Order order;
 };
@@ -47,7 +47,8 @@ void unpackElement(Warp &warp, Slot to, const uint8_t (*from)[maxBytes], unsigne
     }
 }
 
-/// Copies an element of each lane to a register. Signed numbers are extended to wider registers.
+/// Copies an element of each active lane to a register. If the register is wider than a signed
+/// element, the sign of the element is extended.
 template <typename R>
 void unpack(Warp &warp, const Plan &plan, Slot to, const uint8_t (*from)[maxBytes], unsigned offset,
             LaneMask active) {
@@ -161,8 +162,8 @@ Step convertAddress(Warp &warp, const Instruction &i, LaneMask active) {
       warp.fail(LaneMask(1) << lane, "generic address 0x%llx is not in %s memory",
                 static_cast<unsigned long long>(address), nameOf(static_cast<Space>(i.modifier)));
     address = i.modifier2 ? address - window : address + window;
-    // Shared memory of the executing block has two kinds of addresses: without and with the block's
-    // rank.
+    // A byte in the shared memory of the executing block has two addresses: one contains the rank
+    // of the block, the other does not.
     uint64_t rank = uint64_t(warp.block.rank + 1) << rankShift;
     if (window == sharedWindow && !i.modifier2 && (address - window) >> rankShift == 0)
       address += rank;
@@ -191,7 +192,8 @@ Step isInSpace(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Executes mapa: computes the address of a variable in another block of the cluster.
+/// Executes mapa: computes the address in another block of the cluster that corresponds to a shared
+/// address of this block.
 template <typename T>
 Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
   for (unsigned lane = 0; lane < warpSize; ++lane) {
@@ -212,8 +214,9 @@ Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
 
 //===- Decoding -----------------------------------------------------------===//
 
-/// Returns the slots of the elements. All registers have the same size, which sets
-/// `plan.registerSize`. A sink ("_") has no register; its slot is never used.
+/// Returns the slots of the elements of a vector operand. All registers must have the same size, to
+/// which `plan.registerSize` is set. An element "_" has no register, and the slot that is returned
+/// for it is never read.
 static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &plan, bool isLoad) {
   auto elements = Decoder::elements(operand);
   if (elements.size() != plan.count)
@@ -240,7 +243,7 @@ static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &
 bool fsdprt::emulate::decodeLoadStore(Decoder &d) {
   std::string_view name = d.modifiers.name();
   if (name != "ld" && name != "ldu" && name != "st") {
-    // prefetch and similar instructions are hints to caches. They have no effect.
+    // prefetch and similar instructions are hints for caches, and have no effect in the emulator.
     while (!d.modifiers.left().empty())
       d.modifiers.take(d.modifiers.left()[0]);
     d.emit(nothing, {}, {});

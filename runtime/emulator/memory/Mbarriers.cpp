@@ -6,8 +6,8 @@
 //
 // Implements PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier.init,
 // inval, arrive, arrive_drop, expect_tx, complete_tx, test_wait, try_wait, pending_count,
-// cp.async.mbarrier.arrive". try_wait waits until the phase ends. A phase that never ends is
-// reported as a deadlock.
+// cp.async.mbarrier.arrive". In the emulator, try_wait always waits until the phase ends. If the
+// phase never ends, the emulator reports a deadlock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -164,8 +164,8 @@ Step invalidate(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Executes an instruction for one lane. arrive.expect_tx announces bytes before it arrives, so
-/// that the phase does not end in between.
+/// Executes an instruction for one lane. arrive.expect_tx first announces its bytes and then
+/// arrives, so that the phase does not end before the bytes are announced.
 void actOnLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane) {
   MbarrierRef barrier(warp, lane, plan.space,
                       addressOf(warp, i.in[0], plan.isWide, i.immediate, lane));
@@ -180,8 +180,9 @@ void actOnLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane
       barrier.release(warp.thread(lane));
     barrier.arrive(plan.announces ? 1 : value, plan.op == Op::Drop);
   } else if (plan.op == Op::CopiesArrive) {
-    // The thread's agent arrives when the thread's copies are done. Without .noinc, the instruction
-    // also adds one expected arrival, so that the number of missing arrivals does not change.
+    // The agent of the thread arrives after the copies of the thread, which are already done here.
+    // Without .noinc, the instruction also increments the number of expected arrivals, so that the
+    // number of missing arrivals stays the same.
     barrier.release(warp.block.cluster.agentOf(warp.thread(lane)));
     if (plan.keepsCount)
       barrier.arrive(1, false);
@@ -198,7 +199,8 @@ Step act(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Acquires once for consecutive lanes that test the same mbarrier, which are usually all lanes.
+/// Collects consecutive lanes that test the same mbarrier, so that one call acquires its releases
+/// for all of them. Usually, all lanes test the same mbarrier.
 class Acquired {
 public:
   void add(const MbarrierRef &barrier, unsigned lane) {
@@ -218,8 +220,8 @@ private:
   LaneMask lanes = 0;
 };
 
-/// Executes test_wait and try_wait. Bit 0 of `modifier` is set for try_wait, which waits; bit 1 is
-/// set if the operand is a parity instead of a state.
+/// Executes test_wait and try_wait. Bit 0 of `modifier` is set if the instruction is try_wait,
+/// which waits. Bit 1 is set if the operand is a parity instead of a state.
 Step test(Warp &warp, const Instruction &i, LaneMask active) {
   Plan plan = planOf(i);
   LaneMask ended = 0;
@@ -275,7 +277,7 @@ static void decodeTest(Decoder &d, Plan plan, bool waits) {
   finishInstruction(d, i, plan, offset);
 }
 
-/// Decodes arrive{.expect_tx} {state,} [address] {, count}.
+/// Decodes "arrive{.expect_tx} {state,} [address] {, count}", where braces contain optional parts.
 static void decodeArrival(Decoder &d, Plan plan) {
   plan.announces = d.modifiers.take("expect_tx");
   if (d.modifiers.take("noComplete"))

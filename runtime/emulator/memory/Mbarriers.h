@@ -6,8 +6,9 @@
 //
 // Implements the operations of PTX ISA, "Parallel Synchronization and Communication Instructions:
 // mbarrier". A phase ends after all expected arrivals have occurred and all announced bytes have
-// been received. The contents of the 8 bytes of an mbarrier are implementation-defined. The
-// emulator stores a copy of the state of Mbarrier in these bytes, so that it detects overwriting.
+// been received. PTX ISA does not define the contents of the 8 bytes of an mbarrier. The emulator
+// stores a copy of the state of the mbarrier in these bytes, so that it detects when a program
+// overwrites them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,15 +31,17 @@ public:
   void expect(int64_t bytes);
   /// Counts received bytes.
   void complete(int64_t bytes) { expect(-bytes); }
-  /// Orders accesses of `thread` before accesses of threads that acquire the end of the phase.
+  /// Adds a release of `thread` to the current phase. Threads that observe the end of the phase
+  /// acquire it.
   void release(uint32_t thread);
-  /// Fails unless a fence orders mbarrier.init before the accesses of `agent` in the async proxy.
+  /// Fails unless a fence has made mbarrier.init visible to `agent` in the async proxy.
   void checkVisible(uint32_t agent) const;
   /// Ends the phase if no arrivals and no bytes are missing.
   void finish();
   void remove();
   bool hasEnded(uint32_t parity) const { return barrier->phase != parity; }
-  /// Acquires, for lanes of the warp, the releases into the last phase that has ended.
+  /// Lets lanes of the warp see all memory accesses that threads have released with their arrivals
+  /// in the last phase that has ended.
   void acquire(LaneMask lanes);
   uint64_t state() const { return barrier->bits(); }
   /// Returns the address of the mbarrier in shared::cluster.

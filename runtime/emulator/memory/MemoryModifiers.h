@@ -26,8 +26,8 @@ inline Space takeSpace(Modifiers &modifiers) {
   return space < 0 ? Space::Generic : spaces[space];
 }
 
-/// Takes cache operators and eviction hints, which have no effect. Returns true for
-/// .level::cache_hint, which adds an operand.
+/// Takes cache operators and eviction hints, which have no effect. Returns true if the opcode has
+/// .L2::cache_hint. The instruction then has an additional operand.
 inline bool takeCaches(Modifiers &modifiers) {
   modifiers.takeOneOf({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   modifiers.take("nc");
@@ -54,13 +54,13 @@ inline unsigned takeVector(Modifiers &modifiers) {
   return vector < 0 ? 1 : 2u << vector;
 }
 
-/// Returns the address of a lane: the base in `slot` plus the instruction's offset.
+/// Returns the address that a lane accesses: the sum of the base in `slot` and `offset`.
 inline uint64_t addressOf(Warp &warp, Slot slot, bool isWide, int64_t offset, unsigned lane) {
   return isWide ? warp.at<uint64_t>(slot)[lane] + offset
                 : uint32_t(warp.at<uint32_t>(slot)[lane] + offset);
 }
 
-/// An operand [base + offset].
+/// An operand [base + offset] of an instruction.
 struct AddressOperand {
   Space space;
   Slot base = 0;

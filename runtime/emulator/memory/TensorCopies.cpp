@@ -6,12 +6,13 @@
 //
 // Implements PTX ISA, "Data Movement and Conversion Instructions: cp.async.bulk.tensor,
 // cp.reduce.async.bulk.tensor, cp.async.bulk.prefetch.tensor" and "Tensors: Tiled mode, Tensor
-// Swizzling Modes". A box is dense in shared memory, with dimension 0 innermost; a swizzle permutes
-// its 16-byte chunks by the address bits from bit 7 on. A load writes zeros or NaN for elements
-// outside of the tensor; a store skips these elements.
+// Swizzling Modes". A box is the part of a tensor that an instruction copies. The box is dense in
+// shared memory, and dimension 0 is innermost. A swizzle permutes the 16-byte chunks of the box
+// within each 128 bytes. The permutation depends on the address bits from bit 7 on. For elements
+// outside of the tensor, a load writes zeros or NaN, and a store writes nothing.
 //
-// PTX ISA specifies neither the NaN of fills nor the rounding of TF32. The emulator uses the type's
-// canonical NaN, and rounds to nearest.
+// PTX ISA specifies neither which NaN a load writes nor how it rounds numbers to TF32. The emulator
+// writes the canonical NaN of the type, and rounds to nearest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ struct Plan {
   uint8_t rank = 0;
   AddressOperand map{Space::Generic}, shared{Space::Shared}, barrier{Space::Shared};
   Slot coordinates[maxTensorRank] = {};
-  Slot mask = 0;                 ///< mask of .multicast::cluster, or 0
+  Slot mask = 0;                 ///< slot of the mask of .multicast::cluster, or 0
   std::optional<Combination> op; ///< operation of cp.reduce
 };
 
@@ -72,8 +73,9 @@ public:
     }
     return false;
   }
-  /// Returns the number of elements of the current row that are inside of the tensor. Sets `first`
-  /// and `address` to the index and the address of the first such element.
+  /// Returns the number of elements of the current row of the box that are inside of the tensor.
+  /// Sets `first` to the index in the row of the first of these elements, and `address` to its
+  /// address.
   uint32_t inside(uint32_t &first, uint64_t &address) const {
     address = map.address;
     for (unsigned d = 1; d < map.rank; ++d) {
@@ -123,7 +125,8 @@ void fillOutside(const TensorMap &map, std::vector<uint8_t> &box) {
     std::memcpy(box.data() + at, &nan, map.elementBytes());
 }
 
-/// Calls `act` for each chunk of a row that is contiguous in shared memory.
+/// Divides bytes of a row into chunks, each of which is contiguous in shared memory. Calls `act`
+/// for each chunk.
 template <typename Action>
 void eachChunk(const TensorMap &map, const Place &box, uint64_t row, uint32_t first, uint32_t bytes,
                Action act) {

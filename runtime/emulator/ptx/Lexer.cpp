@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The lexer makes one pass over the text. Tokens are views of the text.
+// The lexer reads the text once from begin to end. A token refers to its part of the text.
 //
 //===----------------------------------------------------------------------===//
 

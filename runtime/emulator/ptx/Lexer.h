@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Splits PTX into tokens (PTX ISA, "Syntax"). An opcode and its modifiers ("ld.global.v2.b32") are
-// one token. A directive begins with a dot. Numbers begin with a decimal digit; the prefixes 0x, 0
-// and 0b select a base, and 0f and 0d denote the bits of a float.
+// one token. A directive begins with a dot. Numbers begin with a decimal digit. The prefixes 0x, 0
+// and 0b select the base of an integer. After 0f and 0d, hexadecimal digits give the bits of a
+// float or double.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ struct Token {
 class Lexer {
 public:
   explicit Lexer(const Source &source) : source(source), rest(source.text) {}
-  /// Throws an Error for characters that begin no token.
+  /// Returns the next token. Throws an Error if no token begins with the next characters.
   Token next();
 
 private:

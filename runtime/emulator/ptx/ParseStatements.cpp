@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses PTX ISA, "Statements" and "Instruction Operands". Labels and registers declared in a
-// nested { } are local to this scope.
+// Parses PTX ISA, "Statements" and "Instruction Operands". A label or register that is declared in
+// a nested { } exists only within these braces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -191,7 +191,8 @@ Operand Parser::parseNumber() {
   return operand;
 }
 
-/// Parses a register, a variable plus a constant, or a name that is resolved later.
+/// Parses an operand that begins with a word: a register, a variable to which a constant may be
+/// added, or a name that is resolved later.
 Operand Parser::parseWord() {
   Operand operand;
   operand.at = token.at;
@@ -227,7 +228,7 @@ uint64_t Parser::parseAddend() {
   return isMinus ? -addend : addend;
 }
 
-/// Parses [base], [base+8], [base+-8], [base, {x, y}] or [8].
+/// Parses an address operand such as [base], [base+8], [base+-8], [base, {x, y}] or [8].
 Operand Parser::parseAddress() {
   Operand operand;
   operand.kind = OperandKind::Address;

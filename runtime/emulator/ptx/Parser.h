@@ -23,7 +23,7 @@ public:
   void parseModule();
 
 private:
-  // Implemented in Parser.cpp: tokens, the module, functions.
+  // Parser.cpp implements these functions: they parse the module and functions.
   void take() { token = lexer.next(); }
   [[noreturn]] void expected(const char *what);
   void expect(char sign);
@@ -42,7 +42,7 @@ private:
   bool parseTuning(Function &parsed);
   void parseSizes(uint32_t (&sizes)[3]);
 
-  // Implemented in ParseVariables.cpp.
+  // ParseVariables.cpp implements these functions.
   void parseRegisters();
   Variable *parseVariable(Space space);
   void parseShape(Variable &variable, uint64_t elements);
@@ -53,7 +53,7 @@ private:
   std::optional<uint32_t> findRegister(std::string_view name) const;
   const Variable *findVariable(std::string_view name) const;
 
-  // Implemented in ParseStatements.cpp.
+  // ParseStatements.cpp implements these functions.
   void parseBody();
   void parseScoped();
   void parseStatement();
@@ -76,8 +76,8 @@ private:
   Lexer lexer;
   Token token;
   Function *function = nullptr;
-  std::vector<Scope> scopes; ///< scopes of the module, the function and nested { }
-  unsigned depth = 0;        ///< depth of nested operands
+  std::vector<Scope> scopes; ///< the open scopes: module, function, and nested { }
+  unsigned depth = 0;        ///< how many operands contain the current operand
 };
 
 } // namespace fsdprt::emulate

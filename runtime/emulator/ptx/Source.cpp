@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Prefixes error messages with the location in the source.
+// Puts the location in the source before the text of an error message.
 //
 //===----------------------------------------------------------------------===//
 

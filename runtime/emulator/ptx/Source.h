@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Every error has a location: "kernel.ptx:12:5: error: ...".
+// Declares the text of a PTX file. Every error message begins with a location in the file, for
+// example "kernel.ptx:12:5: error: ...".
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace fsdprt::emulate {
 
-/// Line and column, from 1.
+/// A line and a column, both counted from 1.
 struct Location {
   uint32_t line = 0, column = 0;
 };
@@ -32,7 +33,8 @@ struct Source {
       __attribute__((format(printf, 3, 4)));
 };
 
-/// Returns a word of the source for messages. Control characters become '?'; long words are cut.
+/// Returns a word of the source in quotes, for messages. Replaces control characters by '?', and
+/// shortens long words.
 inline std::string quoted(std::string_view text) {
   return "'" + printable(text.data(), text.size()) + "'";
 }

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The result of the parser. Registers and variables are resolved to their declarations, which
-// precede their uses in PTX. Labels and functions are stored as names. Strings are views of the
-// source.
+// The result of the parser. An operand that names a register or variable refers to its declaration,
+// which always precedes its uses in PTX. An operand that names a label or function contains the
+// name. Strings refer to the text of the source and do not copy it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,13 +45,13 @@ struct Variable {
   bool isUnsized = false; ///< declared as name[], so that the launch determines the size
   bool isExternal = false;
   bool isEntryParameter = false;
-  std::vector<uint8_t> initial; ///< initial value of all bytes; empty if there is none
+  std::vector<uint8_t> initial; ///< initial values of all bytes; empty if there are none
   struct Address {
     uint64_t offset;
     const Variable *target;
     int64_t addend;
   };
-  std::vector<Address> addresses; ///< addresses to store in `initial`
+  std::vector<Address> addresses; ///< addresses that must be written to `initial`
 };
 
 struct Operand {
@@ -68,13 +68,14 @@ struct Operand {
 struct Statement {
   Location at;
   std::string_view opcode;
-  int64_t guard = -1; ///< index of the guard register; -1 if there is none
+  int64_t guard = -1; ///< index of the register of the guard; -1 if there is no guard
   bool isGuardNegated = false;
   uint32_t scope = 0;
   std::vector<Operand> operands;
 };
 
-/// A declaration of numbered registers, such as .reg .b32 %r<4> for %r0 to %r3, or of one register.
+/// A declaration of one register, or of numbered registers. For example, ".reg .b32 %r<4>" declares
+/// %r0 to %r3.
 struct RegisterRange {
   std::string_view name;
   Type type;
@@ -90,7 +91,7 @@ struct Function {
   std::vector<Type> registers;
   std::vector<RegisterRange> ranges; ///< declarations of `registers`, in order
   std::vector<Statement> statements;
-  std::vector<uint32_t> scopeParents; ///< parent of each { }; the outermost { } is its own parent
+  std::vector<uint32_t> scopeParents; ///< parent of each scope; scope 0 is its own parent
   std::map<std::pair<uint32_t, std::string_view>, uint32_t> labels;
   std::map<std::pair<uint32_t, std::string_view>, std::vector<Operand>> branchTargets;
   std::vector<const Variable *> variables; ///< variables declared in the function
@@ -100,7 +101,7 @@ struct Function {
 
 struct Module {
   Source source;
-  unsigned version = 0; ///< ten times the version: 86 for 8.6
+  unsigned version = 0; ///< ten times the PTX version, for example 86 for version 8.6
   std::string_view target;
   std::vector<std::unique_ptr<Variable>> variables; ///< all variables, including those of functions
   std::vector<const Variable *> globals;            ///< variables declared outside of functions
@@ -109,7 +110,7 @@ struct Module {
   const Function *find(std::string_view name) const;
 };
 
-/// Parses a module. Throws an Error with the location of invalid or unsupported text.
+/// Parses a module. If the text is invalid or not supported, throws an Error with the location.
 std::unique_ptr<Module> parse(std::string name, std::string text);
 
 } // namespace fsdprt::emulate

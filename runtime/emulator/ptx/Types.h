@@ -44,12 +44,12 @@ enum class Type : uint8_t {
   E5M2x2,
 };
 
-/// Returns the size in bytes, which is 0 for predicates.
+/// Returns the size of the type in bytes. The size of a predicate is 0.
 unsigned sizeOf(Type type);
 const char *nameOf(Type type);
 bool isSigned(Type type);
 bool isFloat(Type type);
-/// Returns the type with the name, such as "u32", without the dot.
+/// Returns the type that has a name such as "u32", without the dot.
 std::optional<Type> typeNamed(std::string_view name);
 
 enum class Space : uint8_t { Generic, Global, Shared, Local, Param, Const };

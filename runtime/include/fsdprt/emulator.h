@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Declares a function of the library fsdprt_emulated_device, which is separate from the runtime. A
-// program that links this library and calls the function can use the device "emulate".
+// program can use the device "emulate" if it links this library and calls the function.
 //
 //===----------------------------------------------------------------------===*/
 

@@ -11,6 +11,8 @@
 //              fsdprt_session_run(session, "step"), fsdprt_session_read_block
 //   fsdprt_session_destroy, fsdprt_artifact_close
 //
+// The file is long, because a program includes one header for artifacts and sessions.
+//
 // All functions obey these rules:
 //
 // - The interface is plain C. No exception leaves a call. A function that can fail returns a

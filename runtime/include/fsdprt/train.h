@@ -35,10 +35,10 @@ typedef struct fsdprt_launch_options {
   const char *program;       /* name of the program in messages; NULL for "fsdprt" */
   const char *path;          /* path of the artifact in messages */
   const char *device;        /* name of the device; NULL for "cpu" */
-  const char *backend;       /* name of the backend; NULL to choose it by the type of launcher */
-  double rendezvous_seconds; /* time limit until all ranks have connected; 0 for 60 */
-  double heartbeat_seconds;  /* time after which a rank without heartbeat is lost; 0 for 2 */
-  double timeout_seconds;    /* time limit of a wait for a rank without progress; 0 for 60 */
+  const char *backend;       /* name of the backend; NULL if the launcher determines it */
+  double rendezvous_seconds; /* time within which all ranks must connect; 0 selects 60 */
+  double heartbeat_seconds;  /* time after which a rank without heartbeat is lost; 0 selects 2 */
+  double timeout_seconds;    /* longest wait for a rank that makes no progress; 0 selects 60 */
 } fsdprt_launch_options;
 
 /* Reads the rank of this process from the environment (RANK and WORLD_SIZE, or variables of MPI or

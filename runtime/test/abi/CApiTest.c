@@ -28,7 +28,7 @@ static int32_t countBytes(void *user, const char *text, size_t size) {
   return text[0] == '\0';
 }
 
-/* The structure that an older caller would pass has only the first two members. */
+/* An older caller would pass a structure that has only the first two members. */
 typedef struct old_session_info {
   size_t struct_size;
   uint64_t ranks;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests which files the loader accepts, and the messages with which it refuses others. No file
-// content may crash the process, so files are truncated at every length and changed at every byte,
-// each with the old hash and with a new hash.
+// Tests which files the loader accepts, and with which messages it refuses other files. No content
+// of a file may crash the process. The tests therefore truncate a file to every length and change
+// every byte of it, each time both with the old hash and with a correct new hash.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ static std::vector<std::byte> packWhole() {
   ToyOptions options;
   options.values = true;
   auto manifest = toyManifest(options);
-  // The first gather runs among neighbours, here a single group with all ranks of the axis.
+  // The first gather runs in a group of neighbours. Here, one group contains all ranks of the axis.
   manifest.neighbours.push_back(std::make_unique<fb::NeighboursT>());
   manifest.neighbours[0]->axis = 1;
   manifest.neighbours[0]->size = options.shards;
@@ -38,7 +38,8 @@ static std::vector<std::byte> packWhole() {
   return pack(manifest);
 }
 
-/// Returns the distance in bytes between tested offsets, which is larger in slow, sanitized builds.
+/// Returns the distance in bytes between the offsets that are tested. The distance is larger in
+/// sanitized builds, because they are slow.
 static size_t strideOf() {
   if (std::getenv("FSDP_TEST_ALL"))
     return 1;
@@ -216,7 +217,8 @@ TEST(Artifact, ValuesLieInTheirSection) {
   EXPECT_NE(refusal(file).find("parameter 'b': expected its values"), std::string::npos);
 }
 
-// Reading this file of 8 TiB would fail for lack of memory, or take hours.
+// The loader must refuse a file of 8 TiB by its header. An attempt to read the whole file would
+// fail for lack of memory, or take hours.
 TEST(Artifact, HeaderIsCheckedBeforeTheRestIsRead) {
   constexpr uint64_t size = uint64_t(1) << 43;
   auto whole = packWhole();

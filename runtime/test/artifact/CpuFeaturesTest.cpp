@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Derives the features of processors from made-up results of CPUID and XGETBV. Also runs fsdp-run
-// with some features hidden.
+// Tests which features the runtime derives from made-up results of the instructions CPUID and
+// XGETBV. Also runs fsdp-run while some features of the processor are hidden.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,8 @@ constexpr uint32_t level2 =
 constexpr uint32_t level3 = level2 | bits({12, 22, 28, 29}); // fma, movbe, avx, f16c
 constexpr uint32_t avx512 = bits({5, 16, 17, 28, 30, 31});   // with avx2
 
-/// Returns a processor with CPUID leaf 1 and, if `leaf7` is not 0, with two subleaves of leaf 7.
-/// `saved` is the processor's result of XGETBV.
+/// Returns a made-up processor that has CPUID leaf 1 and, if `leaf7` is not 0, two subleaves of
+/// CPUID leaf 7. XGETBV of this processor returns `saved`.
 Processor processor(uint32_t leaf1, uint32_t leaf7, uint32_t leaf71, uint32_t saved) {
   return {[=](uint32_t leaf, uint32_t subleaf, uint32_t (&r)[4]) {
             Registers found = {{0, 0, 0, 0}};
@@ -83,7 +83,7 @@ TEST(CpuFeatures, TheSystemHasToSaveTheRegisters) {
   EXPECT_EQ(cpuFeature("avx512_bf16", onlyAvx), Feature::absent);
   EXPECT_EQ(cpuFeature("avx2", processor(leaf1, avx512, 0, 0x3)), Feature::absent);
   EXPECT_EQ(cpuFeature("avx2", processor(level3, avx512, 0, 0x7)),
-            Feature::absent); // XGETBV is not called
+            Feature::absent); // XGETBV must not be called
   EXPECT_EQ(cpuFeature("sse4_2", processor(level3, avx512, 0, 0)), Feature::present);
 }
 

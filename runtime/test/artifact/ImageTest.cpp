@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests which images the loader refuses, and that its work is linear in the size of an image.
+// Tests which images the loader refuses, and that the time and memory that the loader needs are
+// linear in the size of an image.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +30,7 @@ TEST(Image, RefusesWhatKernelsDoNotNeed) {
 }
 
 namespace {
-/// An image without code, whose dynamic section, symbols and names are in one read-only segment.
+/// An image without code. Its dynamic section, symbols and names are in one read-only segment.
 struct BareImage {
   std::vector<Elf64_Sym> symbols = {{}};
   std::string names = std::string(1, '\0');
@@ -88,13 +89,14 @@ std::string refusalOf(const std::vector<std::byte> &image) {
 }
 } // namespace
 
-// A small image must not make the loader use much more time or memory than its size justifies.
+// The loader must not need much time or memory for a small image.
 TEST(Image, WorkIsLinear) {
   BareImage image;
   EXPECT_NE(refusalOf(image.build()).find("expected function 'toy_gradient' in the image"),
             std::string::npos);
 
-  // The 1,000 names of the image have almost 1 MB each, and all end at the same byte.
+  // Each of the 1,000 symbol names of the image is almost 1 MB long. The names overlap: all of them
+  // end at the same byte.
   image.names += std::string(1'000'000, 'a') + '\0';
   for (size_t i = 0; i < 1000; ++i)
     image.addFunction(1 + i);
@@ -114,8 +116,8 @@ TEST(Image, WorkIsLinear) {
   }
   EXPECT_NE(refusalOf(repeated.build()).find("bytes together, found"), std::string::npos);
 
-  // The hash table is longer than the file, and lies in memory that is filled with zeros and not
-  // from the file.
+  // The hash table is longer than the file, and lies in memory that the loader fills with zeros
+  // instead of bytes of the file.
   BareImage counted;
   Elf64_Phdr zeros = {};
   zeros.p_type = PT_LOAD;
@@ -132,8 +134,8 @@ TEST(Image, WorkIsLinear) {
   EXPECT_NE(refusalOf(counted.build(DT_GNU_HASH)).find("symbols in"), std::string::npos);
 }
 
-// Compiled code does not check addresses. If the manifest had a larger extent or a smaller buffer
-// than the code was compiled for, a signal would end the process.
+// Compiled code does not check addresses. If the loader accepted a manifest with larger extents or
+// smaller buffers than those for which the code was compiled, the code could crash the process.
 TEST(Image, LaunchesAreThoseOfTheCode) {
   const auto original = toyManifest({});
   std::vector<std::byte> image = imageFor(original);

@@ -13,7 +13,8 @@
 
 namespace fsdprt::test {
 
-/// Returns the error message, which must begin with the file name, or "" if the file is accepted.
+/// Loads a file. Returns the error message, which must begin with the file name, or "" if the
+/// loader accepts the file.
 inline std::string refusal(const std::vector<std::byte> &file) {
   try {
     Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");

@@ -4,7 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each rule of the verifier, tests the message for a manifest that breaks only this rule.
+// Tests, for each rule of the verifier, the message with which the verifier refuses a manifest that
+// breaks only this rule. The rules are one table, which a parametrised test reads; therefore
+// the file is long.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,13 +64,14 @@ void moveToHost(fb::ManifestT &m, fb::Slice &slice) {
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
 }
 
-/// Adds an offload file per rank and moves the range of a binding or an operand into it.
+/// Adds an offload file for each rank and moves the range of a binding or an operand into this
+/// file.
 void moveToFile(fb::ManifestT &m, fb::Slice &slice) {
   m.layouts[0]->file_bytes = 1 << 20;
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
 }
 
-/// Adds the program 'snapshot' and its host memory.
+/// Adds the program 'snapshot' and the host memory that it uses.
 fb::ProgramT &addSnapshot(fb::ManifestT &m) {
   ToyOptions options;
   options.replicas = m.mesh[0]->factors[0];
@@ -139,7 +142,8 @@ fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
   return *grid(m).maps.front();
 }
 
-/// Inserts a new first kernel, a bf16 product of two 2 x 2 matrices that no command launches.
+/// Inserts a new first kernel, which computes the bf16 product of two 2 x 2 matrices. No command
+/// launches this kernel.
 fb::ProductT &makeProduct(fb::ManifestT &m) {
   makeGpu(m);
   auto kernel = std::make_unique<fb::KernelT>(*m.kernels[0]);
@@ -568,7 +572,7 @@ const Rule rules[] = {
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
     {"V16OverlapOfPieces", "its source and its target overlap", // they overlap on ranks of shard 1
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
-    {"V14OverlapOfPieces", "its source and its target overlap", // only the target's offset changes
+    {"V14OverlapOfPieces", "its source and its target overlap", // only the target's offset depends on the iteration
      [](auto &m) {
        fb::CollectiveT gather = collective(m, 0);
        gather.channel = 0;

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Tests that no small manifest keeps the verifier busy for hours. The verifier checks loops by
-// arithmetic, which must give the same answer as a check of each iteration.
+// arithmetic on offsets and strides. Its answer must be the same as that of a check of each
+// iteration.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +83,7 @@ std::string refusalOfInit(std::unique_ptr<fb::CommandT> command) {
 }
 } // namespace
 
-// A check of each iteration would compare about 10^12 pairs of transfers.
+// If the verifier checked each iteration, it would compare about 10^12 pairs of transfers.
 TEST(VerifierWork, LongLoopsAreNotWalked) {
   EXPECT_EQ(refusalOfInit(copiesInLoop(1000, 1 << 20, 1)), "");
 }
@@ -93,7 +94,7 @@ TEST(VerifierWork, TransfersInFlightAreLimited) {
             std::string::npos);
 }
 
-// All lookups refer to one string of 1 MB as their location.
+// The location of every lookup is the same string of 1 MB in the file.
 TEST(VerifierWork, SharedNamesAreLimited) {
   auto manifest = toyManifest({});
   for (int i = 0; i < 1000; ++i) {
@@ -118,7 +119,7 @@ TEST(VerifierWork, SharedNamesAreLimited) {
   EXPECT_NE(refusal(file).find("its parts are referred to too often"), std::string::npos);
 }
 
-// The file's vector of lookups refers to the same table many times.
+// All elements of the file's vector of lookups refer to the same table.
 TEST(VerifierWork, SharedTablesAreRefused) {
   auto manifest = toyManifest({});
   for (int i = 0; i < 20'000; ++i) {

@@ -51,7 +51,7 @@ TEST(Watchdog, EndsTheLatestCollectiveOfANumber) {
   const CollectiveRecord *numRecords = watchdog.progressOf(0).recorder;
   for (uint32_t collective : {5u, 6u, 5u})
     watchdog.beginCollective(0, collective);
-  // Collective 5 has two records, of which this call ends the second.
+  // There are two records of collective 5. This call ends the second of these records.
   watchdog.endCollective(0, 5);
   EXPECT_EQ(numRecords[0].end, 0u);
   EXPECT_EQ(numRecords[1].end, 0u);

@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A backend makes communicators for a mesh. ConformanceTest.cpp tests each registered backend:
+// A backend makes communicators for a mesh. ConformanceTest.cpp tests each backend that is
+// registered as follows:
 //
 //     static RegisterBackend mine(std::make_unique<MyBackend>());
 //
-// Backend::meet() calls `body` on one thread for each rank of this process. If another program
-// starts one process per rank, meet() calls `body` once in each process. Tests whose mesh does not
-// have one rank per process are then skipped.
+// Backend::meet() calls `body` on one thread for each rank of this process. If another program,
+// such as mpirun, starts one process for each rank, meet() calls `body` once in each process. Tests
+// in which the number of ranks differs from the number of processes are then skipped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ struct Meeting {
   uint64_t arenaBytes = 1 << 20;
   double timeoutSeconds = 60;
   uint32_t workers = 1;
-  std::function<void(Communicator &)> prepare = {}; ///< if set, called after add()
+  std::function<void(Communicator &)> prepare = {}; ///< if set, called after add() of collectives
 };
 
 struct Attendee {
@@ -39,7 +40,7 @@ struct Attendee {
   uint32_t rank;
   const Arena &arena;
   WorkerPool &pool;
-  bool sumsInOrder = true; ///< if false, sums may differ from rule (R5) by rounding
+  bool sumsInOrder = true; ///< if false, sums may differ by rounding from those of rule (R5)
 };
 
 class Backend {

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the rules of Communicator.h on every registered backend. Sources depend only on the rank
-// and the collective, so that each rank can compute the sources of all ranks. A rank thus knows the
-// expected target, which it compares bit for bit. Some tests have a rank that does not arrive at a
-// collective.
+// Tests the rules of Communicator.h on every registered backend. The contents of a source depend
+// only on the rank and the collective, so that each rank can compute the sources of all ranks. A
+// rank therefore can compute the expected contents of its target, and compares its target with them
+// bit for bit. In some tests, one rank does not arrive at a collective.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ Bytes valuesOf(const CollectiveKey &key, uint64_t count, uint32_t rank, uint32_t
   return result;
 }
 
-/// Reduces one element in the order of rule (R5).
+/// Computes one element of the expected result of a reduction, in the order of rule (R5).
 void expectedSum(const CollectiveKey &key, const std::vector<const std::byte *> &sources,
                  std::byte *to) {
   auto inOrder = [&](auto zero) {
@@ -105,7 +105,8 @@ public:
     at.communicator.start(collective, at.rank, source, target);
   }
   void wait() { at.communicator.wait(collective, at.rank, at.pool); }
-  /// Overwrites the source. (R2) allows this write after wait().
+  /// Overwrites the source. Rule (R2) allows a rank to write to its source after wait() has
+  /// returned.
   void spoilSource() { std::memset(source, 0x55, inPlace ? 0 : sent * sizeOf(key.dtype)); }
 
   bool isRight(uint32_t round) const {
@@ -117,7 +118,8 @@ public:
   uint64_t endOffset() const { return end; }
 
 private:
-  /// Compares sums with a tolerance for any order of additions. Sources are about 1 in magnitude.
+  /// Compares the target with the expected sums. The tolerance allows for additions in any order,
+  /// since the elements of sources have a magnitude of about 1.
   bool isNear(const Bytes &expected) const {
     double epsilon = key.dtype == DType::f64   ? 0x1p-52
                      : key.dtype == DType::f32 ? 0x1p-23
@@ -188,7 +190,7 @@ protected:
     });
   }
 
-  /// Runs each collective of the meeting twice, one after another.
+  /// Runs the collectives of the meeting one after another. Each collective runs twice.
   void checkEach(const Meeting &meeting) {
     meet(meeting, [&](Attendee &at) {
       for (uint32_t c = 0; c < meeting.keys.size(); ++c)
@@ -256,7 +258,8 @@ TEST_P(Conformance, LargeOnesOnWorkers) {
   }
 }
 
-// Tests (R6): collectives start in one order and are waited for in another.
+// Tests rule (R6): ranks wait for collectives in another order than that in which they started the
+// collectives.
 TEST_P(Conformance, ManyInFlight) {
   Meeting meeting{meshOf({3}), {}, 4 << 20};
   for (uint32_t i = 0; i < 32; ++i)
@@ -280,7 +283,8 @@ TEST_P(Conformance, ManyInFlight) {
   });
 }
 
-// Tests (R2): a fast rank must not overwrite a source that a slow rank still reads.
+// Tests rule (R2): wait() must not return on a fast rank while a slow rank still reads the source
+// of the fast rank.
 TEST_P(Conformance, SourceIsFreeBehindTheWait) {
   Meeting meeting{meshOf({3}), {}};
   for (CollectiveKind kind : allKinds)
@@ -317,7 +321,7 @@ TEST_P(Conformance, CountsBytes) {
   });
 }
 
-// Tests that the comparison finds an injected fault.
+// Tests that the comparison of results finds an injected fault.
 TEST_P(Conformance, DropsAContribution) {
   Meeting meeting{meshOf({2}), {keyOf(CollectiveKind::reduce_scatter, 9)}};
   meeting.prepare = [](Communicator &communicator) { communicator.dropContribution(0, 1); };
@@ -355,7 +359,7 @@ TEST_P(Conformance, CollectsAtRankZero) {
   meet({meshOf({3}), {}}, [&](Attendee &at) {
     if (at.rank != at.communicator.firstRank())
       return;
-    // The largest of these sizes does not fit into one message.
+    // The data of the largest size does not fit into one message.
     for (size_t bytes : {0, 5, 3000001}) {
       for (uint32_t rank = 0; rank < 3; ++rank) {
         Bytes data(bytes, static_cast<std::byte>(rank + 1)), into(bytes);

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Registers a backend with one communicator and one thread per rank.
+// Registers a backend whose ranks are threads that share one communicator.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // mpirun starts N processes of this program. Each process is a rank and runs the same tests in the
-// same order. Tests with meshes of other sizes are skipped. This file also tests sums by the MPI
-// library and errors of its rendezvous, since other backends have neither.
+// same order. Tests whose meshes do not have N ranks are skipped. This file also contains the tests
+// of sums that the MPI library computes and of errors during the rendezvous over MPI, since only
+// this backend has them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +57,7 @@ static const int paths = setenv("FSDPRT_NCCL_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY,
                          setenv("FSDPRT_CUDA_LIBRARY", FSDPRT_NCCL_STUB_LIBRARY, 1);
 
 namespace {
-/// Backend with NCCL, or its stub, between processes that MPI connects.
+/// A backend that uses NCCL, or the NCCL stub, between processes that MPI connects.
 class NcclOverMpi final : public MpiBackend {
 public:
   const char *name() const override { return "nccl_over_mpi"; }
@@ -72,7 +73,8 @@ static RegisterBackend overNccl(std::make_unique<NcclOverMpi>());
 
 static uint32_t processes() { return MpiLibrary::get(meetingSeconds).size(); }
 
-/// Checks sums of the MPI library. The values are whole numbers, whose sum is exact in any order.
+/// Checks sums that the MPI library computes. The summands are whole numbers, so that their sum is
+/// exact in any order.
 template <typename Float>
 static void checkLibrarySums(fb::CollectiveKind kind, DType type, fb::Reduction reduction,
                              bool inPlace) {
@@ -111,7 +113,8 @@ TEST(Mpi, TheLibrarysOwnSums) {
   }
 }
 
-/// Returns this rank's error if `name` has the value `last` on the last rank and `usual` on others.
+/// Returns the error of this rank if the ranks must agree on the value of `name`, and this value is
+/// `last` on the last rank and `usual` on all other ranks.
 static std::string disagreement(const std::string &name, const std::string &usual,
                                 const std::string &last) {
   uint32_t ranks = processes();

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ends or stops a rank. mpirun detects the end of a process. Soon after, all processes must have
-// ended with an exit code other than 0.
+// Tests that a run under mpirun ends soon after one of its ranks ends or stops. mpirun detects that
+// a process has ended. The exit code of the run must not be 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,14 +52,14 @@ TEST_F(MpiFaults, SurvivorsNameARankThatMpirunPassesOver) {
     GTEST_SKIP() << "mpirun is not Open MPI's";
   Result result = lose("kill:1:gather:3", "--timeout-seconds=6", "--enable-recovery");
   EXPECT_NE(result.output.find("step 3: rank "), std::string::npos) << result.output;
-  // The missing heartbeats are reported before the progress timeout of the watchdog.
+  // The missing heartbeats are reported before the progress timeout of the watchdog expires.
   EXPECT_NE(result.output.find("rank 1 has sent no heartbeat for 3 s: rank 1 (last seen"),
             std::string::npos)
       << result.output;
 }
 
-// In the first run, the processors of all ranks lack a feature; in the second run, one processor
-// does.
+// In the first run, the processors of all ranks lack a feature. In the second run, only the
+// processor of one rank lacks the feature.
 TEST_F(MpiFaults, RefusesAnArtifactForANewerProcessor) {
   ToyOptions options;
   options.shards = 2;

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// mpirun starts fsdp-run on each rank, if needed through a script that treats one rank differently.
+// A fixture for tests in which mpirun starts fsdp-run for each rank. If one rank must be treated
+// differently, mpirun starts a script that starts fsdp-run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +36,7 @@ protected:
   }
   static std::string mpi(int ranks, const std::string &wrapper = "") {
 #ifdef FSDPRT_MPIEXEC
-    // Sanitizers must not report leaks and lock orders in Open MPI's own code.
+    // Sanitizers must report neither leaks in the code of Open MPI nor its lock orders.
     std::string mpiexec =
         isSanitized ? "env " FSDPRT_MPI_SANITIZERS " " FSDPRT_MPIEXEC : FSDPRT_MPIEXEC;
     return mpiexec + " --oversubscribe --allow-run-as-root --bind-to none -n " +

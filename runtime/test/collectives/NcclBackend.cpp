@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Registers two backends that use the NCCL stub (NcclStub.h): one has a single communicator for all
-// ranks; the other has one per rank, connected by shared memory as between processes.
+// Registers two backends that use the NCCL stub (NcclStub.h): the first has a single communicator
+// for all ranks, which are threads. The second has one communicator for each rank, and shared
+// memory connects the communicators as if the ranks were processes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +51,8 @@ public:
   }
 };
 
-/// Uses one communicator per rank, as processes do, but on threads.
+/// Uses one communicator for each rank, as a run with several processes does, but the ranks are
+/// threads.
 class NcclProcesses final : public NcclBackend {
 public:
   const char *name() const override { return "nccl_over_shm"; }

@@ -24,7 +24,8 @@ using namespace fsdprt;
 using fb::CollectiveKind;
 
 namespace {
-/// Control functions of the stub, looked up in the library that the runtime loads.
+/// The functions by which a test controls the stub. They are looked up in the library that the
+/// runtime loads.
 struct Stub {
   template <typename Function>
   static Function *function(const char *name) {
@@ -53,8 +54,8 @@ CollectiveKey keyOf(CollectiveKind kind, std::vector<uint32_t> axes = {0}, uint6
   return {kind, fb::Reduction::sum, DType::f32, count, 0, std::move(axes), 42, "h.0 gather", "h.0"};
 }
 
-/// Runs collectives on one thread per rank. After each test, no communicator and no memory of the
-/// stub may be in use.
+/// Runs collectives on one thread per rank. After each test, no communicator of the stub may exist,
+/// and no memory may be registered.
 class Nccl : public testing::Test {
 protected:
   void SetUp() override { Stub::reset(); }
@@ -157,7 +158,7 @@ TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
       keyOf(CollectiveKind::all_reduce, {0}), keyOf(CollectiveKind::all_gather, {1}),
       keyOf(CollectiveKind::all_reduce, {0, 1})};
   EXPECT_EQ(cause(run(mesh, keys)).text, "");
-  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // each rank has one of all ranks and four of lanes
+  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // per rank: one with all ranks, four with groups of ranks
   EXPECT_EQ(Stub::calls("ncclGetUniqueId"), 1u);
   EXPECT_EQ(Stub::calls("ncclCommDestroy"), Stub::made());
   EXPECT_EQ(Stub::calls("ncclCommAbort"), 0u);
@@ -206,8 +207,8 @@ TEST_F(Nccl, OneLaunchIsOneGroup) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
-/// With arenas on GPUs, a collective runs between earlier and later work of the rank's compute
-/// stream, and the host does not wait for the collective.
+/// If the arenas are on GPUs, a collective runs after earlier work and before later work of the
+/// rank's compute stream, and the host does not wait for the collective.
 TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
   constexpr uint32_t ranks = 2, bytes = 400;
   CudaDriver cuda("a test", CudaDriver::Use::transfers);
@@ -385,7 +386,7 @@ TEST_F(Nccl, WaitsForALateRank) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
-/// Calls the stub directly, because collectives of a Communicator are equal on all ranks.
+/// Calls the stub directly, because collectives of a Communicator never differ between ranks.
 TEST_F(Nccl, StandInSeesSizesThatDiffer) {
   NcclLibrary nccl;
   CudaDriver cuda("backend 'nccl'", CudaDriver::Use::transfers);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Common code of backends whose ranks are threads. The threads share one communicator, or each
-// thread has its own.
+// Functions for backends whose ranks are threads. Either all threads share one communicator, or
+// each thread has its own communicator.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,7 +73,8 @@ inline void attendTogether(Communicator &communicator, const Meeting &meeting, b
   });
 }
 
-/// Runs attend(rank, channel) on one thread per rank, while a ShmHost serves the channels.
+/// Runs attend(rank, channel) on one thread per rank. Meanwhile, another thread runs a ShmHost at
+/// the other ends of the channels.
 inline void meetAtHost(const Meeting &meeting, const std::function<void(uint32_t, int)> &attend) {
   uint32_t ranks = static_cast<uint32_t>(meeting.mesh.ranks());
   ShmHost host(ranks, static_cast<uint32_t>(meeting.keys.size()));

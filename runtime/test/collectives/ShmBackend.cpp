@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Registers a backend with one communicator per rank, each with its own mappings. Ranks are threads
-// instead of processes, so that one process checks all of them. Also tests errors of ShmHost.
+// Registers a backend with one communicator per rank. Each communicator maps the shared memory
+// itself. The ranks are threads instead of processes, so that one process can check the results of
+// all ranks. Also tests errors of ShmHost.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +41,8 @@ public:
 
 static RegisterBackend registered(std::make_unique<ShmBackend>());
 
-/// Returns the error if rank 1 has the artifact `artifactOfRank1`, and its collective has `count`
-/// elements.
+/// Returns the error of a rendezvous in which rank 1 has the artifact `artifactOfRank1` and a
+/// collective of `count` elements.
 static std::string refusal(const char *artifactOfRank1, uint64_t count) {
   ShmHost block(2, 4);
   std::atomic<bool> over{false};

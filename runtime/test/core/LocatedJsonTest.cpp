@@ -12,7 +12,8 @@
 using namespace fsdpcommon;
 using fsdprt::test::Scratch;
 
-/// Returns "LINE:COLUMN: MESSAGE" of the error, or "" if the text is JSON.
+/// Parses a text. Returns the error in the form "LINE:COLUMN: MESSAGE", or "" if the text is valid
+/// JSON.
 static std::string problemOf(const std::string &text) {
   JsonProblem problem;
   if (parseJson(text, problem))
@@ -52,7 +53,7 @@ TEST(LocatedJson, DepthIsLimited) {
   EXPECT_EQ(problemOf(std::string(64, '[') + std::string(64, ']')), "");
 }
 
-// An earlier parser took quadratic time for a string of backslashes.
+// An earlier version of the parser needed quadratic time for a string that consists of backslashes.
 TEST(LocatedJson, LongStringsTakeLinearTime) {
   JsonProblem problem;
   auto root = parseJson("[\"" + std::string(8 << 20, '\\') + "\", 7]", problem);

@@ -12,7 +12,7 @@
 using namespace fsdprt;
 
 TEST(NumberText, NaNHasNoSign) {
-  // The result of 0 / 0 on x86 has a sign.
+  // The sign of a NaN must not be printed. On x86, 0 / 0 is a NaN whose sign bit is set.
   for (double nan : {std::copysign(NAN, -1.0), std::copysign(NAN, 1.0)})
     EXPECT_EQ(format("%.4f %g", printableNumber(nan), printableNumber(nan)), "nan nan");
   double infinity = std::numeric_limits<double>::infinity();

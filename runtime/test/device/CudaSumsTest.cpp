@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares sums of each type bit for bit with sums of the CPU. The cases vary the number of
-// sources, the length, the alignment, the omitted source, and whether an average is computed or a
-// sum is written to a source. The kernels run on the emulator with its checks.
+// Compares the sums that CUDA kernels compute, bit for bit and for each type, with sums that the
+// CPU computes. The tests vary the number of sources, the length, the alignment, which source is
+// omitted, whether the result is a sum or an average, and whether it is written to a source. The
+// kernels run on the emulator, whose checks are on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,8 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// Owns device memory that the host can access, and a copy of it on which the CPU computes.
+/// Owns device memory that the host can access, and a copy of this memory on which the CPU computes
+/// the expected sums.
 class CudaSumsTest : public testing::Test {
 protected:
   static constexpr uint64_t room = 16 << 10;
@@ -31,8 +33,8 @@ protected:
     gpu.cuda->memFreeHost(device);
   }
 
-  /// Checks one sum. Between consecutive sources, and before the target, are `gap` bytes. `dropped`
-  /// is the index of the omitted source.
+  /// Checks one sum. There are `gap` bytes between consecutive sources and before the target.
+  /// `dropped` is the index of the omitted source.
   void check(DType type, uint32_t sources, uint64_t elements, uint64_t gap, bool isAverage,
              uint32_t dropped = UINT32_MAX, bool isInPlace = false) {
     SCOPED_TRACE(testing::Message() << nameOf(type) << ", " << sources << " sources of " << elements

@@ -34,7 +34,7 @@ inline std::unique_ptr<CudaDriver> emulatedCuda() {
   return driver;
 }
 
-/// Clears errors and pending work of the emulated driver.
+/// Removes the errors and the pending work of the emulated driver.
 inline void resetEmulatedCuda() {
   void *library = dlopen(FSDPRT_EMULATED_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   reinterpret_cast<void (*)()>(dlsym(library, "fsdp_emulated_cuda_reset"))();

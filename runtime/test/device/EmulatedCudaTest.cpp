@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks that the driver reports wrong uses of streams, events, memory and graphs, and no others.
+// Checks that the emulated driver reports wrong uses of streams, events, memory and graphs, and
+// does not report correct uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,7 +86,8 @@ TEST_F(EmulatedCuda, WorkIsDoneLate) {
   EXPECT_EQ(pinned[bytes - 1], std::byte(7));
 }
 
-/// Looking up a function loads its kernel, so that the launch allocates no memory.
+/// The code of a kernel is loaded when the kernel is looked up, so that a launch allocates no
+/// memory.
 TEST_F(EmulatedCuda, CodeIsLoadedWhenItIsFound) {
   auto freeBytes = [&] {
     size_t free = 0, total = 0;
@@ -144,7 +146,8 @@ TEST_F(EmulatedCuda, StreamsThatNothingOrdersRace) {
   EXPECT_EQ(fill(a, 7, first()), failedForGood) << "as on a GPU";
 }
 
-/// Work that is enqueued after the host has waited for earlier work runs after the earlier work.
+/// If the host waits for work and then enqueues more work on another stream, the new work is
+/// ordered after the old work.
 TEST_F(EmulatedCuda, TheHostOrdersWhatItHasWaitedFor) {
   ASSERT_EQ(fill(a, 7, first()), cudaOk);
   ASSERT_EQ(await(first()), cudaOk);
@@ -165,7 +168,7 @@ TEST_F(EmulatedCuda, StampsSayWhenWorkWasDone) {
     nanosleep(&nap, nullptr);
     uint64_t enqueued = nanosecondsNow();
     queue.finish([] {});
-    // CUDA reports times as floats, so the comparison allows for rounding.
+    // CUDA reports times as floats, so that the comparison must allow for rounding.
     uint64_t over = nanosecondsNow(), slack = 1000000;
     EXPECT_LE(timeline.timeOf(1), timeline.timeOf(2));
     EXPECT_GE(timeline.timeOf(1) + slack, enqueued) << "done late, and not when it was put there";

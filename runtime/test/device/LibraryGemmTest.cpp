@@ -69,7 +69,8 @@ const Case cases[] = {
     with("number", [](Case &c) { c.m = c.n = 1, c.k = 33; }),
 };
 
-/// A binding that contains a matrix, or a batch of matrices, with padding between rows.
+/// A binding that contains a matrix or a batch of matrices. There is padding between the rows of a
+/// matrix.
 struct Tensor {
   fb::MatrixT matrix;
   uint64_t rows, cols;
@@ -132,7 +133,8 @@ void ProductTest::build() {
   tensors[biasBinding] = make(biasBinding, c.result, 1, 1, c.n);
 }
 
-/// Returns element (i, j) of the result. Sets `argument` to the activation function's argument.
+/// Returns the expected element (i, j) of the result. Sets `argument` to the value to which the
+/// activation function is applied.
 float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argument) {
   const Case &c = GetParam();
   double sum = 0;

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests control groups of both versions, described by files in a folder, and a real control group
-// if the system allows it. A run under a limit must either be refused before its first step or
-// succeed; it must not be killed.
+// Tests how much memory the runtime considers available under the limits of control groups. Some
+// tests read files in a folder that imitate control groups of version 1 and 2. Another test creates
+// a real control group if the system allows it. A run under a memory limit must either succeed or
+// be refused before its first step. The system must not kill the run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +24,8 @@ using namespace fsdprt::test;
 static constexpr uint64_t mebibyte = uint64_t(1) << 20;
 
 namespace {
-/// Creates a folder that memoryLeft() reads in place of "/". The folder describes a machine on
-/// which 1 GiB of memory is available.
+/// Creates a folder that memoryLeft() reads instead of the root folder of the machine. According to
+/// the files in the folder, 1 GiB of memory is available on the machine.
 class ControlGroups : public Run {
 protected:
   void SetUp() override {
@@ -36,8 +37,8 @@ protected:
     ASSERT_EQ(std::system(("mkdir -p " + file.substr(0, file.rfind('/'))).c_str()), 0);
     std::ofstream(file) << content;
   }
-  /// Writes the files of a control group of version 2. Numbers are in MiB, and the limit "max"
-  /// means no limit. `cached` is the part of `used` that caches files.
+  /// Writes the files of a control group of version 2. All numbers are in MiB, and "max" means that
+  /// there is no limit. `cached` is the amount of `used` memory that contains cached files.
   void group2(const std::string &name, const std::string &limit, uint64_t used,
               uint64_t cached = 0) {
     std::string folder = "/sys/fs/cgroup" + name;
@@ -147,9 +148,10 @@ protected:
     Run::TearDown();
   }
 
-  /// Runs with limits that exceed the size of the arenas by 0, `step`, 2 * `step`, up to `most`
-  /// MiB. Each run must succeed or be refused with `words`, and at least one run must do each.
-  /// `restrict` returns the shell command that limits memory to a number of bytes.
+  /// Runs fsdp-run under memory limits that exceed the size of the arenas by 0, `step`, 2 * `step`
+  /// and so on up to `most` MiB. Each run must succeed or be refused with `words`. At least one run
+  /// must succeed, and at least one run must be refused. `restrict` returns the shell command that
+  /// limits memory to a number of bytes.
   void sweep(uint64_t step, uint64_t most, const std::vector<std::string> &words,
              const std::function<std::string(uint64_t)> &restrict) {
     for (std::string how : {"", " --processes"}) {
@@ -172,7 +174,7 @@ protected:
     }
   }
 
-  std::string group, limit; ///< folder and limit file of a control group, or empty
+  std::string group, limit; ///< paths of the folder and the limit file of a control group, or empty
 };
 } // namespace
 

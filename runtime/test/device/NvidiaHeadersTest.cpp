@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime has its own declarations of the CUDA driver, NCCL and cuBLASLt. The test stubs use
-// the same declarations, so that other tests would not find an error in them. If NVIDIA's headers
-// are installed, every declared function, number and layout is compared with these headers. Two
-// functions are equal if corresponding arguments, and the results, have equal sizes and are of one
-// kind: pointers, numbers (integers or enumerations), or structures.
+// The runtime has its own declarations of the CUDA driver, NCCL and cuBLASLt. The stubs of the
+// tests use the same declarations, so that other tests cannot find an error in these declarations.
+// If NVIDIA's headers are installed, this test compares every declared function, number and
+// structure layout with them. Two declarations of a function are considered equal if each argument
+// and the result have the same size and the same kind in both. The kinds are pointers, numbers
+// (integers and enumerations), and structures.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares reads and writes at every alignment with a copy in memory. Also tests that files have no
-// name, and that a full disk causes an error. To make writes short, the file size is limited; to
-// make reads short, the open file is truncated.
+// Compares a file with a copy in memory after reads and writes at every alignment. Also tests that
+// the files have no name, and that a full disk causes an error. Some tests make a write incomplete
+// by a limit on the size of files, or a read incomplete by truncating the open file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,8 @@ protected:
     now.rlim_cur = bytes;
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &now), 0);
   }
-  /// Returns the path in /proc/self/fd of the unnamed file in the folder, or "" if there is none.
+  /// Returns the path in /proc/self/fd of the open file without a name that is in the folder.
+  /// Returns "" if there is no such file.
   std::string descriptor() const {
     for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       std::error_code error;
@@ -194,7 +195,8 @@ TEST_F(RankFiles, FailWhereTheFileEndsEarly) {
                          "1: unexpected end of file");
 }
 
-// If a write extended a truncated file, the lost bytes would be read as zeros.
+// A write must not extend a file that has been truncated, because the lost bytes would then be read
+// as zeros.
 TEST_F(RankFiles, AreNotMadeLongerAgain) {
   RankFile file(folder, 1, 4 * block);
   ASSERT_EQ(::truncate(descriptor().c_str(), 0), 0);

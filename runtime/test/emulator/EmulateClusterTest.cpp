@@ -11,8 +11,9 @@ using namespace fsdprt::emulate;
 
 static TensorKernel pair(const std::string &body, unsigned threads = 32) {
   TensorKernel kernel;
-  // %r2 is the address of the lane's word of `tile` in its own block, and %r12 in the other block.
-  // %r3 and %r13 are the addresses of `full` in these two blocks.
+  // %r2 is the address of the lane's word of `tile` in the lane's own block, and %r12 is the
+  // address of the same word in the other block. %r3 and %r13 are the addresses of `full` in these
+  // two blocks.
   kernel.body = R"(
     mov.u32 %r0, %tid.x; mov.u32 %r1, %cluster_ctarank; xor.b32 %r11, %r1, 1;
     mov.u32 %r2, tile; mad.lo.u32 %r2, %r0, 4, %r2; mov.u32 %r3, full; mapa.shared::cluster.u32 %r12, %r2, %r11; mapa.shared::cluster.u32 %r13, %r3, %r11;

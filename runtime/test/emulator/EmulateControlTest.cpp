@@ -82,8 +82,8 @@ TEST(EmulateControl, BranchesByIndex) {
     EXPECT_EQ(found[tid], expected[tid % 4]);
 }
 
-/// Lanes of one warp take a lock one after another. Waiting lanes must not prevent the lane that
-/// holds the lock from continuing.
+/// The lanes of a warp take a lock one after another. Lanes that wait for the lock must not prevent
+/// the lane that has the lock from continuing.
 TEST(EmulateControl, LanesOfAWarpTakeALockInTurn) {
   std::string body = std::string(outElement) + R"(
   again:

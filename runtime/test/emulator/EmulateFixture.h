@@ -60,7 +60,8 @@ inline std::string errorOfBlock(const std::string &body, unsigned threads = 32,
   return messageOf([&] { runBlock<uint32_t>(body, 4096, threads, globals); });
 }
 
-/// Sets %r0 to %tid.x, and %rd10 to the address of the 4-byte element %tid.x of the array at %rd0.
+/// PTX that sets %r0 to %tid.x, and %rd10 to the address of element %tid.x of the array at %rd0.
+/// The elements of the array have 4 bytes.
 inline const char *const outElement =
     "mov.u32 %r0, %tid.x;\nmul.wide.u32 %rd9, %r0, 4;\nadd.s64 %rd10, %rd0, %rd9;\n";
 
@@ -69,8 +70,8 @@ const char *bitsType() {
   return sizeof(T) == 2 ? "b16" : sizeof(T) == 4 ? "b32" : "b64";
 }
 
-/// Runs the instruction `op`, whose operands are %d, %a, %b and %c, for all elements of a, b and c.
-/// Returns its results.
+/// Runs the instruction `op`, whose operands are %d, %a, %b and %c. Thread i takes element i of
+/// each of a, b and c. Returns the results of all threads.
 template <typename D, typename A, typename B, typename C>
 std::vector<D> runOp(const std::string &op, const std::vector<A> &a, const std::vector<B> &b,
                      const std::vector<C> &c) {
@@ -115,7 +116,8 @@ std::vector<D> runOp(const std::string &op, const std::vector<A> &a, const std::
   return out;
 }
 
-/// Compares results of the instruction `op` with expected(a, b, c) for all combinations of values.
+/// Compares the results of the instruction `op` with expected(a, b, c) for all combinations of
+/// elements of `as`, `bs` and `cs`.
 template <typename D, typename A, typename B, typename C, typename Expected>
 void expectOp(const std::string &op, const std::vector<A> &as, const std::vector<B> &bs,
               const std::vector<C> &cs, Expected expected) {
@@ -141,7 +143,8 @@ inline testing::AssertionResult says(const std::string &message, const std::stri
   return testing::AssertionFailure() << "expected '" << part << "' in '" << message << "'";
 }
 
-/// `tile` declares shared memory. `tileElement` sets %r2 to the thread's word in it.
+/// `tile` is PTX that declares shared memory. `tileElement` is PTX that sets %r2 to the address of
+/// the thread's word in this memory.
 inline const char *const tile = ".shared .align 4 .b8 tile[4096];";
 inline const std::string tileElement =
     std::string(outElement) + "mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 4, %r1;\n";

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares rounded results with exact or wider results, for all numbers of narrow formats.
+// Compares rounded results with exact results or with results in a wider format. Narrow formats are
+// tested with all of their numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -162,13 +163,14 @@ TEST(EmulateFloat, EveryHalfWidensAndComesBack) {
   }
 }
 
-/// Compares conversions with encode(), and with .rz also with the next number of the format.
+/// Compares the results of conversions with encode(). Results of conversions with .rz are also
+/// compared with the next number of the format.
 TEST(EmulateFloat, NarrowingIsRightForManyFloats) {
   std::mt19937 random(5);
   std::vector<uint32_t> values = floatBits();
   for (int k = 0; k < 20000; ++k)
     values.push_back(random());
-  // These numbers cover the range of f16, and are at or near the midpoint of two numbers of f16.
+  // These numbers cover the range of f16. Each is at or near the midpoint between two f16 numbers.
   for (int k = 0; k < 20000; ++k)
     values.push_back((100 + random() % 50) << 23 | (random() % 2048) << 12 | random() % 3);
   std::vector<uint32_t> same = values;
@@ -206,7 +208,8 @@ TEST(EmulateFloat, HalfArithmeticRoundsOnce) {
     expectOp<uint16_t>(
         "mul." + type + " %d, %a, %b;", h, h, none,
         [&](uint16_t a, uint16_t b, uint32_t) { return expected(format, number(a) * number(b)); });
-    // addToOdd() returns the exact sum, or a neighbour of the sum whose last bit is odd.
+    // addToOdd() must return the exact sum or, if the sum is not a double, a neighbour of the sum
+    // whose last bit is 1.
     expectOp<uint16_t>("fma.rn." + type + " %d, %a, %b, %c;", h, h, h,
                        [&](uint16_t a, uint16_t b, uint16_t c) {
                          long double exact = (long double)number(a) * number(b) + number(c);
@@ -287,7 +290,8 @@ TEST(EmulateFloat, Conversions) {
   EXPECT_EQ(decode(0x7b, formatE5M2), 57344.0);
 }
 
-/// Tests that results of approximations are rounded correctly, and with .ftz flushed to zero.
+/// Tests that the emulator rounds the results of approximate instructions correctly, and that it
+/// replaces subnormal results by zero if the instruction has .ftz.
 TEST(EmulateFloat, ApproximationsAreRounded) {
   auto unary = [&](const std::string &op, bool flushes, double (*exact)(double)) {
     expectFloat(op + " %d, %a;", flushes, [&](float a, float, float) { return float(exact(a)); });

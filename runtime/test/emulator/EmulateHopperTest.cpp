@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares results of a matrix product and of attention with results in f64. The kernels use tensor
-// copies, mbarriers and wgmma. Also removes each instruction that orders accesses, after which the
-// emulator must report an error.
+// copies, mbarriers and wgmma. Also removes, one at a time, the instructions that order accesses.
+// The emulator must then report an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@ using namespace fsdprt::test;
 using namespace fsdprt::emulate;
 
 namespace {
-/// Returns a map of a row-major matrix as panels of 64 columns, each with a 128-byte swizzle.
+/// Returns the tensor map of a row-major matrix that is divided into panels of 64 columns. In
+/// shared memory, each panel has a swizzle of 128 bytes.
 TensorMap panels(uint64_t rows, uint64_t columns, uint32_t boxRows,
                  TensorSwizzle swizzle = TensorSwizzle::Bytes128) {
   TensorMap map = denseMap(TensorType::BF16, {64, rows, columns / 64},
@@ -39,7 +40,7 @@ struct Gemm {
   static constexpr unsigned m = 128, n = 128, k = 320;
   std::vector<uint16_t> a = randomBrains(m * k, 1), b = randomBrains(n * k, 2);
   std::vector<float> c = std::vector<float>(m * n, NAN);
-  uint32_t boxRows = 64; ///< rows in a box of the tensor map of B
+  uint32_t boxRows = 64; ///< number of rows of a box of the tensor map of B
   TensorSwizzle swizzle = TensorSwizzle::Bytes128;
 
   Counters run(const std::string &text) {
@@ -93,7 +94,7 @@ TEST(EmulateHopper, ABoxOfAnotherSizeIsFound) {
   };
   EXPECT_TRUE(says(run(63), "deadlock: no thread can continue: "));
   EXPECT_TRUE(says(run(63), "which waits for 0 of 1 arrivals and 128 bytes"));
-  // A box with one more row overwrites the first row of the next buffer.
+  // If a box has one more row, its last row overwrites the first row of the next buffer.
   EXPECT_TRUE(says(run(65), "data race: writes 16 bytes at shared memory + 0x6400, which a copy "
                             "asynchronously writes at line"));
 }
@@ -123,14 +124,15 @@ struct Attention {
     launch.argument(uint64_t(0));
     launch.argument(length);
     launch.argument(heads);
-    launch.argument(heads); // number of heads that share a head of K and V
+    launch.argument(heads); // number of query heads that share a head of K and V
     launch.argument(float(1.4426950408889634 / std::sqrt(double(size))));
     launch.argument(0.0f);
     launch.argument(0.0f);
     return emulator.launch(launch);
   }
 
-  /// Returns the results of a row and, as last element, the logarithm of the sum of its weights.
+  /// Returns the expected results of a row. The last element is the logarithm of the sum of the
+  /// row's weights.
   std::vector<double> expected(unsigned row) const {
     std::vector<double> result(size + 1);
     double total = 0;
@@ -171,9 +173,9 @@ TEST(EmulateHopper, CausalAttention) {
 namespace {
 struct Fault {
   const char *part, *to;
-  std::vector<const char *> messages; ///< texts, one of which must be in the error
-  unsigned least;                     ///< at least so many occurrences must be reported
-  bool isAll = true;                  ///< true if every occurrence must be reported
+  std::vector<const char *> messages; ///< the error must contain one of these texts
+  unsigned least;    ///< for at least so many occurrences, an error must be reported
+  bool isAll = true; ///< true if an error must be reported for every occurrence
 };
 } // namespace
 
@@ -196,7 +198,8 @@ static void plant(const std::string &input, const Fault &fault) {
   EXPECT_GE(found, fault.least) << fault.part;
 }
 
-/// The replacement of "mbarrier.try_wait P1, ..." does not wait; the line's rest becomes a comment.
+/// The instruction that replaces "mbarrier.try_wait P1, ..." does not wait. Its "//" turns the rest
+/// of the line into a comment.
 static const std::vector<Fault> faults = {
     {"fence.mbarrier_init.release.cluster;", "", {"the async proxy does not see the mbarrier"}, 1},
     {"bar.sync \t0;", "", {"expected an mbarrier", "data race"}, 1},

@@ -114,7 +114,7 @@ TEST(EmulateInteger, SignsAndExtremes) {
 }
 
 TEST(EmulateInteger, CarriesGoOn) {
-  // The instructions compute 64-bit sums and products from 32-bit sums and products.
+  // These instructions compute 64-bit sums and products with 32-bit additions and multiplications.
   expectOp<uint64_t>("{ .reg .b32 al, ah, bl, bh, l, h; mov.b64 {al, ah}, %a; mov.b64 {bl, bh}, "
                      "%b; add.cc.u32 l, al, bl; addc.u32 h, ah, bh; mov.b64 %d, {l, h}; }",
                      longs, longs, none, [](uint64_t a, uint64_t b, uint32_t) { return a + b; });

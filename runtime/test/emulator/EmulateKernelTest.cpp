@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares results of generated kernels for a matrix product and attention with results in f64.
-// Also removes each barrier and wait, after which the emulator must report an error.
+// Also removes, one at a time, the barriers and waits of the kernels. The emulator must then report
+// an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -126,7 +127,7 @@ TEST(EmulateKernel, AnyMissingBarrierOrWaitIsFound) {
   EXPECT_GE(planted, 4u);
 }
 
-/// The last row of K is outside of the allocation of K.
+/// The allocation of K is too small: it does not contain the last row of K.
 TEST(EmulateKernel, ASequenceThatIsTooLongIsOutOfBounds) {
   Attention attention;
   attention.k.resize(attention.k.size() - Attention::size);

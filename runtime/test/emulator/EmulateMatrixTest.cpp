@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The functions that compute the layouts of fragments implement the lists of elements in PTX ISA.
+// Tests instructions on matrices. The functions that compute which elements of a matrix a lane has
+// are written according to the lists of elements in PTX ISA.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +24,8 @@ struct Product {
   bool isHalfSum = false;
 };
 
-/// Returns row and column of element i of A in a lane, by the lists in PTX ISA, "Matrix Fragments
-/// for mma.m16n8k16" and similar sections.
+/// Returns the row and the column of element i of A in a lane, according to the lists in PTX ISA,
+/// "Matrix Fragments for mma.m16n8k16" and similar sections.
 std::pair<unsigned, unsigned> placeOfA(const Product &p, unsigned lane, unsigned i) {
   unsigned group = lane / 4, inGroup = lane % 4;
   // The elements are a0 to a3 for k8, and a0 to a7 for k16.
@@ -72,8 +73,8 @@ double numberOfBits(char type, uint64_t bits) {
 class ProductTest : public testing::TestWithParam<Product> {};
 } // namespace
 
-/// Returns a kernel that loads A, B and C and stores D. In memory, the first registers of A of all
-/// lanes precede the second registers. B, C and D follow in this layout.
+/// Returns a kernel that loads A, B and C and stores D. In memory, register 0 of A of all lanes is
+/// followed by register 1 of A of all lanes, and so on. B, C and D follow in the same layout.
 static std::string program(const Product &p) {
   bool isDouble = p.type == 'd';
   std::string type = isDouble ? "b64" : "b32", reg = isDouble ? "%rd1" : "%r1",
@@ -174,7 +175,8 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 static const char *const aligned = ".shared .align 16 .b8 tile[1024];";
-/// Fills four 8 x 8 matrices. Element (row, column) is 100 * matrix + 8 * row + column.
+/// PTX that fills four 8 x 8 matrices. Element (row, column) of matrix number `matrix` is 100 *
+/// matrix + 8 * row + column.
 static const std::string filled = std::string(outElement) + R"(
   mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 16, %r1; mov.u32 %r3, 0;
   fill: shr.u32 %r4, %r0, 3; and.b32 %r5, %r0, 7; mul.lo.u32 %r6, %r4, 100; mad.lo.u32 %r6, %r5, 8, %r6; add.u32 %r6, %r6, %r3;
@@ -247,7 +249,8 @@ TEST(EmulateMatrix, AddressesAreChecked) {
 
 //===- cp.async -----------------------------------------------------------===//
 
-/// Thread t copies 16 bytes, and reads the 16 bytes of thread t ^ `away`.
+/// Thread t copies 16 bytes to shared memory, and then reads the 16 bytes that thread t ^ `away`
+/// has copied.
 static std::string asyncExchange(const std::string &wait, const std::string &away) {
   return std::string(outElement) + R"(
     mov.u32 %r1, tile; mad.lo.u32 %r2, %r0, 16, %r1; mad.wide.u32 %rd11, %r0, 16, %rd0;

@@ -56,7 +56,7 @@ TEST(EmulateMbarrier, FaultsAreFound) {
   auto run = [](const std::string &body) { return errorOfBlock(body, 64, shared); };
   // With a wrong parity, the consumer reads data that have not arrived.
   EXPECT_TRUE(says(run(pipeline("bar.sync 0;", flip, flip)), "never written"));
-  // With a wrong parity, the producer waits for a buffer that no consumer has used.
+  // With a wrong parity, the producer waits for the release of a buffer, which never happens.
   std::string message = run(pipeline("bar.sync 0;", "", ""));
   EXPECT_TRUE(says(message, "deadlock: no thread can continue: "));
   EXPECT_TRUE(says(message, "the phase of parity 0 of the mbarrier at shared address"));
@@ -90,7 +90,7 @@ TEST(EmulateMbarrier, StatesNamePhases) {
 
 //===- cp.async.bulk ------------------------------------------------------===//
 
-/// Lane 0 copies 128 bytes of `out` to shared memory, of which each lane then reads one word.
+/// Lane 0 copies 128 bytes of `out` to shared memory. Each lane then reads one of the copied words.
 static std::string bulkLoad(const std::string &expect, const std::string &wait,
                             const std::string &size = "128") {
   return std::string(outElement) + R"(

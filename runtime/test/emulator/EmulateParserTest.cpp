@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests that errors name lines and columns, and that arbitrary text does not crash the parser.
+// Tests that error messages contain lines and columns, and that no text crashes the parser.
 //
 //===----------------------------------------------------------------------===//
 

@@ -8,7 +8,7 @@
 
 using namespace fsdprt::test;
 
-/// Thread t writes its word, and reads the word of thread t ^ `away`.
+/// Thread t writes its word in shared memory, and then reads the word of thread t ^ `away`.
 static std::string exchange(const std::string &barrier, const std::string &away) {
   return tileElement + "st.shared.b32 [%r2], %r0;\n" + barrier + "\nxor.b32 %r3, %r0, " + away +
          "; mad.lo.u32 %r4, %r3, 4, %r1; ld.shared.b32 %r5, [%r4]; st.global.b32 [%rd10], %r5;";
@@ -17,7 +17,8 @@ static std::string exchange(const std::string &barrier, const std::string &away)
 TEST(EmulateRace, AMissingBarrierBetweenWarps) {
   EXPECT_EQ(errorOfBlock(exchange("bar.sync 0;", "32"), 64, tile), "");
   EXPECT_TRUE(says(errorOfBlock(exchange("", "32"), 64, tile), "never written"));
-  // If the bytes were written before, the error is a race instead of a read of unwritten bytes.
+  // The bytes have been written before, so that the error is a race and not a read of uninitialised
+  // bytes.
   std::string cleared = tileElement + "st.shared.b32 [%r2], 0; bar.sync 0;\n{\n";
   std::string message = errorOfBlock(cleared + exchange("", "32") + "}", 64, tile);
   EXPECT_TRUE(says(message, "data race: "));
@@ -29,7 +30,7 @@ TEST(EmulateRace, AMissingBarrierOfAWarp) {
   EXPECT_TRUE(says(errorOfBlock(exchange("", "1"), 32, tile),
                    "ld.shared.b32: data race: reads 4 bytes at shared memory + 0x4, which lane 1 "
                    "of the same warp has written at line"));
-  // A barrier of 16 of the 32 lanes is not sufficient.
+  // A barrier that includes only 16 of the 32 lanes is not sufficient.
   EXPECT_TRUE(says(
       errorOfBlock(exchange("setp.lt.u32 %p1, %r0, 16; @%p1 bar.warp.sync 0xffff;", "1"), 32, tile),
       "data race"));
@@ -142,7 +143,8 @@ TEST(EmulateRace, FlagsWithReleaseAndAcquire) {
   EXPECT_TRUE(says(run("st.shared.b32", "ld.acquire.cta.shared.b32"), "data race"));
 }
 
-/// A strong write after a weak write of the same thread does not hide the weak write.
+/// A thread executes a weak write and then a strong write. A race of another access with the weak
+/// write must still be reported.
 TEST(EmulateRace, AWeakWriteBeforeAStrongOne) {
   auto body = [](const std::string &barrier) {
     return std::string(outElement) + R"(
@@ -172,7 +174,8 @@ TEST(EmulateRace, AnMbarrierThatIsUsedBeforeOthersKnowOfIt) {
                    "data race: writes 8 bytes"));
 }
 
-/// Barriers are needed between a store of 16 bytes, stores of its words, and another store of 16.
+/// A store of 16 bytes, stores of the words of these bytes, and another store of the 16 bytes
+/// follow one another. A barrier is needed after each of them.
 TEST(EmulateRace, SixteenBytesAndTheirWords) {
   auto body = [](const std::string &first, const std::string &second, const std::string &third) {
     return std::string(outElement) + R"(
@@ -216,16 +219,17 @@ TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   EXPECT_EQ(run("ld.global.b32 %r2, [%rd0];"), "");
   EXPECT_TRUE(says(run("@%p1 ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
   EXPECT_TRUE(says(run("ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
-  // The block that writes reads twice before.
+  // The block that writes the bytes first reads them twice.
   EXPECT_TRUE(says(
       run("ld.global.b32 %r2, [%rd0]; ld.global.b32 %r3, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"),
       race));
   EXPECT_EQ(run("@!%p1 ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), "");
 }
 
-/// Threads 0 and 1 of one warp, and thread 32, read one after another. Thread 1 then writes; of the
-/// other reads, only that of thread 32 is ordered before the write. The read of thread 0 must still
-/// be recorded, although thread 1 has read later.
+/// Threads 0 and 1 of one warp and thread 32 of another warp read one after another. Then thread 1
+/// writes. The read of thread 32 is ordered before the write, and the read of thread 0 is not. The
+/// read of thread 0 must still be recorded at the write, although thread 1 of the same warp has
+/// read later.
 TEST(EmulateRace, AReadOfALaneIsNotForgottenForThatOfAnother) {
   auto body = [](const std::string &store, const std::string &load) {
     auto awaitTurn = [](const std::string &label, const std::string &load, int turn) {

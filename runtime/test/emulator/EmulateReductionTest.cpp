@@ -10,7 +10,8 @@
 using namespace fsdprt::test;
 using namespace fsdprt::emulate;
 
-/// Each block adds 1024 bytes of `tile`, in which each word is `value`, to the memory at %rd0.
+/// Each block combines 1024 bytes of `tile` with the memory at %rd0. Each word of these bytes is
+/// `value`.
 static std::string reduceAll(const std::string &reduction, const std::string &value,
                              const std::string &fence = "fence.proxy.async.shared::cta;") {
   return R"(

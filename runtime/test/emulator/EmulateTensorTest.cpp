@@ -121,7 +121,7 @@ static std::string joined(const std::vector<int> &numbers) {
   return text;
 }
 
-/// Returns the element at an index in the box, as PTX ISA defines it.
+/// Returns the expected element at an index in the box, according to PTX ISA.
 static uint64_t expectedElement(const LoadCase &load, const TensorMap &map,
                                 const std::vector<uint8_t> &values, std::vector<uint32_t> index) {
   uint64_t element = 0, stride = 1, result = 0;
@@ -189,8 +189,8 @@ INSTANTIATE_TEST_SUITE_P(
                  TensorSwizzle::Bytes32,
                  {0, 0, 1, 1, 2}}));
 
-/// The map splits rows of 128 columns into two panels of 64 columns, so that the stride of
-/// dimension 2 is smaller than the stride of dimension 1.
+/// The map divides each row of 128 columns into two panels of 64 columns. The stride of dimension 2
+/// (the panels) is therefore smaller than the stride of dimension 1 (the rows).
 TEST(EmulateTensor, ARowAsPanels) {
   std::vector<uint16_t> values(32 * 128);
   std::iota(values.begin(), values.end(), 0);
@@ -255,7 +255,7 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
     return body.replace(body.find(from), from.size(), to);
   };
   EXPECT_EQ(run(loadBox("0, 0", 512)), "");
-  // A box of 7 rows has fewer bytes than announced, and a box of 9 rows has more.
+  // A box of 7 rows has fewer bytes than were announced, and a box of 9 rows has more bytes.
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}), "deadlock"));
   EXPECT_TRUE(says(run(loadBox("0, 0", 512), {16, 7}),
                    "shared address 0x0, which waits for 0 of 1 arrivals and 64 bytes"));
@@ -342,8 +342,8 @@ TEST(EmulateTensor, WaitingForReadsIsNotWaitingForWrites) {
 
 //===- Clusters -----------------------------------------------------------===//
 
-/// Block 0 loads a box to all blocks of the mask. Each block copies the first words of the box to
-/// `out`, beginning at out[8 * rank].
+/// Block 0 loads a box to the shared memory of all blocks of the mask. Each block copies the first
+/// words of the box to `out`, beginning at out[8 * rank].
 static std::string multicast(const std::string &mask) {
   return R"(
     mov.u32 %r0, %tid.x; mov.u32 %r9, %cluster_ctarank; mbarrier.init.shared.b64 [full], 1; fence.mbarrier_init.release.cluster;

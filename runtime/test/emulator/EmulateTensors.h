@@ -16,7 +16,8 @@ using emulate::TensorMap;
 using emulate::TensorSwizzle;
 using emulate::TensorType;
 
-/// Returns the map of a dense tensor whose dimension 0 is innermost. The launch sets its address.
+/// Returns the tensor map of a dense tensor whose dimension 0 is innermost. The address of the
+/// tensor is set at the launch.
 inline TensorMap denseMap(TensorType type, const std::vector<uint64_t> &sizes,
                           const std::vector<uint32_t> &box,
                           TensorSwizzle swizzle = TensorSwizzle::None) {
@@ -32,8 +33,8 @@ inline TensorMap denseMap(TensorType type, const std::vector<uint64_t> &sizes,
   return map;
 }
 
-/// A function `k` with the body `body`. %rd0 is the address of `out`; %m0, %m1, ... are generic
-/// addresses of tensor maps.
+/// A function `k` with the body `body`. In the body, %rd0 is the address of `out`, and %m0, %m1,
+/// ... are the generic addresses of tensor maps.
 class TensorKernel {
 public:
   std::string body;

@@ -24,7 +24,7 @@ TEST(EmulateWarp, Shuffles) {
        [](uint32_t lane) { return lane >= 2 ? lane - 2 : 100; }},
       {"shfl.sync.down.b32 %r5|%p1, %r0, 4, 31, -1;",
        [](uint32_t lane) { return lane + 4 < 32 ? lane + 4 : 100; }},
-      // In the next operands, the bits 0x1800 divide a warp into segments of 8 lanes.
+      // The bits 0x1800 of the operands 0x1800 and 0x181f divide a warp into segments of 8 lanes.
       {"shfl.sync.up.b32 %r5|%p1, %r0, 2, 0x1800, -1;",
        [](uint32_t lane) { return lane % 8 >= 2 ? lane - 2 : 100; }},
       {"shfl.sync.down.b32 %r5|%p1, %r0, 3, 0x181f, -1;",

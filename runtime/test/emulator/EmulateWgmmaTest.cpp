@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Uses matrices of small integers, whose products are exact, in the layouts that PTX ISA defines.
+// Multiplies matrices of small integers, so that the products are exact. The matrices have the
+// layouts that PTX ISA defines.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@ struct ProductCase {
   Kind kind;
   unsigned columns;
   bool aIsShared, transposesA, transposesB;
-  unsigned span; ///< span of the swizzle in bytes; 16 if there is none
+  unsigned span; ///< span of the swizzle in bytes; 16 if there is no swizzle
   bool sumsAreHalf = false, adds = true;
   int scaleA = 1, scaleB = 1;
 };
@@ -97,8 +98,9 @@ static std::string productText(const ProductCase &c, uint64_t a, uint64_t b) {
   return text + ";\n";
 }
 
-/// Returns a program whose registers hold addresses: %rd0 of the result (D of 128 threads), %rd1 of
-/// the initial bytes of shared memory, %rd2 of the fragments of A.
+/// Returns a program that computes a product. %rd0 is the address of the result (D of 128 threads).
+/// %rd1 is the address of the initial bytes of shared memory. %rd2 is the address of the registers
+/// of A.
 static std::string program(const ProductCase &c, uint64_t a, uint64_t b, const Parts &parts) {
   unsigned count = c.columns / (c.sumsAreHalf ? 4 : 2);
   std::string text = ".reg .b32 %d<128>, %a<4>; .reg .b64 %at; mov.u32 %r0, %tid.x; shl.b32 %r1, "
@@ -111,7 +113,8 @@ static std::string program(const ProductCase &c, uint64_t a, uint64_t b, const P
                      ", [%rd4];\n";
   for (unsigned k = 0; k < count; ++k)
     text += "mov.b32 %d" + std::to_string(k) +
-            (c.sumsAreHalf ? ", 0x3c004000;\n" : ", 0f3f800000;\n"); // 2 and 1 in f16, or 1 in f32
+            (c.sumsAreHalf ? ", 0x3c004000;\n"
+                           : ", 0f3f800000;\n"); // the f16 numbers 2 and 1, or the f32 number 1
   text += parts.proxy + parts.barrier + "\n" + parts.fence + "\n" + productText(c, a, b) +
           parts.between + parts.commit + parts.wait + parts.after + "mad.wide.u32 %at, %r0, " +
           std::to_string(4 * count) + ", %rd0;\n";
@@ -145,8 +148,9 @@ struct Product {
     uint32_t bits = bitsOf(c.kind, value);
     std::memcpy(&image[at], &bits, inner() == 8 ? 4 : 2);
   }
-  /// Stores an element of a fragment by the table of PTX ISA. For 16-bit types, elements a0 and a1
-  /// are in one row, a2 and a3 eight rows below, and a4 to a7 eight columns to the right.
+  /// Stores element (m, k) of A to the place of its register, according to the table in PTX ISA.
+  /// For 16-bit types, elements a0 and a1 are in one row, a2 and a3 eight rows below, and a4 to a7
+  /// eight columns to the right.
   void putFragment(unsigned m, unsigned k) {
     unsigned perRegister = 16 / inner() == 2 ? 1 : 2, t = k / perRegister % 4,
              r = (m / 8 % 2) + 2 * (k / (4 * perRegister));
@@ -222,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ProductCase{Kind::Brain, 16, false, false, false, 128, false, true, -1, -1},
                     ProductCase{Kind::Half, 16, true, false, false, 64, true, false, 1, -1}));
 
-/// Tests that results are wrong if the descriptor of B has another swizzle mode than the data.
+/// Tests that the results are wrong if the descriptor of B does not have the data's swizzle mode.
 TEST(EmulateWgmma, ASwappedSwizzleGivesOtherNumbers) {
   Product product({Kind::Brain, 64, true, false, false, 128});
   product.b.span = 64;
@@ -280,8 +284,8 @@ TEST(EmulateWgmma, AccessesNeedFences) {
                    "uses %d0, which line"));
   EXPECT_TRUE(says(errorWith(fromRegisters, [](Parts &p) { p.fence += "add.u32 %a1, %r0, 1;"; }),
                    "uses %a1, which line"));
-  // Products of the same shape may add to the same accumulators repeatedly; a product of another
-  // shape may not.
+  // Without a wgmma.fence in between, a product may add to the accumulators of the previous product
+  // only if both products have the same shape.
   std::string again = productText(fromShared, 0x4000004000400040, 0x4000004000400840);
   EXPECT_EQ(errorWith(fromShared, [&](Parts &p) { p.between = again; }), "");
   ProductCase other = fromShared;
@@ -290,7 +294,8 @@ TEST(EmulateWgmma, AccessesNeedFences) {
   EXPECT_TRUE(
       says(errorWith(fromShared, [&](Parts &p) { p.between = another; }), "uses %d0, which line"));
   EXPECT_EQ(errorWith(fromShared, [&](Parts &p) { p.between = p.fence + another; }), "");
-  // Accumulators may be the A of the next product only after a wait.
+  // The accumulators of a product may be the operand A of the next product only after a wait for
+  // the first product.
   Parts parts;
   std::string text = productText(fromRegisters, 0, 0x4000004000400840);
   text.replace(text.find("{%a0, %a1"), 9, "{%d0, %d1").replace(text.find("{%d0"), 4, "{%d9");
@@ -338,8 +343,9 @@ TEST(EmulateWgmma, SharedMemoryIsOfTheAsyncProxy) {
             "");
 }
 
-/// Only one warp reads a row of A. If this warp has written the row, a barrier of the warp is
-/// necessary and sufficient. All warps read B, so writes to B need a barrier of the block.
+/// Only one warp reads a given row of A. If this warp has written the row, a barrier of the warp is
+/// necessary and sufficient. All warps read B, so that a barrier of the block is needed after
+/// writes to B.
 TEST(EmulateWgmma, RowsOfAAreTheWarps) {
   auto rewrite = [](const std::string &what, const std::string &barrier) {
     return errorWith(fromShared, [&](Parts &p) {

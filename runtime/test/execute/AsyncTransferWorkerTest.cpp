@@ -150,7 +150,7 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
   transferWorker.await(0);
   EXPECT_EQ(carried, (std::vector<uint32_t>{1, 0}));
   transferWorker.post(2);
-  transferWorker.post(1); // After the failure of transfer 2, no transfer runs.
+  transferWorker.post(1); // Transfer 2 has failed, so that no later transfer runs.
   for (uint32_t transfer : {2u, 1u})
     try {
       transferWorker.await(transfer);
@@ -164,6 +164,6 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
 TEST(AsyncTransferWorker, EndsWithWhatNobodyAwaits) {
   Meeting meeting(2, 1, 60);
   meeting.start(0, 0, 0);
-  // Without this call, the worker would wait for rank 1 for 60 s.
+  // If this call did not end the collective, the worker would wait 60 s for rank 1.
   meeting.communicator.abort(FSDPRT_FAILED);
 }

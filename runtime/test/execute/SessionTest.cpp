@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares sharded with unsharded training bit for bit on 1 to 5 ranks. Also tests access to
-// states, error messages, and a kernel that hangs.
+// Compares the results of sharded training on 1 to 5 ranks bit for bit with those of unsharded
+// training. Also tests reads and writes of states by the caller, error messages, and a kernel that
+// hangs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -183,7 +184,7 @@ TEST(Session, ExtraIds) {
     return "";
   };
   EXPECT_NE(write(1).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
-  options.values = true; // In this artifact, targets may have the id -100.
+  options.values = true; // This artifact allows the id -100 in targets.
   EXPECT_EQ(write(1), "");
   EXPECT_NE(write(0).find("expected ids in [0, 256), found -100 at element 2"), std::string::npos);
   ids[2] = -99;
@@ -314,7 +315,7 @@ static std::shared_ptr<const Artifact> toyWithUpdate(const char *symbol) {
   auto manifest = toyManifest({});
   for (auto &program : manifest.programs)
     if (program->name == "step") {
-      // The update is the last launch, which no collective follows.
+      // The update is the last launch of the step, and no collective follows it.
       fb::LaunchT &update = *program->commands[13]->body.AsLaunch();
       update.bindings = {*manifest.layouts[0]->block};
       auto kernel = std::make_unique<fb::KernelT>();

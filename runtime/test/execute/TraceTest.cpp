@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests events with known times, the ring buffer, and the events of a session, in which waits and
-// launches of a rank must not overlap.
+// Tests which events a trace contains for instructions with known times, and that the ring buffer
+// contains the events of the last runs. Also tests the events of a session: waits and launches of a
+// rank must not overlap.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,7 @@ static std::shared_ptr<const Artifact> toy(const ToyOptions &options) {
 }
 
 namespace {
-/// Returns the instructions of the program 'step' whose commands have the type `kind`.
+/// Returns instructions for those commands of the program 'step' that have the type `kind`.
 std::vector<Instruction> commandsOf(const Artifact &artifact, fb::Body kind) {
   std::vector<Instruction> found;
   for (const fb::Command *command : *artifact.program("step")->commands())

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A state is a choice of one subset of the name changes of each reachable folder, and of one
-// possible content of each reachable file.
+// Each state that a power failure may leave is the result of choices: for each reachable folder,
+// which of its name changes are kept, and for each reachable file, which of its possible contents
+// it has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,7 +112,7 @@ Disk::Disk(const Tree &tree) {
   }
 }
 
-/// Returns the node of a path relative to the root, whose path is empty.
+/// Returns the node of a path. The path is relative to the root, and the path of the root is empty.
 int Disk::find(const std::string &path) const {
   int node = 0;
   for (size_t from = 0; from < path.size();) {
@@ -139,7 +140,7 @@ void Disk::apply(std::map<std::string, int> &names, const NameChange &change) {
     names[change.name] = change.node;
 }
 
-/// Changes a name in the folder that contains `path`.
+/// Applies a name change to the folder that contains `path`, and records the change.
 void Disk::change(const std::string &path, NameChange what) {
   Node &folder = nodes[find(split(path).first)];
   apply(folder.names, what);
@@ -180,7 +181,8 @@ void Disk::perform(const FileOp &op, const std::string &root) {
   }
 }
 
-/// Adds a node and all nodes below it to `tree`, as they were flushed or as processes see them.
+/// Adds a node and all nodes below it to `tree`. If `durable` is true, adds their flushed state,
+/// otherwise the state that processes see.
 void Disk::addWhole(const std::string &path, int number, bool durable, Tree &tree) const {
   const Node &node = nodes[number];
   if (!path.empty())
@@ -216,7 +218,8 @@ std::vector<std::string> Disk::contents(const Node &node) const {
   return result;
 }
 
-/// Expands the reachable nodes in `open`, and calls `callback` with each complete tree.
+/// Tries all choices for the reachable nodes in `open`, adds the resulting files to `tree`, and
+/// calls `callback` with each complete tree.
 bool Disk::expand(std::vector<std::pair<std::string, int>> open, Tree tree,
                   const std::function<bool(const Tree &)> &callback) const {
   if (open.empty())

@@ -4,21 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Model of a file system after a power failure. The model guarantees less than common file systems
-// do, and no more than POSIX requires:
+// A model of a file system after a power failure. The model guarantees less than common file
+// systems do, and no more than POSIX requires. Its rules are:
 //
-//  1. fsync of a file keeps the contents of the file, and not its name.
-//  2. fsync of a folder keeps its names. Before this fsync, each change of a name in the folder
-//     (create, mkdir, rename, link, unlink) may be lost or kept, independently of other changes.
-//  3. A rename within a folder is one change: either both names change, or none does.
-//  4. Of the changes to a file since its last fsync, these cases are tried: none, all, the first
-//     half, all but the first, and all with zeros as data. A reader that verifies hashes cannot
-//     distinguish more cases.
+//  1. fsync of a file makes the contents of the file durable, but not its name.
+//  2. fsync of a folder makes its names durable. Before this fsync, each change of a name in the
+//     folder (create, mkdir, rename, link, unlink) may be lost or kept, independently of other
+//     changes.
+//  3. A rename within a folder is one change: either both names change, or neither of them.
+//  4. For the changes to a file since its last fsync, the following cases are tried: none is kept,
+//     all are kept, the first half is kept, all but the first are kept, and all are kept but their
+//     data are zeros. A reader that verifies hashes cannot distinguish more cases.
 //
 //  5. For a folder with a temporary name (".*.tmp"), which readers ignore, two cases are tried: all
 //     changes in this folder are lost, or all are kept.
 //
-// forEachState() calls a function with each tree that is possible after the operations so far.
+// forEachState() calls a function with each tree that is possible if the power fails after the
+// operations performed so far.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +36,7 @@
 
 namespace fsdprt::test {
 
-/// An operation on files, from FileRecorder.c.
+/// An operation on files that FileRecorder.c has recorded.
 struct FileOp {
   char kind; ///< initial of create, truncate, write, fsync, mkdir, rename, link, unlink or saved
   std::string path, other;
@@ -48,17 +50,20 @@ struct FileOp {
 /// Reads a file that FileRecorder.c has written.
 std::vector<FileOp> readOps(const std::string &file);
 
-/// A tree of files: contents by path relative to the root. A folder has no content.
+/// A tree of files and folders: the key is the path relative to the root, and the value is the
+/// content of the file. A folder has no value.
 using Tree = std::map<std::string, std::optional<std::string>>;
 
-/// Read or write a tree at `root`. writeTree() first removes all files at `root`.
+/// readTree() reads the tree at `root`. writeTree() removes all files at `root` and then writes the
+/// tree.
 Tree readTree(const std::string &root);
 void writeTree(const std::string &root, const Tree &tree);
 
-/// A folder in two states: as processes see it now, and as it may be after a power failure.
+/// A folder with its contents. The object contains the state that processes see, and what is needed
+/// to compute the states that a power failure may leave.
 class Disk {
 public:
-  /// Begins with `tree`, which is on the disk.
+  /// Begins with the files of `tree`, all of which are durable.
   explicit Disk(const Tree &tree);
   /// Performs an operation whose paths begin with `root`. Throws std::runtime_error if the model
   /// has no such file.
@@ -69,7 +74,8 @@ public:
   void forEachState(const std::function<bool(const Tree &)> &callback) const;
 
 private:
-  /// A change of a folder, which removes the name `gone`, adds the name `name`, or does both.
+  /// A change of the names in a folder: it removes the name `gone`, adds the name `name`, or does
+  /// both.
   struct NameChange {
     std::string gone, name;
     int node = -1; ///< node of `name`; -1 if no name is added

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A run is determined by a list of choices, one for each point of a choice; 0 is the default
-// choice. A depth-first search increases the last choice that has another option, and uses the
-// default for all later choices.
+// A list of choices determines a run: it has a number for each point at which there are several
+// options, and 0 is the default option. The search is depth-first: the next run increments the last
+// choice that has further options, and uses the default for all later choices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -138,7 +138,7 @@ std::string Interleavings::runOnce() {
   depth = 0;
   while (true) {
     std::vector<Process *> ready, alive;
-    for (size_t i = 0; i < processes.size(); ++i) { // the process of the last turn is first
+    for (size_t i = 0; i < processes.size(); ++i) { // begins with the process of the last turn
       Process &process = *processes[(last + i) % processes.size()];
       if (isReady(process))
         ready.push_back(&process);

@@ -4,19 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the code of several processes as threads, one at a time. Interleavings is a Network
-// (launch/Network.h), so that the code stops at each call that other processes can observe:
+// Runs the code of several processes as threads, one at a time. Interleavings implements Network
+// (launch/Network.h), through which the code makes the calls that other processes can observe. A
+// thread stops at each of these calls:
 //
 //     listen, accept, connect     the thread may be interrupted before the call
 //     poll, sleep                 the thread waits for a descriptor or for the clock
 //
-// The clock is constant while a thread can run, and is then set to the next time for which a thread
-// waits. Bytes are sent through Unix sockets of this process without delay. A delayed message is
-// simulated by a delayed turn of its sender.
+// The clock is constant while a thread can run. When no thread can run, the clock is set to the
+// earliest time for which a thread waits. Bytes are sent through Unix sockets of this process
+// without delay. To simulate a delayed message, the turn in which the sender sends the message is
+// delayed.
 //
-// In the default order, a thread runs until it waits, and then the next thread runs. A run is
-// repeated with each combination of at most `deviations` other choices of the next thread and
-// `crashes` crashes. A crashed thread ends at one of these calls, and its descriptors are closed.
+// In the default order, a thread runs until it waits, and then the next thread runs. The run is
+// repeated with each combination of at most `deviations` points at which another thread than the
+// default thread is chosen, and at most `crashes` crashes. A crashed thread ends at one of these
+// calls, and its descriptors are closed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,13 +57,14 @@ public:
     std::condition_variable turn;
     bool waits = false, mustCrash = false;
   };
-  /// Adds a process to the run that begins. `starts` is false if another process starts it.
+  /// Adds a process to the run that is about to begin. `starts` is false if the process does not
+  /// run until another process calls start().
   Process &add(std::string name, std::function<void()> body, bool starts = true);
   void start(Process &process) { process.hasStarted = true; }
 
-  /// For each order, calls begin(), which adds processes, runs them, and calls judge(), which
-  /// returns a description of a problem or an empty text. Returns the first problem with its order,
-  /// or an empty text.
+  /// For each order, calls begin(), which adds processes, then runs these processes, and then calls
+  /// judge(), which returns a description of a problem or an empty text. Returns the first problem
+  /// and the order in which it occurred, or an empty text if there is no problem.
   std::string explore(const std::function<void()> &begin,
                       const std::function<std::string()> &judge);
   size_t numRuns() const { return runs; }
@@ -89,7 +93,7 @@ private:
   size_t runs = 0;
   double clock = 0;
   std::vector<std::unique_ptr<Process>> processes;
-  std::vector<Choice> choices; ///< choices of this run, of which `depth` are made
+  std::vector<Choice> choices; ///< choices of this run; the run has made the first `depth` of them
   size_t depth = 0;
   Process *active = nullptr; ///< thread that runs; null if the scheduler runs
   std::mutex mutex;

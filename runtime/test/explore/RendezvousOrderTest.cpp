@@ -4,17 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the rendezvous of two or three ranks in every order that Interleavings.h describes, with
-// crashes, late ranks, duplicates, foreign processes and a second job at the same address. After
-// each run:
+// Runs the rendezvous of two or three ranks in all orders that Interleavings.h describes. The tests
+// include crashes, ranks that start late, two processes with the same rank, foreign processes, and
+// a second job at the same address. After each run, the following must hold:
 //
-//  1. Every process has ended, within a limited time and number of turns: it met the other ranks,
-//     or threw an error with a status and a message.
-//  2. A rank that met the others received the channel of its own job's host, for its own rank.
-//  3. If no process of a job crashed, all its ranks met or none. At most one process met per rank.
+//  1. Every process has ended within a limited time and a limited number of turns. It has either
+//     completed the rendezvous or thrown an error with a status and a message.
+//  2. A rank that completed the rendezvous received a channel to the host of its own job, and the
+//     host's end of this channel belongs to this rank.
+//  3. If no process of a job crashed, either all ranks of the job or none of them completed the
+//     rendezvous. For each rank, at most one process has completed the rendezvous.
 //
-// A host that has gathered its ranks sends each rank a tag with job and rank, with which the test
-// checks rule 2. One test plants a mistake, a rendezvous without job ids, which must be found.
+// To check rule 2, a host that has gathered its ranks sends each rank a tag that names the job and
+// the rank. One test plants a mistake, namely a rendezvous that does not compare job ids, and
+// requires that a violation of these rules is found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,12 +35,13 @@ using namespace fsdprt::test;
 namespace {
 constexpr double limitSeconds = 3;
 
-/// A process of a job. The job has a name in the test, and an id that it sends to other processes.
+/// A process of a job. `job` is the name of the job in the test, and `id` is the id of the job,
+/// which the process sends to other processes.
 struct Rank {
   char job;
   uint32_t rank;
   double late = 0;     ///< delay of its start in seconds
-  const char *id = ""; ///< id of the job; by default the name
+  const char *id = ""; ///< id of the job; if empty, the name of the job
 };
 
 /// The result of a process of a job.
@@ -50,7 +54,8 @@ struct Outcome {
   std::string message;
 };
 
-/// Explores orders of the processes `wanted`, whose jobs have `ranks` ranks, and foreign processes.
+/// Explores the orders in which the processes `wanted` and foreign processes can run. Each job has
+/// `ranks` ranks.
 class Meeting {
 public:
   Meeting(uint32_t ranks, std::vector<Rank> wanted, unsigned deviations, unsigned crashes)
@@ -129,7 +134,8 @@ private:
       outcome.message = error.what();
     }
   }
-  /// Runs the host's process. The host's ends of the channels stay open until judge() is called.
+  /// Does what the process of the host does. The host's ends of the channels remain open until
+  /// judge() is called.
   void serve(std::unique_ptr<RendezvousHost> host, Outcome &outcome) {
     try {
       std::vector<RendezvousHost::Member> members = host->gather();
@@ -152,7 +158,7 @@ private:
 
   std::string judge() {
     std::set<std::string> met;
-    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< processes, and processes that met
+    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< processes, and those that met
     std::set<char> crashed;
     bool anyCrash = false;
     for (const Outcome &each : outcomes) {
@@ -208,7 +214,8 @@ TEST(RendezvousOrder, ACrashAnywhere) {
   EXPECT_EQ(Meeting(2, {{'A', 0}, {'A', 1}}, 0, 2).explore(), "");
 }
 
-// Two processes have one rank, for example because a second one was started after a crash.
+// Two processes have the same rank, for example because a launcher has started a second process
+// after a crash.
 TEST(RendezvousOrder, ARankTwice) {
   EXPECT_EQ(Meeting(2, {{'A', 0}, {'A', 1}, {'A', 1, 0.2}}, 1, 1).explore(), "");
   EXPECT_EQ(Meeting(2, {{'A', 0}, {'A', 1}, {'A', 0, 0.2}}, 1, 1).explore(), "");
@@ -236,7 +243,8 @@ TEST(RendezvousOrder, TwoJobsAtOneAddress) {
   EXPECT_EQ(Meeting(2, {{'A', 0}, {'A', 1}, {'B', 0}, {'B', 1}}, 0, 1).explore(), "");
 }
 
-// Plants a mistake: two jobs have one id, as if ids were not compared.
+// Plants a mistake: two jobs have the same id, which has the effect of a rendezvous that does not
+// compare ids.
 TEST(RendezvousOrder, FindsJobsThatAreNotKeptApart) {
   std::string problem =
       Meeting(2, {{'A', 0, 0, "J"}, {'A', 1, 0.7, "J"}, {'B', 0, 0, "J"}, {'B', 1, 0, "J"}}, 1, 0)

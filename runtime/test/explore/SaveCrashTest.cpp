@@ -5,10 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. fsdp-run saves several times, and FileRecorder.c records its calls.
-//  2. For each call, CrashStates.h computes the trees that a power failure after it may leave.
-//  3. SavedRun opens each different tree. If a save was complete ("saved step N" was printed),
-//     SavedRun must find this save or a later save; otherwise it may find no save. A found save
-//     must equal the save of a run without a failure, and a run must be able to save to the tree.
+//  2. For each call, CrashStates.h computes the trees that a power failure after this call may
+//     leave.
+//  3. SavedRun opens each distinct tree. If fsdp-run had printed "saved step N" before the failure,
+//     SavedRun must find the save of step N or a later save. Otherwise, it may find no save. A save
+//     that it finds must be equal to the save of a run without a failure, and a new run must be
+//     able to save to the tree.
 //
 // Tests that plant a mistake (an omitted fsync, an early rename) check that step 3 finds the
 // mistake.
@@ -91,7 +93,8 @@ protected:
     return "";
   }
 
-  /// Judges all states after each call. Returns the first problem, or an empty text.
+  /// Calls judge() for all trees that a power failure may leave after each call. Returns the first
+  /// problem, or an empty text if there is no problem.
   std::string explore(const Recording &recording) {
     Disk disk(recording.before);
     std::string problem;
@@ -163,8 +166,8 @@ TEST_F(SaveCrash, NothingIsLost) {
   EXPECT_GT(verdicts.size(), 500u);
 }
 
-// A process died between the two renames of a save: the folder has step 2, but 'latest' names step
-// 1. The run computes step 2 again.
+// A process died between the two renames of a save: the folder contains the save of step 2, but
+// 'latest' names step 1. The run computes step 2 again.
 TEST_F(SaveCrash, ReplacesASaveThatLatestDoesNotName) { expectReplaced(1, "true", ""); }
 
 // The newest save is damaged. The run resumes from step 1 and replaces step 2.
@@ -174,10 +177,11 @@ TEST_F(SaveCrash, ReplacesADamagedSave) {
 
 //===- Planted mistakes ---------------------------------------------------===//
 
-// Omits calls of fsync. If any one call on a file of a save, on its folder, or on the parent of the
-// folder of saves is omitted, a power failure loses a save. One call on the folder of saves or on
-// 'latest' may be missing, because a run without a valid 'latest' uses the newest undamaged save.
-// Without all calls on the folder of saves, a save is lost.
+// Omits calls of fsync. A power failure can lose a save if a single call is omitted that flushes a
+// file of a save, the folder of a save, or the parent of the folder of saves. It loses no save if a
+// single call is omitted that flushes the folder of saves or 'latest', because a run without a
+// valid 'latest' uses the newest undamaged save. If all calls that flush the folder of saves are
+// omitted, a power failure can lose a save.
 TEST_F(SaveCrash, FindsEveryMissingFlush) {
   Recording recording = record("--keep=1");
   auto isFlushOfSaves = [&](const FileOp &op) {
@@ -201,9 +205,9 @@ TEST_F(SaveCrash, FindsEveryMissingFlush) {
   std::printf("%zu calls of fsync, %zu states\n", planted, verdicts.size());
 }
 
-// The folder of the second save gets its name, and the first save is removed, before a file of the
-// second save is flushed. If the flush directly followed the rename, no save would be lost, because
-// a run finds the first save.
+// Moves the flush of a file of the second save to a place after the rename of the second save and
+// the removal of the first save. A power failure can then lose both saves. A flush between the
+// rename and the removal would lose no save, because a run would still find the first save.
 TEST_F(SaveCrash, FindsAnEarlyRename) {
   Recording recording = record("--keep=1");
   std::vector<FileOp> &ops = recording.ops;

@@ -161,7 +161,7 @@ TEST(Batches, TargetsAreShiftedByOne) {
       {input("t", FSDPRT_TOKENS, FSDPRT_I64, shape), input("y", FSDPRT_TARGETS, FSDPRT_I64, flat)},
       &tokens, 1, options);
   EXPECT_EQ(batches.trainTokens(), 150u);
-  EXPECT_EQ(batches.validationBatches(), 2u); // of 6 windows, 4 per batch
+  EXPECT_EQ(batches.validationBatches(), 2u); // 6 windows, 4 of them per batch
   for (uint64_t step = 0; step < 50; ++step) {
     auto x = copy(batches, step, 0, 0, 0), y = copy(batches, step, 0, 0, 1);
     for (int i = 0; i < 32; ++i) {

@@ -24,7 +24,8 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-/// Returns the names of other files in the same folder that begin with the file's name.
+/// Returns the names of the other files in the folder of `path` whose names begin with the name of
+/// the file at `path` and a dot.
 static std::vector<std::string> namesBeside(const std::string &path) {
   std::vector<std::string> names;
   size_t slash = path.rfind('/');
@@ -148,7 +149,7 @@ TEST(InputFile, RefusesPipesAndDevicesAtOnce) {
         << bad;
 }
 
-// readAll() must refuse this sparse file of 1 TiB without reading it.
+// readAll() must refuse a sparse file of 1 TiB without reading it.
 TEST(InputFile, HasALimitForItsWholeContent) {
   Scratch file("abc");
   EXPECT_EQ(InputFile(file.path, "an index").readAll(3), "abc");
@@ -186,8 +187,9 @@ TEST(InputFile, NoticesChanges) {
   EXPECT_NE(refusal([&] { d.expectUnchanged(/*strictly=*/true); }), "");
 }
 
-// If only the change time differs, the contents are compared. chmod changes no byte, but a rewrite
-// does, even if the modification time is restored.
+// If only the change time (ctime) of a file differs, the contents are compared. chmod does not
+// change the contents. A rewrite that restores the modification time changes the contents and must
+// be detected.
 TEST(InputFile, LooksAtTheContentWhereOnlyTheChangeTimeIsAnother) {
   std::string text(10000, 'a');
   Scratch file(text);
@@ -230,7 +232,7 @@ TEST(InputFile, ComparesASampleOfLargeFiles) {
   EXPECT_NE(second, third);
 }
 
-// RFC 3720 gives the checksum of 32 bytes of 0xff.
+// The checksum of 32 bytes with the value 0xff is given in RFC 3720.
 TEST(EventFile, Checksums) {
   EXPECT_EQ(crc32c("123456789", 9), 0xe3069283u);
   EXPECT_EQ(crc32c("", 0), 0u);

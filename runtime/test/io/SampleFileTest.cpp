@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests valid and malformed NumPy headers, mismatches between a file and an input in shape, type
-// and ids, and the order in which rows are read.
+// Tests valid and malformed NumPy headers, files whose shape, type or ids do not fit the input, and
+// the order in which rows are read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ std::string refusal(const std::function<void()> &body) {
   return "";
 }
 
-/// An input, and the shape to which `info` points.
+/// The description of an input, and the shape to which it points.
 struct TestInput {
   std::vector<uint64_t> shape;
   fsdprt_input_info info = {};

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the environment variables of launchers, and values that must be equal on all ranks.
+// Tests how environment variables of launchers are read, and that ranks refuse to run together if
+// values differ that must be equal on all ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +48,8 @@ static const Variables slurm = {
 
 TEST(Launch, NoLauncher) {
   EXPECT_FALSE(placeIn({}));
-  // A Slurm batch script is no job step, because the script may start the ranks itself.
+  // In a Slurm batch script, these variables do not describe a rank, because the script may start
+  // the ranks itself.
   EXPECT_FALSE(placeIn({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}));
 }
 
@@ -78,7 +80,8 @@ TEST(Launch, PmiAndSlurm) {
 TEST(Launch, WhereRanksMeet) {
   Variables variables = torchrun;
   EXPECT_EQ(placeIn(variables)->meetingName, "");
-  // If torchrun's store uses the port, ranks meet at a name with the run id and restart count.
+  // If the store of torchrun's agent uses the port, ranks meet at a name that contains the run id
+  // and the restart count.
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   variables["TORCHELASTIC_RUN_ID"] = "job";
   variables["TORCHELASTIC_RESTART_COUNT"] = "2";
@@ -183,7 +186,7 @@ TEST(Launch, NamesTheJob) {
             "'x' (torchrun)");
   EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "x"}, {"TORCHELASTIC_RESTART_COUNT", "2"}}),
             "'x' (torchrun) restarted 2 times");
-  // The default run id of torchrun is not unique, but torchrun's log folder is unique.
+  // The default run id of torchrun is the same for all jobs, but each job has its own log folder.
   EXPECT_EQ(jobOf({{"TORCHELASTIC_RUN_ID", "none"}}), "");
   std::map<std::string, std::string> none = {
       {"TORCHELASTIC_RUN_ID", "none"},
@@ -299,7 +302,8 @@ TEST_F(MpiRun, NcclFails) {
       << result.output;
 }
 
-// mpirun returns the exit code of the process that ends first, here a process that did not fail.
+// mpirun returns the exit code of the process that ends first. Here, this is a process that has not
+// failed itself.
 TEST_F(MpiRun, OthersEndWithTheStatusOfTheFailure) {
   script("late", "[ $OMPI_COMM_WORLD_RANK = 0 ] && exec \"$@\"; env $FAULT \"$@\"; code=$?; sleep "
                  "2; exit $code");
@@ -325,7 +329,7 @@ TEST_F(MpiRun, RefusesWhatRanksDoNotShare) {
   options.asynchronous = false;
   std::vector<std::byte> file = pack(toyManifest(options));
   writeFile(at("other.fsdp"), file.data(), file.size());
-  // These scripts give rank 1 another number of steps or another artifact than rank 0.
+  // In these scripts, rank 1 has another number of steps or another artifact than rank 0.
   script("steps", "[ $OMPI_COMM_WORLD_RANK = 1 ] && set -- \"$1\" \"$2\" --steps=4; exec \"$@\"");
   script("artifact", "run=$1; shift 2; [ $OMPI_COMM_WORLD_RANK = 1 ] && exec $run other.fsdp "
                      "\"$@\"; exec $run toy2.fsdp \"$@\"");

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs fsdp-run as torchrun does: one process per rank, with its rank and an address in the
-// environment. The processes of all cases of a test run concurrently.
+// Runs fsdp-run as torchrun does: there is one process for each rank, and environment variables
+// contain its rank and an address at which the ranks meet. The processes of all cases of a test run
+// concurrently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,7 +124,7 @@ TEST_F(Meets, OverNccl) {
   EXPECT_EQ(bash("cmp a.st b.st"), 0);
 }
 
-/// No port is left for fsdp-run if torchrun's agent uses MASTER_PORT, or in a Slurm job step.
+/// In a Slurm job step, or if torchrun's agent uses MASTER_PORT, no port is left for fsdp-run.
 TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   uint32_t port;
   Descriptor agent = listenSomewhere(port);
@@ -164,7 +165,8 @@ TEST_F(Meets, NamesRanksThatDoNotArrive) {
   check({some, noFirst, alone});
 }
 
-// Immediately after a failed attempt, ranks can meet at the same address, without its errors.
+// Immediately after a failed attempt, ranks can meet at the same address. They must not receive
+// errors of the failed attempt.
 TEST_F(Meets, StartsAgainAtTheSameAddress) {
   uint32_t port = freePort();
   std::string run = " " FSDP_RUN " " + toy(2) + " --steps=2 --rendezvous-timeout=";
@@ -243,8 +245,9 @@ TEST_F(Meets, WrongAddress) {
             {"MASTER_ADDR", "nowhere.invalid"}}}}});
 }
 
-/// If the system has few ephemeral ports, a rank that tries to connect to rank 0's port can get
-/// this port as its own and connect to itself.
+/// When a rank tries to connect to the port of rank 0, the system can choose the same port as the
+/// rank's own ephemeral port, and the rank then connects to itself. This is likely if the system
+/// has few ephemeral ports.
 TEST_F(Meets, NobodyMeetsThemselves) {
   if (bash("unshare -rn true") != 0)
     GTEST_SKIP() << "a network of one's own is not allowed here";

@@ -26,8 +26,9 @@ inline sockaddr_in local(uint32_t port) {
   return address;
 }
 
-/// Claims a port, so that no concurrent test can claim it with this function. The claim is a socket
-/// whose name contains the port number, and which the system closes when the process ends.
+/// Claims a port. This function then returns false in all other tests that try to claim the port
+/// while this process runs. The claim is a socket whose name contains the port number. The system
+/// closes the socket when the process ends.
 inline bool claimPort(uint32_t port) {
   static std::vector<Descriptor> claims;
   Descriptor claim(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));

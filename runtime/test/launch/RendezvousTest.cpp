@@ -113,7 +113,8 @@ TEST(Rendezvous, TellsAllWhyOneDoesNotCome) {
              {"rank 1: no?thanks"});
 }
 
-/// A process of another job has no effect on the rendezvous and receives the names of both jobs.
+/// A process of another job that connects has no effect on the rendezvous. It receives an error
+/// that contains the names of both jobs.
 TEST(Rendezvous, TurnsAwayOtherJobs) {
   for (uint32_t kind : {uint32_t(Frame::hello), uint32_t(Frame::refusal)}) {
     uint32_t port = freePort();
@@ -154,8 +155,8 @@ TEST(Rendezvous, TurnsAwayOtherJobs) {
   }
 }
 
-/// The host must read and ignore messages that follow a rank's hello. With unread messages, the
-/// host's wait would return at once and use the processor.
+/// The host must read and ignore messages that a rank sends after its hello. If it did not read
+/// them, its waits would return at once, and the host would use the processor all the time.
 TEST(Rendezvous, IgnoresWhatFollowsAHello) {
   uint32_t port = freePort();
   RendezvousHost host(placeOf(0, 2, port), 2);
@@ -179,7 +180,8 @@ TEST(Rendezvous, IgnoresWhatFollowsAHello) {
   EXPECT_LT(seconds(after) - seconds(before), 0.5);
 }
 
-/// If another process listens at rank 0's port, no status that it sends may end a rank with code 0.
+/// If a foreign process listens at the port of rank 0, a rank must fail, whatever status this
+/// process sends to the rank.
 TEST(Rendezvous, NoRefusalIsASuccess) {
   for (int32_t status : {0, 1, 2, 3, 4, 5, 99, 255, 256, -1}) {
     uint32_t port;
@@ -207,8 +209,8 @@ TEST(Rendezvous, NoRefusalIsASuccess) {
   }
 }
 
-/// Error messages must not contain control characters of a received name, and received texts may
-/// lack a terminating zero byte.
+/// Error messages must not contain control characters that a received name contains. Received texts
+/// may have no terminating zero byte.
 TEST(Rendezvous, BelievesNoText) {
   expectTold(meetOddly(
                  [](Frame &hello) {

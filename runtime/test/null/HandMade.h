@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares a model with one unit of one parameter, to which tests add buffers and commands. In the
-// arena, other ranges with fixed sizes in bytes precede the buffers:
+// Declares a model that has one unit with one parameter. Tests add buffers and commands to the
+// model. In the arena, the following ranges precede the buffers (with their sizes in bytes):
 //
 //     p 256 | ids 64 | block 64 | rank 64 | 64 free | buffers
 //

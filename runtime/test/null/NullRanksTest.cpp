@@ -28,7 +28,8 @@ static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t>
   return text;
 }
 
-/// Returns a step with one gather over each of two axes; `swapped` exchanges the two gathers.
+/// Returns a step with two gathers, one over each of two axes. If `swapped` is true, their order is
+/// exchanged.
 static HandMade twoAxes(bool swapped) {
   HandMade hand(2, 2);
   fb::Slice a = hand.buffer("a", 512, 0, 1), b = hand.buffer("b", 512, 0, 1);
@@ -136,7 +137,7 @@ TEST(Null, TheToyIsSoundOnceItsPaddingIsSet) {
       options.shards = shards;
       options.asynchronous = asynchronous;
       fb::ManifestT manifest = toyManifest(options);
-      for (size_t p : {0, 2}) { // A fill before the initial values writes the padding.
+      for (size_t p : {0, 2}) { // A fill writes the padding before the initial values are written.
         auto &commands = manifest.programs[p == 0 ? 0 : manifest.programs.size() - 2]->commands;
         const fb::StateT &state = *manifest.layouts[p == 0 ? 0 : 1]->states[0];
         auto command = std::make_unique<fb::CommandT>();

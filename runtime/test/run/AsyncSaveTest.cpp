@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the thread that writes a save, a saver in the process of the test, and runs. Saves that are
-// written while training continues must equal saves that end before the next step.
-// SaveCallsTest.cpp kills runs at every call.
+// Tests the thread that writes a save, a saver in the process of the test, and runs of fsdp-run.
+// Saves that are written while training continues must be equal to saves that are complete before
+// the next step. SaveCallsTest.cpp contains tests that kill a run at every system call of a save.
 //
 //===----------------------------------------------------------------------===//
 
@@ -149,7 +149,7 @@ protected:
   SessionHandle session;
 };
 
-/// Limits the size of files that this process writes, as long as the object exists.
+/// As long as the object exists, files that this process writes cannot become larger than `bytes`.
 class FileLimit {
 public:
   explicit FileLimit(uint64_t bytes) {
@@ -227,7 +227,7 @@ TEST_F(AsyncSaver, ReportsItsFailureAtTheNextStep) {
   }
   EXPECT_FALSE(saver.isBusy());
   EXPECT_EQ(list(), "latest\nstep-00000001\n");
-  // The saver works again after the cause of the failure is removed.
+  // After the cause of the failure has been removed, the saver works again.
   fill(5);
   start(saver, 3);
   EXPECT_EQ(saver.wait(session.get())->step, 3u);
@@ -302,7 +302,8 @@ TEST_F(AsyncRun, LeavesTheSameFiles) {
       EXPECT_EQ(bash("diff -r a" + ranks + " " + other + ranks), 0) << ranks << other;
       EXPECT_EQ(bash("cmp a.st " + other + ".st"), 0) << ranks << other;
     }
-    // A run that resumes from a save written during training has the same results.
+    // A run that resumes from a save that was written while training continued has the same
+    // results.
     expect(0, "resumed after step 4",
            common + " --resume=b" + ranks + "/step-00000004 --save=d" + ranks + " --export=d.st");
     EXPECT_EQ(bash("cmp a.st d.st"), 0);

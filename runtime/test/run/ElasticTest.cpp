@@ -64,7 +64,7 @@ TEST_F(Elastic, FindsArtifactsOfTheModel) {
   writeFile(at("copies.fsdp"), copies.data(), copies.size());
   EXPECT_EQ(found("toy4.fsdp", 3, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
   std::remove(at("copies.fsdp").c_str());
-  // Artifacts of other models, damaged artifacts and files without the extension are left out.
+  // Artifacts of other models, damaged artifacts, and files without the extension are ignored.
   auto other = toy(3);
   other.params[0]->name = "v";
   add("toy3.fsdp", other);
@@ -82,7 +82,8 @@ TEST_F(Elastic, FindsArtifactsOfTheModel) {
 }
 
 TEST_F(Elastic, PrefersTheNearestArtifact) {
-  // The criteria are, in this order: the name, other compiler options, and the tokens of a step.
+  // Artifacts are compared by these criteria, in this order: whether the file is named after the
+  // given artifact, the number of differing compiler options, and the number of tokens of a step.
   add("a.fsdp", toy(4, {"mesh=shard=4", "overlap=true"}));
   add("toy3.fsdp", toy(3, {"mesh=shard=3"}));
   auto fewer = toy(3, {"mesh=shard=3", "overlap=true"});
@@ -147,7 +148,8 @@ TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
   EXPECT_EQ(bash("[ $(wc -l <m) = 8 ]"), 0) << text("m");
   // A run on 4 ranks resumes from a save of 3 ranks.
   expect(0, "resumed after step 8", "toy4.fsdp --steps=9 --save=a --resume=a");
-  // A rank without heartbeats is lost, too. Without a save, the run restarts from the beginning.
+  // A rank that sends no heartbeats counts as lost, too. Without a save, the run restarts from the
+  // beginning.
   result = run("toy3.fsdp --save=c " + elastic + "stop:0:gather:1 --heartbeat-seconds=3 --ranks=3");
   EXPECT_EQ(result.code, 2) << result.output; // --ranks is given twice
   result = run("toy3.fsdp --processes --steps=3 --save=c --on-failure=restart --elastic=2:3 "
@@ -157,7 +159,7 @@ TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
 }
 
 TEST_F(Elastic, ShrinksUntilTheLeast) {
-  // The fault of rank 2 occurs after each restart, until no rank 2 is left.
+  // The fault of rank 2 occurs again after each restart, until there is no rank 2.
   Result result = run("toy4.fsdp --processes --steps=3 --save=a --on-failure=restart "
                       "--elastic=1:4 --inject-rank-fault=kill:2:compute:2");
   EXPECT_EQ(result.code, 0) << result.output;
@@ -170,7 +172,7 @@ TEST_F(Elastic, ShrinksUntilTheLeast) {
   expectIn(result.output, "on 3 ranks with toy3.fsdp (1 of at most 3)");
   expectIn(result.output, "; no restart: --elastic=3:4: expected an artifact for at most 2 ranks, "
                           "found those for 4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
-  // 3 ranks are left, but only an artifact for 2 ranks, so the run restarts on 2 ranks.
+  // 3 ranks are left, but there is no artifact for 3 ranks, so that the run restarts on 2 ranks.
   ASSERT_EQ(bash("rm toy3.fsdp"), 0);
   result = run("toy4.fsdp --processes --steps=3 --save=c --on-failure=restart "
                "--elastic=1:4 --inject-rank-fault=kill:2:compute:2");

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Most faults occur at a given command of a step (--inject-rank-fault), not at a given time, and
-// time limits are generous. The tests check the reported rank, step and collective. All cases of a
-// test run concurrently, because they mostly wait.
+// Tests what fsdp-run does when a rank fails or hangs. Most faults occur at a given command of a
+// step (--inject-rank-fault) and not at a given time, and the time limits are generous. The tests
+// check which rank, step and collective the run reports. All cases of a test run concurrently,
+// because they wait most of the time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,7 +89,8 @@ TEST_F(Faults, KilledInEachPhase) {
 TEST_F(Faults, StoppedInEachPhase) {
   std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG,
                                        {"gather", "compute", "reduce", "save"});
-  // Between programs, ranks check each other's heartbeats, and find the fault before the launcher.
+  // Between programs, ranks check one another's heartbeats. They find this fault before the
+  // launcher.
   cases.push_back({"stop:1:save:2",
                    at("toy3.fsdp") + " --steps=4 --save=saves.watched --save-every=1 --processes "
                                      "--heartbeat-seconds=60 --timeout-seconds=6",
@@ -213,7 +215,8 @@ TEST_F(Faults, RanksDieWithTheirLauncher) {
             7);
 }
 
-// A closed terminal sends SIGHUP to its session. The run must save and end after the current step.
+// When a terminal is closed, the processes of its session receive SIGHUP. The run must then end the
+// current step, save, and end.
 TEST_F(Faults, AHangupEndsBehindTheStep) {
   for (std::string how : {"", " --processes"}) {
     EXPECT_EQ(bash("rm -rf hung log; setsid " FSDP_RUN " " + at("toy3.fsdp") + how +
@@ -331,7 +334,8 @@ TEST_F(Faults, OtherArtifactOnOneRank) {
        {"", toy, on("toy2.fsdp"), FSDPRT_BAD_INPUT, {"expected rank 1 of 3, found rank 1 of 2"}}});
 }
 
-// Fails in a later save, because FAIL_AT is larger than the number of calls of the first save.
+// The disk becomes full during a later save, because FAIL_AT is larger than the number of calls of
+// the first save.
 TEST_F(Faults, FullDiskDuringASave) {
   std::string toy = at("toy3.fsdp") + " --steps=4 --save-every=1 ";
   std::string full = "LD_PRELOAD=" FSDPRT_FAILPOINT " FAIL_HOW=full FAIL_IN=";

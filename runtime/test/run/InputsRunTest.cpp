@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests output and errors of --input, --synthetic and --text. Random inputs must be reported.
+// Tests the output and the errors of fsdp-run with --input, --synthetic and --text. fsdp-run must
+// report which inputs are random.
 //
 //===----------------------------------------------------------------------===//
 

@@ -47,7 +47,7 @@ TEST_F(Processes, LeaveTheSameFiles) {
   }
 }
 
-/// Uses the NCCL stub, which adds in the order of ranks.
+/// Uses the NCCL stub, which adds in the order of the ranks, so that the results are equal.
 TEST_F(Processes, LeaveTheSameFilesOverNccl) {
   ToyOptions options;
   options.shards = options.replicas = 2;
@@ -127,7 +127,7 @@ TEST_F(Processes, SayOnceWhatIsWrong) {
   expect(2, "cannot", "toy3.fsdp --processes --export=no/such/folder --steps=2");
 }
 
-// The signal is sent only to the launcher.
+// The test sends the signal only to the launcher.
 TEST_F(Processes, EndBehindAStepWhenAsked) {
   EXPECT_EQ(bash(FSDP_RUN
                  " toy3.fsdp --processes --steps=100000000 --save=saves >log 2>&1 & run=$!\n"

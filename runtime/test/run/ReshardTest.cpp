@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the mapping between two layouts that are defined here, and runs of the toy model that
-// resume on another number of ranks. Also tests which files of a large save a rank reads, and that
-// saves of other models are refused.
+// Tests the mapping between two layouts of saves, which this file defines, and runs of the toy
+// model that resume on another number of ranks. Also tests which files of a large save a rank
+// reads, and that a run refuses saves of other models.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,9 @@ using namespace fsdprt::test;
 
 //===- The mapping --------------------------------------------------------===//
 
-/// Returns an index with one unit in two pieces of 8 elements. Parameter 'a' has 2 x 3 elements
-/// from element 0 on. Parameter 'b' has 5 elements from element 7 on, and is in both pieces.
+/// Returns the index of a save with one unit, which is divided into two pieces of 8 elements.
+/// Parameter 'a' has 2 x 3 elements and begins at element 0 of the unit. Parameter 'b' has 5
+/// elements and begins at element 7, so that it is in both pieces.
 static SaveIndex oneUnit() {
   SaveIndex index;
   index.modelSource = "m.mlir";
@@ -36,8 +37,8 @@ static SaveIndex oneUnit() {
   return index;
 }
 
-/// Returns an index with two units of one piece each. Parameter 'b' is at element 0 of unit 'one',
-/// and parameter 'a' at element 2 of unit 'two'.
+/// Returns the index of a save with two units, each of which has one piece. Parameter 'b' begins at
+/// element 0 of unit 'one', and parameter 'a' at element 2 of unit 'two'.
 static SaveIndex twoUnits() {
   SaveIndex index;
   index.mesh = {{"shard", 1}};
@@ -91,7 +92,8 @@ TEST(SaveMapping, FindsParametersByName) {
   EXPECT_EQ(mapping.filesOf(saved, 0, 1, 8), (std::set<uint64_t>{1}));
   EXPECT_EQ(mapping.filesOf(saved, 0, 5, 8), std::set<uint64_t>{});
   EXPECT_EQ(mapping.filesOf(saved, 4, 0, 8), (std::set<uint64_t>{0}));
-  // The parameter of 'one' is not reported, because each step rounds it from its master.
+  // The conversion of the parameter of unit 'one' is not reported, because each step computes this
+  // parameter by rounding its master.
   EXPECT_EQ(mapping.conversions(), "momentum rounded from F32 to BF16");
 }
 
@@ -245,7 +247,8 @@ protected:
 };
 } // namespace
 
-/// If no steps are left after a resume, --save writes the same states in the artifact's layout.
+/// If a run resumes and has no step left to run, --save writes the same states in the layout of the
+/// run's artifact.
 TEST_F(Reshard, KeepsEveryElement) {
   expect(0, "saved step 5", "toy4.fsdp --steps=5 --save=s --lr=0.2 --seed=3");
   auto states = statesOf("s/step-00000005");
@@ -271,7 +274,8 @@ TEST_F(Reshard, GoesOn) {
   expect(0, "saved step 5", "toy4.fsdp --steps=5 --save=s --seed=3");
   for (std::string other : {"toy1", "toy3", "toy2x2"}) {
     std::string resume = other + ".fsdp --steps=9 --resume=s --export=" + other;
-    // The reference adds in another order than 2 x 2 ranks do, so that results are not equal.
+    // The unsharded reference adds in another order than 2 x 2 ranks do, so that the results
+    // differ.
     expect(0, other == "toy2x2" ? "resumed" : "check against unsharded passed",
            resume + ".a" + (other == "toy2x2" ? "" : " --check-against=unsharded"));
     expect(0, "resumed after step 5", resume + ".b --processes --save=" + other);
@@ -321,7 +325,8 @@ TEST_F(Reshard, RefusesOtherModels) {
   expect(2, "not a parameter of name.fsdp: 'b' (11)", "name.fsdp --resume=s --processes");
 }
 
-/// If a save is larger than `limit`, a process with one rank opens only files with its elements.
+/// If a save is larger than `limit`, a process with one rank opens only the files that contain
+/// elements of this rank.
 TEST_F(Reshard, ReadsOnlyTheFilesItNeeds) {
   expect(0, "saved step 2", "toy4.fsdp --steps=2 --save=s");
   ASSERT_EQ(bash("rm s/step-00000002/rank-00003.safetensors"), 0);

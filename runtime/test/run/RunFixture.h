@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes artifacts to a temporary folder, and runs fsdp-run and scripts in it.
+// Declares a fixture that writes artifacts to a temporary folder, and runs fsdp-run and scripts in
+// this folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +26,8 @@ struct Result {
   std::string output;
 };
 
-/// A test with a folder of toy artifacts for N = 1 to 4 ranks: toyN.fsdp, and asyncN.fsdp with
-/// memory for asynchronous saves.
+/// A test with a folder that contains toy artifacts for N = 1 to 4 ranks. toyN.fsdp is the plain
+/// artifact, and asyncN.fsdp also has memory for asynchronous saves.
 class Run : public testing::Test {
 protected:
   void SetUp() override {
@@ -44,7 +45,8 @@ protected:
   }
   void TearDown() override { ASSERT_EQ(std::system(("rm -rf " + folder).c_str()), 0); }
 
-  /// Uses a file system on which flushing is fast, if there is one. Must be called before SetUp().
+  /// Puts the folder on /dev/shm, where flushing files is fast, if this file system exists. Must be
+  /// called before SetUp().
   void useFastFiles() {
     if (access("/dev/shm", W_OK) == 0)
       root = "/dev/shm";

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests exit codes, messages, metrics, and import and export of weights. Also tests planted faults
-// and full disks.
+// Tests the exit codes, messages and metrics of fsdp-run, and import and export of weights. Also
+// tests runs with planted faults and runs on a full disk.
 //
 //===----------------------------------------------------------------------===//
 
@@ -153,7 +153,7 @@ TEST_F(Run, ValuesOfTheModel) {
     expect(0, "check against unsharded passed",
            "all" + std::string(ranks) + ".fsdp --steps=3 --check-against=unsharded");
   }
-  // Without --seed, the seed of the model is used.
+  // Without --seed, the run uses the seed of the model.
   expect(
       0,
       "weights: 1 parameter from the model's own values, 1 from their distributions with seed 7\n",
@@ -379,7 +379,7 @@ TEST_F(Run, ChecksOutputsBeforeItTrains) {
 }
 
 TEST_F(Run, EndsOnRequestWithItsWeights) {
-  // If this test runs in the background, SIGINT is ignored, and fsdp-run would inherit this.
+  // If this test runs in the background, SIGINT is ignored. fsdp-run would inherit this setting.
   std::signal(SIGINT, SIG_DFL);
   for (auto [signal, code] : {std::pair("INT", 130), std::pair("TERM", 143)}) {
     int status = bash("set -m; rm -f log e.safetensors; " FSDP_RUN

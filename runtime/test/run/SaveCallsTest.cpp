@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kills the process, or fills the disk, at every system call of a save. Tests saves that end before
-// the next step, and saves that a thread writes while training continues.
+// Kills the process at each system call of a save, or simulates that the disk is full from this
+// call on. The tests run both with saves that are complete before the next step and with saves that
+// a thread writes while training continues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,7 +72,8 @@ protected:
 } // namespace
 
 TEST_P(SaveCalls, AreInTheOrderThatSurvives) {
-  // A save must be flushed before it is renamed, and renamed before the old save is removed.
+  // A save must be flushed before it is renamed to its final name. It must be renamed before the
+  // old save is removed.
   std::vector<std::string> words = {"fsync .step-00000002.tmp/index.json",
                                     "fsync .step-00000002.tmp",
                                     "rename step-00000002",
@@ -118,7 +120,7 @@ TEST_P(SaveCalls, MayFindTheDiskFull) {
   for (size_t k = 1; k <= calls.size(); ++k) {
     Result result = run(steps + options, preload("full", k));
     if (result.code == 0) {
-      // In this case, only removals or the flush of a folder follow the failing call.
+      // The save is complete: only removals or the flush of a folder follow the failing call.
       EXPECT_EQ(readLatest(), golden) << calls[k - 1];
     } else {
       EXPECT_EQ(result.code, k == 1 ? 2 : 1) << calls[k - 1] << "\n"

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the index of a save, and saves with several kinds of damage. Compares 10 steps with 5
-// steps, a resume, and 5 more steps.
+// Tests the index of a save, and how runs treat damaged saves. Compares a run of 10 steps with a
+// run of 5 steps that is resumed for 5 more steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +70,8 @@ TEST(SaveIndex, ComesBackAsItWas) {
 }
 
 TEST(SaveIndex, IsRefusedWhenNestedTooDeep) {
-  // Code that copies, compares or prints these values recursively would overflow the stack.
+  // These values are nested so deeply that recursive code which copies, compares or prints them
+  // would overflow the stack.
   size_t levels = 200000;
   std::string deep = std::string(levels, '[') + std::string(levels, ']');
   for (std::string text : {"{\"version\":" + deep + "}", "{\"format\":" + deep + "}", deep})
@@ -153,7 +154,8 @@ TEST_F(Save, GoesOnBitForBit) {
                ranks);
     expect(0, "saved step 5: b" + ranks + "/step-00000005",
            base + " --steps=5 --lr-decay-steps=9 --min-lr=0.01 --metrics=b --save=b" + ranks);
-    // The resumed run reads the options that are missing in this command line from the save.
+    // The command line of the resumed run lacks options of the first run. The run reads these
+    // options from the save.
     expect(0, "resumed after step 5 of b" + ranks + "/step-00000005",
            "toy" + ranks +
                ".fsdp --text=book.txt --val-every=3 --steps=10 --metrics=b --export=b.st "
@@ -161,7 +163,8 @@ TEST_F(Save, GoesOnBitForBit) {
                ranks + " --save=b" + ranks + " --check-against=unsharded");
     EXPECT_EQ(numbers("a"), numbers("b"));
     expectSame("a.st", "b.st");
-    // 'latest' has a hash of the index, which has the hashes of all files.
+    // 'latest' contains a hash of the index, and the index contains the hashes of all files of the
+    // save.
     expectSame("a" + ranks + "/latest", "b" + ranks + "/latest");
     expectSame("a" + ranks + "/step-00000010/index.json",
                "b" + ranks + "/step-00000010/index.json");
@@ -256,8 +259,8 @@ TEST_F(Save, RefusesBadUsage) {
       << text("err");
 }
 
-/// If --resume names a folder of saves, damaged saves cause a warning, and the newest undamaged
-/// save is used. If --resume names a damaged save, the run fails.
+/// If --resume names a folder of saves, a run prints a warning about damaged saves and uses the
+/// newest undamaged save. If --resume names a damaged save, the run fails.
 TEST_F(Save, LeavesDamageOut) {
   expect(0, "saved step 4", "toy2.fsdp --steps=4 --save=s --save-every=2");
   const std::string folder = "s/step-00000004/", resume = "toy2.fsdp --steps=5 --resume=s";
@@ -329,7 +332,7 @@ TEST_F(Save, LeavesDamageOut) {
 
 TEST_F(Save, FullDisk) {
   expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
-  // The files of the second save exceed the file size limit.
+  // The files of the second save are larger than the limit on file sizes.
   EXPECT_EQ(bash("ulimit -f 1; " FSDP_RUN
                  " toy2.fsdp --steps=3 --save=s --resume=s >log 2>&1; [ $? = 1 ]"),
             0)

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares the simulated times of rings and shared links with formulas, and bandwidths with a
-// published curve. Checks that invalid files are refused, and that durations of steps are within
-// bounds.
+// Compares the simulated times of rings and shared links with formulas, and simulated bandwidths
+// with a published curve. Checks that invalid cluster files are refused, and that the simulated
+// durations of steps are within bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,13 +39,13 @@ TEST(Transfer, RingsOfOneLevel) {
   EXPECT_EQ(planTransfer(cluster, Kind::all_gather, 8e8, {1, 1}).aloneSeconds(), 0);
 }
 
-// A ring of 16 ranks on nodes of 8 has 14 steps within nodes and one step between nodes, since the
-// last of 16 steps is not needed. The ranks share 8 uplinks.
+// A ring of 16 ranks on two nodes of 8 ranks needs 15 steps: 14 of them are within nodes, and one
+// is between nodes. The ranks share 8 uplinks.
 TEST(Transfer, RingsOfTwoLevels) {
   Cluster cluster = plainCluster({link("in", 8, 1e-6, 4e9), link("out", 64, 1e-4, 1e8)});
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 16e8, {16, 1}).aloneSeconds(),
               14e-6 + 1e-4 + 15e8 / 8e8, 1e-9);
-  // If the ring has one member per node, each member has one uplink.
+  // If each node has only one member of the ring, each member uses one uplink.
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 4e8, {4, 8}).aloneSeconds(), 3e-4 + 3e8 / 1e8,
               1e-9);
 }
@@ -90,7 +90,8 @@ TEST(Links, LatencyLeavesTheLinksToOthers) {
   EXPECT_NEAR(links.finish(waits), 2, 1e-9);
 }
 
-// The delay of the host has no effect while the previous collective of the channel is in flight.
+// The delay with which the host starts a collective has no effect if the previous collective of the
+// channel is still in flight at the end of the delay.
 TEST(Links, DelaysHideBehindAQueue) {
   Links links(1);
   size_t first = links.start(work(10, 0.1), 1, 0, 0.5),
@@ -108,7 +109,8 @@ TEST(Links, ACollectiveThatEndsLaterThanItsLastChunkBeginsHoldsItsChannel) {
   EXPECT_NEAR(links.finish(next), 2, 1e-9);
 }
 
-// A collective waits for the previous collective of its channel even if they use different levels.
+// A collective waits for the previous collective of its channel even if the two collectives use
+// different levels of links.
 TEST(Links, AChannelIsHeldWhateverTheLevel) {
   Links links(2);
   size_t first = links.start({"", 0, 1, {1, 0}, 0}, 1, 0, 0),
@@ -118,7 +120,8 @@ TEST(Links, AChannelIsHeldWhateverTheLevel) {
   EXPECT_NEAR(links.flight(next).begin, 1, 1e-9);
 }
 
-// While a collective uses both levels, the fast level is idle for two thirds of the time.
+// A collective that uses both levels leaves the fast level idle for two thirds of the time, which
+// another collective can use.
 TEST(Links, LevelsWorkAtTheSameTime) {
   Links links(2);
   size_t both = links.start({"", 0, 10, {0.1, 0.3}, 0}, 1, 0, 0),
@@ -129,12 +132,12 @@ TEST(Links, LevelsWorkAtTheSameTime) {
 
 //===- A published curve --------------------------------------------------===//
 
-// The curve gives the bus bandwidth, in GB/s (10^9), of an all-reduce over 8 x H200 for each
-// payload, with NCCL 2.27.7: github.com/stas00/ml-engineering (744d01e, 2026-08),
+// The curve gives the bus bandwidth of an all-reduce over 8 x H200 for each payload, in units of
+// 10^9 bytes per second, with NCCL 2.27.7: github.com/stas00/ml-engineering (744d01e, 2026-08),
 // network/README.md, "all_reduce_bench.py". Each payload was timed alone, after a barrier. The
 // constants of the cluster file are those of NCCL (2.30.7: src/graph/tuning.cc,
-// src/graph/search.cc, src/enqueue.cc). The only calibration is the time that torch needs to issue
-// a collective, which is taken from the smallest payload.
+// src/graph/search.cc, src/enqueue.cc). Only one number is calibrated: the time that torch needs to
+// issue a collective is computed from the measured time of the smallest payload.
 TEST(Curve, AllReduceOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   auto seconds = [&](double bytes, double issue) {
@@ -157,14 +160,14 @@ TEST(Curve, AllReduceOfEightH200) {
                 1.75 * bytes / seconds(bytes, issue) / 1e9, 100 * (ratio - 1));
     EXPECT_NEAR(ratio, 1, 0.1) << bytes;
   }
-  // The prediction for two intermediate payloads is too slow, since the measurement overlaps host
-  // and device (docs/explanation/simulator.md).
+  // The predicted times of two intermediate payloads are too long, since in the measurement the
+  // work of the host overlaps with that of the devices (docs/explanation/simulator.md).
   EXPECT_NEAR(seconds(1 << 19, issue) / measured(1 << 19, 23.94), 1.19, 0.02);
   EXPECT_NEAR(seconds(1 << 20, issue) / measured(1 << 20, 39.93), 1.14, 0.02);
 }
 
-// The log of the published curve shows NCCL's choice of algorithm: a ring with the protocol LL up
-// to 1 MiB, and NVLS from 2 MiB on.
+// The log of the published measurement shows which algorithm NCCL chose: a ring with the protocol
+// LL for up to 1 MiB, and NVLS from 2 MiB on.
 TEST(Curve, WaysOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   for (int power = 15; power <= 34; ++power)
@@ -173,8 +176,8 @@ TEST(Curve, WaysOfEightH200) {
         << power;
 }
 
-// The source of the curve also has times of other collectives (rings) at 16 GiB, and of 1000
-// consecutive all-reduces of 4 MB.
+// The source of the curve also contains times of other collectives, which use rings, with 16 GiB,
+// and the time of 1000 consecutive all-reduces of 4 MB.
 TEST(Curve, RingsAndQueuesOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   double bytes = std::ldexp(1, 34);
@@ -294,7 +297,7 @@ TEST(ClusterFile, PlainOneIsRead) {
 
 //===- Steps --------------------------------------------------------------===//
 
-/// Returns a toy artifact without code, which may be for any number of ranks.
+/// Returns a toy artifact without code. Without code, an artifact can have any number of ranks.
 static std::shared_ptr<const Artifact> toy(const ToyOptions &options) {
   auto file = pack(toyManifest(options), {});
   return Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
@@ -330,8 +333,8 @@ TEST(Simulation, NeedsRanksThatAreAlike) {
       "");
 }
 
-// On random clusters, a step takes at least as long as its compute and as its communication, and at
-// most as long as both together.
+// On every cluster, a step takes at least as long as its computation, at least as long as its
+// communication, and at most as long as both together.
 TEST(Simulation, StaysBetweenItsBounds) {
   std::mt19937 random(1);
   auto draw = [&](double low, double high) {
@@ -380,7 +383,8 @@ TEST(Simulation, EventsCoverTheStep) {
               static_cast<double>(step.events.size()));
 }
 
-// The time of a kernel is that of moving `moved_bytes` or, if this field is 0, its bindings.
+// The time of a kernel is the time that the memory needs to move `moved_bytes` bytes or, if this
+// field is 0, the bytes of the kernel's bindings.
 TEST(Simulation, CountsWhatKernelsMove) {
   Cluster cluster = plainCluster({link("a", 2, 1e-5, 1e6)});
   cluster.memoryBytesPerSecond = 1e3;

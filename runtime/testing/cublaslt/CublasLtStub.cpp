@@ -8,7 +8,8 @@
 // FSDPRT_CUDA_LIBRARY names. A product is a PTX kernel with one thread per element, launched on the
 // caller's stream. The stub checks requirements of the library's documentation: descriptors,
 // leading dimensions, combinations of types, and the alignment that the caller stated to the
-// heuristic. The stub rejects an algorithm in a call that differs from the call of the heuristic.
+// heuristic. The stub rejects a product if the call of the product differs from the call of the
+// heuristic that returned its algorithm.
 //
 //   FSDPRT_CUBLASLT_STUB_VERSION   result of cublasLtGetVersion (default: 130000)
 //   FSDPRT_CUBLASLT_STUB_REFUSES   if 1, cublasLtCreate fails
@@ -128,8 +129,8 @@ std::string Call::problem() const {
   return "";
 }
 
-/// Returns an algorithm: a magic number, the hash of the call, the workspace's size, and
-/// alignments.
+/// Returns an algorithm, which consists of a magic number, the hash of the call, the size of the
+/// workspace, and the alignments.
 LtAlgorithm algorithmFor(const Call &call, const Preference &preference) {
   LtAlgorithm algorithm = {{magic, call.hash(), preference.workspace / 2}};
   for (int i = 0; i < 4; ++i)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each thread computes one element of the result, as a sum of products in the order of k.
+// Each thread computes one element of the result. It adds the products in the order of k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ static std::string store(LtType type, const std::string &value, const std::strin
 }
 
 /// Returns PTX that sets `into` to the address of element (i, j) of `matrix`, whose elements have
-/// `bytes` bytes. %rd40 holds the index in the batch.
+/// `bytes` bytes. %rd40 contains the index of the matrix in the batch.
 static std::string place(const std::string &matrix, const std::string &i, const std::string &j,
                          int bytes, const std::string &into) {
   std::string text = "  mul.lo.u64 " + into + ", %rd40, %" + matrix + "batch;\n";
@@ -56,7 +56,7 @@ static std::string place(const std::string &matrix, const std::string &i, const 
          ";\n  add.u64 " + into + ", " + into + ", %" + matrix + ";\n";
 }
 
-/// PTX for %f3 = tanh(sqrt(2/pi) (x + 0.044715 x^3)) for x in %f1. The text leaves x^2 in %f2.
+/// PTX for %f3 = tanh(sqrt(2/pi) (x + 0.044715 x^3)) for x in %f1. %f2 then contains x^2.
 static const char *const tanhText = R"(  mul.f32 %f2, %f1, %f1;
   mul.f32 %f3, %f2, 0f3D372713;
   fma.rn.f32 %f3, %f3, %f1, %f1;

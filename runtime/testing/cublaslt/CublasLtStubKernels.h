@@ -18,7 +18,7 @@ struct StubStrides {
   uint64_t row, col, batch;
 };
 
-/// The product d = activation(a · b + c + bias), with column-major matrices as in cuBLASLt.
+/// The product d = activation(a · b + c + bias). All matrices are column-major, as in cuBLASLt.
 struct StubProduct {
   enum Flag : uint32_t { adds = 1, hasBias = 2, isGelu = 4, storesArgument = 8, isGradient = 16 };
   std::array<const void *, 6> pointers = {}; // of a, b, c, d, bias and aux

@@ -298,7 +298,7 @@ static bool mayBegin(const Operation &operation) {
                      [](const OperationRef &before) { return before->isDone; });
 }
 
-/// Tries to execute ready operations that wait for peers. Returns true after one has ended.
+/// Tries to execute ready operations that wait for peers. Returns true when one of them has ended.
 bool Driver::executeOther() {
   for (size_t i = 0; i < pending.size(); ++i)
     if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))
@@ -377,7 +377,8 @@ OperationRef Driver::launchGraph(ExecutableGraph &graph, Stream &stream) {
     copy->stream = number;
     for (OperationRef &before : copy->after)
       before = made.at(before.get());
-    // An operation without predecessors follows the stream's work and the graph's last launch.
+    // An operation that has no predecessors in the graph must run after the earlier work of the
+    // stream and after the last launch of the graph.
     if (copy->after.empty())
       for (const OperationRef &before : {stream.last, graph.last})
         if (before)

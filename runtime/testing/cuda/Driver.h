@@ -4,17 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Emulates devices, contexts, allocations, and streams whose operations run as late as possible:
+// Emulates devices, contexts, allocations and streams. The operations of a stream run as late as
+// possible:
 //
 //   call    adds an operation after the last one of its stream and the events it waits for
 //   wait    (synchronise, or a synchronous copy) runs only the operations that precede it
 //   query   runs the same operations as a wait, for half a second at most
 //
-// A missing event therefore causes a wrong result. Footprints also reports unordered accesses. With
-// FSDPRT_EMULATED_CUDA_ORDER=N, a wait runs ready operations in a random order with seed N.
-// FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N, kernel N never ends; with fail:N, kernel
-// N fails; with slow:N, each kernel takes N ms longer; with unordered, streams ignore events.
-// cuInit fails for other values of these variables, to detect typing errors.
+// If a program lacks an event, its results are therefore wrong. Footprints also reports accesses
+// that are not ordered. With FSDPRT_EMULATED_CUDA_ORDER=N, a wait runs ready operations in a random
+// order with seed N. FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N, kernel number N never
+// ends; with fail:N, kernel number N fails; with slow:N, each kernel takes N ms longer; with
+// unordered, streams ignore events. If one of these variables has another value, cuInit fails, so
+// that typing errors are detected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,8 +76,8 @@ struct Operation {
   Clock clock;
   std::function<std::vector<Touched>()> body; ///< empty if it only orders other operations
 
-  /// Set for work that waits for peers. `begin` is called at submission and returns the function
-  /// `attempt`, which returns true when the work has ended.
+  /// Set if the operation waits for peers. `begin` is called when the operation is submitted. It
+  /// returns the function `attempt`, which returns true when the work has ended.
   std::function<std::function<bool()>()> begin;
   std::function<bool()> attempt;
   std::vector<OperationRef> after;
@@ -88,7 +90,7 @@ struct Context {
 };
 
 struct Stream;
-/// Records the operations of its streams instead of executing them.
+/// A capture of streams, which records the operations of these streams instead of executing them.
 struct Capture {
   Stream *origin;
   std::vector<OperationRef> operations;
@@ -98,7 +100,7 @@ struct Capture {
 struct Stream {
   Context *context = nullptr;
   uint32_t number = 0;
-  OperationRef last; ///< last operation of the stream; of its capture, if it is captured
+  OperationRef last; ///< last operation of the stream or of its current capture
   OperationRef lastBefore;
   std::shared_ptr<Capture> capture;
 };
@@ -125,8 +127,8 @@ struct Entry {
   std::string name;
   uint64_t dynamicShared;
 };
-/// A module. The code of a module occupies device memory after the first look-up or launch of an
-/// entry, as with CUDA_MODULE_LOADING=LAZY, the default.
+/// A module. The code of a module occupies device memory only after a function of the module has
+/// been looked up or launched, as with CUDA_MODULE_LOADING=LAZY, which is the default of CUDA.
 struct LoadedModule {
   LoadedModule(Context *context, std::string text, std::shared_ptr<Memory> memory)
       : context(context), bytes(text.size()),
@@ -246,8 +248,8 @@ uint64_t memoryBytes();
 /// Returns a message about the first environment variable with an invalid value, or "".
 std::string wrongVariable();
 
-/// Runs the body of a driver function. Prints an exception and returns the exception's result code,
-/// or `onError` if the exception has none.
+/// Runs the body of a driver function. If the body throws an exception, prints it and returns its
+/// result code, or `onError` if it has no result code.
 template <typename Body>
 Result call(Result onError, Body body) {
   Driver &driver = Driver::only();

@@ -12,6 +12,8 @@
 // The library also prints errors that CUDA does not report: a wait for an event that was never
 // recorded, and unordered accesses of two streams to the same bytes.
 //
+// The file is long, because it has one short function for each function of the driver.
+//
 // The library does not support machine code, textures, peers without mutual access, and streams
 // that wait for the context's own stream.
 //
@@ -442,7 +444,7 @@ Result cuMemcpyDtoH_v2(void *to, Address from, size_t bytes) {
     return success;
   });
 }
-/// Fails for host memory that is not pinned, which CUDA could access at any later time.
+/// Fails if host memory is not pinned: CUDA could access such memory at any later time.
 Result cuMemcpyAsync(Address to, Address from, size_t bytes, void *stream) {
   return call(invalidValue, [&](Driver &driver) {
     copy(driver, to, from, bytes, stream, false, false);

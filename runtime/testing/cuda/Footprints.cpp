@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Ranges are split where the range of an operation begins or ends, and are never merged.
+// The recorded ranges of bytes are split where the range of an operation begins or ends. They are
+// never merged.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Two operations on different streams that access the same bytes must be ordered if one of them
-// writes. Events, streams and waits of the host order operations. Each operation has a vector clock
-// of the operations that precede it. A range of bytes records its last write and the reads since
-// this write.
+// writes. Streams, events and waits of the host determine the order of operations. A vector clock
+// of each operation tells which operations precede it. For each range of bytes, the last write and
+// the reads since this write are recorded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@
 
 namespace fsdprt::emulated {
 
-/// Vector clock of an operation: for each stream, the number of operations that precede this
-/// operation, including the operation itself.
+/// The vector clock of an operation: for each stream, the number of its operations that precede
+/// this operation. The operation itself is counted, too.
 class Clock {
 public:
   uint32_t at(uint32_t stream) const { return stream < times.size() ? times[stream] : 0; }

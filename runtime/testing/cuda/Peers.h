@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Declares functions of libfsdp-emulated-cuda.so that are not in the driver API, for libraries
-// whose operations on a stream wait for other processes. A wait for the stream calls `attempt`
-// until the work has ended. A graph that captured such work repeats the work at each launch.
+// whose operations on a stream wait for other processes. When the host waits for the stream, the
+// library calls `attempt` until the work has ended. If a graph has captured such work, each launch
+// of the graph repeats the work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +24,8 @@ struct fsdp_emulated_cuda_work {
   const char *name;
   uint64_t source, sourceBytes, target, targetBytes;
   void *user;
-  /// Called at the start of each execution. Returns the argument `begun` of attempt().
+  /// Called at the start of each execution of the work. Its result is the argument `begun` of
+  /// attempt().
   void *(*begin)(void *user);
   /// `source` and `target` are host addresses. Returns 1 when the work has ended, and 0 before.
   int (*attempt)(void *begun, const void *source, void *target);

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A capture covers the stream on which the capture began, and the streams that wait for an event of
-// the capture. When the capture ends, the first stream must have waited for the others. A captured
-// stream executes no other work.
+// A capture includes the stream on which it began, and each stream that waits for an event of the
+// capture. When the capture ends, the first stream must have waited for the other streams. While a
+// stream is captured, no work of it is executed.
 //
 //===----------------------------------------------------------------------===//
 

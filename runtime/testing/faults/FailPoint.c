@@ -5,10 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Preloaded with LD_PRELOAD. Counts the calls that change files below the folder FAIL_IN. With
-// FAIL_HOW=kill, the process is killed before call number FAIL_AT. With FAIL_HOW=full or io, this
-// call and all later calls that need disk space fail with ENOSPC or EIO. With FAIL_HOW=replace,
-// FAIL_OTHER is opened in place of existing files of the folder. A line per call is written to
-// FAIL_LOG. If FAIL_RANK is set, the library has no effect on other ranks.
+// FAIL_HOW=kill, the process is killed before call number FAIL_AT. With FAIL_HOW=full or io, call
+// number FAIL_AT and all later calls that need disk space fail with ENOSPC or EIO. With
+// FAIL_HOW=replace, the file FAIL_OTHER is opened instead of existing files of the folder. A line
+// for each call is written to FAIL_LOG. If FAIL_RANK is set, the library has an effect only in this
+// rank.
 //
 //===----------------------------------------------------------------------===*/
 

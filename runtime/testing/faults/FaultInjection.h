@@ -16,12 +16,13 @@
 namespace fsdprt {
 
 struct InjectedFaults {
-  /// One plus a rank, or 0 for no fault. The rank's contribution to the first reduce-scatter of the
-  /// program 'step' or, if there is none, to its largest all-reduce, is omitted.
+  /// One plus the rank that has the fault, or 0 for no fault. The collective omits this rank's
+  /// contribution. The collective is the first reduce-scatter of the program 'step' or, if there is
+  /// none, its largest all-reduce.
   uint32_t dropGradientOfRank = 0;
   /// Fault of a rank, as text for RankFault::parse(), or empty.
   std::string rankFault;
-  /// The only kinds of kernels to run (execute/SessionHooks.h). If empty, all kernels run.
+  /// Only kernels of these kinds run (execute/SessionHooks.h). If empty, all kernels run.
   std::string onlyKinds;
 };
 

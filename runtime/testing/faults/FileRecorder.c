@@ -7,7 +7,7 @@
 // Preloaded with LD_PRELOAD. Records each successful call that changes or flushes a file below the
 // folder RECORD_IN (an absolute path). Records are appended to the file RECORD_TO in the order in
 // which the calls return. Several processes may append to one file. A line that begins with "saved
-// step" on standard output is recorded too. A record, for CrashStates.h, is
+// step" on standard output is recorded too. A record, which CrashStates.h reads, consists of
 //
 //     kind (1) | path bytes (4) | second path bytes (4) | offset (8) | data bytes (8) | the bytes
 //
@@ -38,7 +38,7 @@ static int isBelow(const char *path) {
   return length && strncmp(path, folder, length) == 0 && (path[length] == '/' || !path[length]);
 }
 
-/* Sets `path` to the absolute path of `name`, which may be relative to an open folder. */
+/* Sets `path` to the absolute path of `name`. `name` may be relative to an open folder. */
 static void resolve(int folder, const char *name, char *path) {
   char base[PATH] = "";
   if (name[0] == '/') {

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads an artifact of the compiler, plants one fault in the program `step`, and writes the
-// artifact for fsdp-run. With `every`, plants each kind of fault at each place that allows it, and
-// counts how many of the faults the null device finds.
+// Reads an artifact that the compiler has written, plants one fault in the program `step`, and
+// writes the artifact to a file for fsdp-run. With the argument `every`, plants each kind of fault
+// at each place that allows it, one at a time, and counts how many of these faults the null device
+// finds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -152,7 +153,8 @@ bool dropToken(Subject &, const Place &place) {
   return true;
 }
 
-/// Moves a transfer's wait after the first command that accesses its target or writes its source.
+/// Moves the wait for a transfer to after the first command that accesses the transfer's target or
+/// writes its source.
 bool delayWait(Subject &subject, const Place &place) {
   std::optional<uint32_t> id = startedBy(place.command());
   if (!id)
@@ -186,8 +188,8 @@ fb::BufferT *bufferOf(Subject &subject, const fb::Slice &slice, uint32_t number)
   return nullptr;
 }
 
-/// Moves a range so that it ends 64 bytes after the end of its buffer. A range within another live
-/// buffer would be no fault.
+/// Moves a range so that it ends 64 bytes after the end of its buffer. The range must still begin
+/// in this buffer, since a range within another live buffer would be no fault.
 bool moveRange(Subject &subject, const Place &place, size_t which) {
   auto slices = slicesOf(subject.manifest, place.command());
   if (which >= slices.size() || slices[which].first->bytes() == 0)
@@ -264,7 +266,7 @@ bool swapCollectives(Subject &, const Place &place) {
   return false;
 }
 
-/// Exchanges a launch with the next launch, which reads the first launch's result.
+/// Exchanges a launch with the next launch if the next launch reads the result of the first launch.
 bool swapDependent(Subject &subject, const Place &place) {
   Block &block = *place.block;
   fb::CommandT &first = place.command();
@@ -303,7 +305,8 @@ std::string firstFinding(const Subject &subject, const Artifact *sound = nullptr
   return result.findings.empty() ? "" : result.findings[0].text;
 }
 
-/// Returns the number of planted faults that were not found.
+/// Plants a kind of fault at each place, one at a time. Returns the number of faults that the null
+/// device did not find.
 size_t plantEach(const Artifact &artifact, const char *name, const Plant &plant,
                  bool onPeer = false) {
   size_t planted = 0, found = 0, places = Subject(artifact).places.size();

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A faulty process sends a signal to itself, so that the signal arrives at the planned place.
+// To kill or stop a process at the planned place, the process sends the signal to itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +59,7 @@ void RankFault::inject() const {
     _exit(0);
   case Kind::slow:
     sleep(4);
-    // inject() is called, and thus the delay repeated, at each launch or collective of the step.
+    // inject() is called at each launch or collective of the step, so that the delay is repeated.
     break;
   case Kind::hang:
     for (;;)

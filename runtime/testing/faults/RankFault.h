@@ -30,8 +30,9 @@ struct RankFault {
   bool isAt(Phase where, uint32_t which, uint64_t when) const {
     return kind != Kind::none && phase == where && rank == which && step == when;
   }
-  /// Injects the fault. If the fault stops the process, returns when the process is continued. Does
-  /// nothing for `nan`, which the caller injects because it has the gradient.
+  /// Injects the fault. If the fault stops the process, returns when another process continues the
+  /// process. Does nothing for a fault of kind `nan`: the caller injects this fault, because only
+  /// the caller has the gradient.
   void inject() const;
 };
 

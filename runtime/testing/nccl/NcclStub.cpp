@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Creates and destroys communicators, and checks calls on communicators. NcclStubDevice.cpp
-// implements streams, memory and transfers. One lock protects the state of the process, and another
-// lock the shared state. A thread that holds the first lock may briefly take the second lock. Calls
-// wait only for these two locks. Operations make progress only during calls.
+// implements streams, memory and transfers. One lock protects the state of the process, and a
+// second lock protects the state that all processes share. A thread that holds the first lock may
+// take the second lock for a short time. Calls wait for nothing but these two locks. Collectives
+// make progress only during calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -105,7 +106,7 @@ thread_local bool groupHasUnderWay = false;
 thread_local uint64_t groupNumber = 0;
 
 /// Checks a call on a communicator, which must exist and must not be in use by another thread.
-/// Unless `anyTime` is true, no earlier call on it may be in progress.
+/// Unless `anyTime` is true, no earlier call on the communicator may be in progress.
 class CommCall {
 public:
   CommCall(const char *function, NcclComm handle, bool anyTime)
@@ -305,7 +306,7 @@ NcclResult ncclCommSplit(NcclComm handle, int color, int key, NcclComm *newComm,
   return result;
 }
 
-/// Stores the new communicator of a split, if the split has ended.
+/// If the split of a communicator has ended, stores the new communicator in `*splitTo`.
 static void takeChild(Comm *comm) {
   if (!comm->splitTo || comm->shared().splitRounds == comm->splitRound)
     return;
@@ -371,7 +372,7 @@ NcclResult ncclCommAbort(NcclComm handle) {
   if (call.result != ncclOk)
     return call.result;
   if (WorldLock lock(*call.comm->world); lock)
-    // Without this member, collectives of the other members can no longer end.
+    // The other members can no longer complete collectives without this member.
     call.comm->shared().isBroken = true;
   end(call.comm);
   return ncclOk;

@@ -5,14 +5,14 @@
 //===----------------------------------------------------------------------===//
 //
 // libfsdprt_nccl_stub.so implements the functions of NCCL and of CUDA's driver that the runtime
-// calls. Ranks are threads or processes of one machine, the host acts as the devices, and streams
-// advance during calls of their process. Unlike NCCL, the stub adds in the order of the ranks. The
-// stub rejects calls whose behaviour NCCL leaves undefined:
+// calls. Ranks are threads or processes of one machine. The host does the work of the devices. The
+// streams of a process advance only during calls of this process. Unlike NCCL, the stub adds in the
+// order of the ranks. The stub rejects calls whose behaviour NCCL leaves undefined:
 //
 //   - a call on a communicator that has a call in progress, was destroyed, or is in use by another
 //     thread;
-//   - collectives with the same index on the members of a communicator that differ in kind, type,
-//     count, operation or root;
+//   - the n-th collectives of two members of a communicator that differ in kind, type, count,
+//     operation or root;
 //   - a blocking communicator, a stream of another device, or memory that the device cannot access.
 //
 // A rejected call fails, ncclGetLastError returns the reason, and fsdprt_nccl_stub_violations

@@ -5,10 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Uses streams and memory of the emulated driver, which FSDPRT_CUDA_LIBRARY must name. A collective
-// is work on the stream of its member. The work runs in stream order, repeats with each launch of a
-// graph that captured it, and is checked for races. A wait for the stream attempts the work while
-// it holds the driver's lock. The attempt fails while another thread holds the stub's lock, because
-// that thread may be about to take the driver's lock.
+// is work on the stream of its member. The driver runs the work in the order of the stream, repeats
+// it at each launch of a graph that has captured it, and checks its accesses for races. During a
+// wait for the stream, the driver attempts the work while it holds its lock. If another thread
+// holds the lock of the stub at this time, the attempt fails, because the other thread may be about
+// to take the lock of the driver.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +24,8 @@ using namespace fsdprt;
 using namespace fsdprt::stub;
 
 namespace {
-/// Work is a collective submitted to a stream, and Begun one execution of it. A graph may execute
-/// the collective many times.
+/// Work is a collective that was submitted to a stream. Begun is one execution of this collective,
+/// since a graph may execute it many times.
 struct Work {
   Comm *comm;
   Call call;

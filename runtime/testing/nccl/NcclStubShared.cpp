@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The id of a world is "fsdprt stub PROCESS DESCRIPTOR INODE", with which other processes open the
-// world's file through /proc. Each combination of clique, slot and member has a range of the file
-// for its contribution. Pages of a range exist only while they hold data.
+// world's file through /proc. For each combination of clique, slot and member, the file has a range
+// for the member's contribution. The pages of a range exist only while they contain data.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using namespace fsdprt;
 using namespace fsdprt::stub;
 
 static constexpr int lockSeconds = 30;
-static constexpr uint64_t roomFor = uint64_t(1) << 32; // greatest size of a contribution in bytes
+static constexpr uint64_t roomFor = uint64_t(1) << 32; // largest size of a contribution in bytes
 
 /// Worlds that this process has mapped.
 static std::map<std::string, std::weak_ptr<World>> &known() {

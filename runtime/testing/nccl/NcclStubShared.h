@@ -5,17 +5,17 @@
 //===----------------------------------------------------------------------===//
 //
 // A world is the shared state of the communicator of all ranks and of all communicators split from
-// it. A world is an anonymous file in memory (memfd), which the ranks map, whether they are threads
-// or processes. The id of the world names the process and the descriptor that hold the file open.
-// The file is freed even if ranks are killed.
+// it. A world is an anonymous file in memory (memfd), which each process maps. The id of the world
+// names the process and the descriptor that keep the file open. The system frees the file even if
+// ranks are killed.
 //
 //     [ lock, counts, cliques with their collectives in progress
 //     | contributions of members: a hole in the file where there are none ]
 //
-// A clique is the shared state of one communicator. The n-th collectives of all its members are one
-// collective. A member that arrives at a collective writes its contribution to the file; after all
-// members have arrived, each member reads its result. The lock is robust: if its owner dies, the
-// world is marked as broken, and no member waits for ever.
+// A clique is the shared state of one communicator. The n-th calls of collectives on all members of
+// a clique belong to the same collective. A member that arrives at a collective writes its
+// contribution to the file; after all members have arrived, each member reads its result. The lock
+// is robust: if its owner dies, the world is marked as broken, and no member waits for ever.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,12 +61,12 @@ struct Member {
 };
 
 struct CommunicatorGroup {
-  // `size` is the number of members. `joined`, `finalized` and `splits` count members that have
-  // called init, finalize or split.
+  // `size` is the number of members. `joined`, `finalized` and `splits` are the numbers of members
+  // that have called the function for initialisation, finalisation or a split.
   uint32_t size, joined, finalized, splits;
   uint64_t splitRounds;
   bool isBroken;     // true if a member has aborted
-  char problem[256]; // difference between the calls of members
+  char problem[256]; // how the calls of members differ
   Member members[mostMembers];
   Slot slots[mostUnderWay];
 };
@@ -75,7 +75,8 @@ struct SharedNcclState {
   pthread_mutex_t lock;
   bool isBroken; // true if a process died during a call
   uint32_t cliques;
-  uint64_t executed, begunBy[mostMembers]; // counts of collectives: completed, and begun by rank
+  uint64_t executed,
+      begunBy[mostMembers]; // counts of collectives: completed, and begun by rank
   CommunicatorGroup clique[mostCliques];
 };
 
@@ -94,8 +95,8 @@ public:
   /// Adds a clique and returns its index. Returns mostCliques if there is no room for the clique.
   uint32_t addClique(uint32_t size);
 
-  /// Write a member's contribution to a collective (leave()), or read a part of a contribution
-  /// (take()). Both functions return false if the data cannot be moved.
+  /// leave() writes the contribution of a member to a collective. take() reads a part of a
+  /// contribution. Both functions return false if this fails.
   bool leave(uint32_t clique, uint32_t slot, uint32_t member, const void *data, size_t bytes) const;
   bool take(uint32_t clique, uint32_t slot, uint32_t member, size_t from, void *data,
             size_t bytes) const;
@@ -110,7 +111,8 @@ private:
   SharedNcclState *shared = nullptr;
 };
 
-/// Holds the lock of a world. Converts to false if a stopped process holds the lock.
+/// Holds the lock of a world during its lifetime. The object converts to false if the lock could
+/// not be taken because a stopped process holds it.
 class WorldLock {
 public:
   explicit WorldLock(const World &world);

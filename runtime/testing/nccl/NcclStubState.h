@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Declares the state of one process: communicators, streams and counts. NcclStubShared.h declares
-// the state shared by communicators. A collective runs when it has reached the front of every
-// member's stream.
+// the state shared by communicators. A collective runs when it is the next command of the streams
+// of all members.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +36,7 @@ struct Comm {
   bool isGone = false;
   uint64_t group = 0;          // group that contains the call in progress; 0 for none
   int looks = 0;               // number of polls until the call in progress ends
-  NcclComm *splitTo = nullptr; // where to store the communicator of split `splitRound`
+  NcclComm *splitTo = nullptr; // where split `splitRound` stores the communicator
   uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
 
@@ -48,7 +48,7 @@ struct Event {
   uint64_t recorded = 0, reached = 0;
 };
 
-/// One member's execution of a collective.
+/// The part of a member in a collective.
 struct Move {
   Comm *comm = nullptr;
   uint64_t number = 0;
@@ -58,16 +58,16 @@ struct Move {
   bool hasArrived = false;
   double notBefore = 0;
 };
-/// Advances a member's execution. Returns true when the collective has ended for the member.
+/// Advances the part of a member. Returns true when the collective has ended for this member.
 bool arrive(Move &move);
 /// Returns the delay, in seconds, with which collectives of the member reach the stream.
 double delayOf(const Comm &comm);
 
-/// A command of a stream: a collective, an event, a wait for an event, or a fill. For an event or a
-/// wait for an event, `number` is the index of the record of the event.
+/// A command of a stream: a collective, an event, a wait for an event, or a fill. If the command
+/// concerns an event, `number` tells which record of the event is meant.
 struct Command : Move {
   Event *event = nullptr;
-  bool waits = false; // waits for `event` instead of recording it
+  bool waits = false; // true if the command waits for `event`, false if it records `event`
   void *fill = nullptr;
   unsigned char value = 0;
   size_t bytes = 0;
@@ -84,7 +84,7 @@ struct State {
   std::map<std::string, uint64_t> calls;
   uint64_t violations = 0, made = 0, living = 0, registered = 0;
   std::string firstViolation, lastError;
-  std::shared_ptr<World> promised; // world of the last id, until a rank joins
+  std::shared_ptr<World> promised; // world of the last created id, until a rank uses it
   std::set<Stream *> streams;
   std::map<const char *, size_t> pinned, onDevice;
   static thread_local CudaContext current;
@@ -131,7 +131,7 @@ bool submit(Comm *comm, CudaStream stream, const Call &call, const void *source,
 /// Executes all commands that can be executed.
 void advance();
 bool hasWork(const Comm *comm);
-/// Drops the commands of a communicator from all streams.
+/// Removes the commands of a communicator from all streams.
 void forget(const Comm *comm);
 
 } // namespace fsdprt::stub

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The toy's kernels support any size. For each phase of a manifest, one record is appended to the
-// launch object (SYMBOL.launch) of the phase's function. The symbol table contains the object's
-// position.
+// The kernels of the toy support any size, so that their launch records depend on the manifest. For
+// each phase in a manifest, a record is appended to the object SYMBOL.launch, where SYMBOL is the
+// function of the phase. The symbol table of the image contains the position of this object.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,7 +80,7 @@ std::vector<std::byte> test::imageFor(const fb::ManifestT &manifest) {
     }
   for (const auto &[symbol, words] : records) {
     auto object = objects.find(symbol + FSDPRT_LAUNCH_SUFFIX);
-    // A test of unknown functions has symbols without an object.
+    // In a test of unknown functions, a symbol has no such object.
     if (object == objects.end())
       continue;
     if (words.size() > object->second.words)

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compiled to a shared object without a C library, like images of the compiler. `table`, which
-// contains pointers, makes the loader apply relocations. LaunchRecords.cpp fills in the launch
-// records, which depend on the sizes of the model.
+// This file is compiled to a shared object that uses no C library, like the images of the compiler.
+// `table` contains pointers, so that the loader must apply relocations. LaunchRecords.cpp fills in
+// the launch records, which depend on the sizes of the model.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -33,7 +33,8 @@ LAUNCHES(toy_report);
 LAUNCHES(toy_hang);
 LAUNCHES(toy_call);
 
-/* (w, tokens i64[8], targets i64[8], gradient): the gradient moves w towards the ids. */
+/* (w, tokens i64[8], targets i64[8], gradient): computes a gradient with which the update moves w
+ * towards a number computed from the ids. */
 void toy_gradient(Bindings b, int64_t begin, int64_t end, void *workspace) {
   const float *w = b[0];
   const int64_t *tokens = b[1], *targets = b[2];
@@ -51,7 +52,7 @@ void toy_loss_parts(Bindings b, int64_t begin, int64_t end, void *workspace) {
     for (int i = 0; i < 16; ++i)
       sum += gradient[p * 16 + i] * gradient[p * 16 + i];
     parts[p] = sum;
-    *(float *)workspace = sum; /* The worker's scratch must be writable. */
+    *(float *)workspace = sum; /* The scratch memory of the worker must be writable. */
   }
 }
 void toy_loss_sum(Bindings b, int64_t begin, int64_t end, void *workspace) {

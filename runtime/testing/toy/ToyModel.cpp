@@ -396,7 +396,8 @@ std::vector<std::byte> test::toyValues() {
   std::vector<std::byte> values(128 + 2 * 11);
   std::memcpy(values.data() + 64, &toyValue, sizeof toyValue);
   for (uint16_t i = 0; i < 11; ++i) {
-    // The first value is 1, and each next value is larger by one unit in the last place.
+    // The first value is 1. Each of the other values is the next bf16 number after the previous
+    // value.
     uint16_t bits = static_cast<uint16_t>(0x3f80 + i);
     std::memcpy(values.data() + 128 + 2 * i, &bits, sizeof bits);
   }

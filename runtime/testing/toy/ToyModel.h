@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The model has one unit with two parameters, w of shape 13x7 (with weight decay) and b of shape
-// 11, in at least 128 elements. Training moves each element towards a number computed from the
-// rank's tokens. The artifact has all programs, collectives with start and wait, loops, kernels
-// with two phases, and shared scratch, so that tests do not need the compiler. Tests may change the
-// manifest before they pack it.
+// The model has one unit, which has at least 128 elements and contains two parameters: w of shape
+// 13x7 (with weight decay) and b of shape 11. Training moves each element towards a number that is
+// computed from the tokens of the rank. The artifact has all programs, collectives with start and
+// wait, loops, kernels with two phases, and shared scratch, so that tests do not need the compiler.
+// Tests may change the manifest before they pack it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ struct ToyOptions {
   bool asynchronous = true; // collectives have a start and a wait
   uint32_t workers = 4;
   bool snapshot = false; // adds the program 'snapshot' and its memory, for asynchronous saves
-  bool values = false;   // adds initial values (w f64, b bf16), the extra id -100 and seed 7
+  bool values = false;   // adds initial values of w (f64) and b (bf16), extra id -100, seed 7
 };
 
 /// Returns a manifest that passes every check.

@@ -63,8 +63,9 @@ std::string fsdprt::emulate::elementText(const Argument &argument, uint64_t inde
   return std::to_string(bits);
 }
 
-/// Returns true if `type` can represent `value` or, if `isNegative` is true, -`value`. A type such
-/// as b32 can represent both the signed and the unsigned values of its size.
+/// Returns true if `type` can represent `value` or, if `isNegative` is true, -`value`. A type
+/// without a sign, such as b32, can represent both the signed and the unsigned integers of its
+/// size.
 static bool fits(uint64_t value, bool isNegative, Type type) {
   unsigned bits = 8 * sizeOf(type);
   uint64_t half = uint64_t(1) << (bits - 1), largest = half - 1 + half;
@@ -83,8 +84,8 @@ static bool fits(double value, Type type) {
          std::isfinite(decode(static_cast<uint32_t>(bitsOf(value, type)), format));
 }
 
-/// Returns the bits of the number `text` of an option --arg as a value of type `type`. Throws Error
-/// if `type` cannot represent the number.
+/// `text` is a number from the option --arg. Returns the bits of this number as a value of type
+/// `type`. Throws Error if `type` cannot represent the number.
 static uint64_t parseNumber(const std::string &text, Type type, const std::string &whole) {
   char *end = nullptr;
   errno = 0;
@@ -116,7 +117,8 @@ static void fillFromFile(Storage &storage, const std::string &path, const std::s
   std::copy(bytes.begin(), bytes.end(), storage.own.begin());
 }
 
-/// Returns the next value of a linear congruential generator. All machines compute equal values.
+/// Returns the next value of a linear congruential generator. The values are the same on all
+/// machines.
 static double nextRandom(uint64_t &state, Type type) {
   state = state * 6364136223846793005u + 1442695040888963407u;
   double unit = double(state >> 11) * 0x1p-53;

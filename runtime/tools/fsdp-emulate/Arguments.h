@@ -15,20 +15,21 @@ namespace fsdprt::emulate {
 /// A kernel argument from --arg: a number, or the address of memory with elements of type `type`.
 struct Argument {
   Type type = Type::U32;
-  Storage *storage = nullptr; ///< memory, which the emulator owns, or null for a number
+  /// the memory, which the emulator owns; null if the argument is a number
+  Storage *storage = nullptr;
 };
 
-/// Parses a text such as "f32[256]:iota", "u32:5" or "map:...". Allocates memory for the argument
-/// in `emulator`, and appends the argument to `launch`. `before` contains the earlier arguments.
-/// Throws Error if the text is invalid.
+/// Parses a text such as "f32[256]:iota", "u32:5" or "map:...". If the argument needs memory,
+/// allocates it in `emulator`. Appends the argument to `launch`. `before` contains the arguments
+/// that precede this argument. Throws Error if the text is invalid.
 Argument addArgument(const std::string &text, const std::vector<Argument> &before,
                      Emulator &emulator, Launch &launch);
 /// Parses `text`, the text of --arg after "map:", and appends a tensor map to `launch`. The map
 /// describes new memory or the memory of an earlier argument.
 Argument addTensorMap(const std::string &text, const std::vector<Argument> &before,
                       Emulator &emulator, Launch &launch);
-/// Allocates memory for `count` elements of argument `index`, and fills the memory by the method
-/// `how`, such as "iota". `whole` is the text of --arg, for messages.
+/// Allocates memory for `count` elements of argument `index`. Fills the memory by the method that
+/// `how` names, such as "iota". `whole` is the whole text of the option --arg, for use in messages.
 Storage &addMemory(Type type, uint64_t count, const std::string &how, const std::string &whole,
                    unsigned index, Emulator &emulator);
 

@@ -13,7 +13,7 @@
 namespace fsdprt::emulate {
 
 /// Returns the content of a file. Throws Error if the file cannot be read or has more than `most`
-/// bytes. The message begins with `where`.
+/// bytes. The message of the error begins with `where`.
 std::string readFile(const std::string &path, uint64_t most, const std::string &where);
 
 } // namespace fsdprt::emulate

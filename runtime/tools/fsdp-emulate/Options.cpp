@@ -12,8 +12,8 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// An empty endless loop executes this number of instructions in 20 s, and a loop with arithmetic
-/// in about 2 minutes.
+/// The emulator executes this number of instructions in 20 s if they form an empty endless loop,
+/// and in about 2 minutes if they form a loop with arithmetic.
 static constexpr uint64_t defaultStepLimit = uint64_t(1) << 32;
 
 static const char *const description =
@@ -125,7 +125,7 @@ bool fsdprt::emulate::parseOptions(int argc, char **argv, Options &options, int 
     app.parse(argc, argv);
     return true;
   } catch (const CLI::ParseError &error) {
-    // For --help and --version, the exit code of the exception is 0.
+    // If the exit code of the exception is 0, the user has asked for --help or --version.
     if (error.get_exit_code() == 0) {
       exitCode = app.exit(error);
       if (!std::cout.flush())

@@ -60,9 +60,9 @@ void fsdprt::emulate::printCounters(const Counters &counters) {
     std::printf("  %-36s %14llu\n", name.c_str(), static_cast<unsigned long long>(count));
 }
 
-/// Parses `text`, which is "INDEX" or "INDEX:REST". Returns argument INDEX, and sets `rest` to
-/// REST. Throws Error if the text is invalid or the argument has no memory. In messages, `expected`
-/// describes valid texts.
+/// Parses `text`, which has the form "INDEX" or "INDEX:REST". Returns the argument with the index
+/// INDEX, and sets `rest` to REST. Throws Error if the text is invalid or the argument has no
+/// memory. `expected` describes the valid texts, for use in messages.
 static const Argument &memoryOf(const char *option, const char *expected, const std::string &text,
                                 const std::vector<Argument> &arguments, std::string &rest) {
   size_t colon = std::min(text.find(':'), text.size()), index = 0;
@@ -109,6 +109,6 @@ void fsdprt::emulate::saveArgument(const Save &save) {
     file.write(save.argument.storage->bytes, save.argument.storage->size);
     file.commit();
   } catch (const Error &error) {
-    failed("%s", error.what()); // the kernel has run, so this is no usage error
+    failed("%s", error.what()); // The kernel has run, so this error is not a usage error.
   }
 }

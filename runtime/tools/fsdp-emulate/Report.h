@@ -15,7 +15,7 @@ namespace fsdprt::emulate {
 void printList(Emulator &emulator);
 void printCounters(const Counters &counters);
 
-/// A parsed --print option: printArgument() prints the first `count` elements of `argument`.
+/// A parsed option --print. printArgument() prints the first `count` elements of `argument`.
 struct Print {
   Argument argument;
   uint64_t count;
@@ -24,7 +24,7 @@ struct Print {
 Print parsePrint(const std::string &text, const std::vector<Argument> &arguments);
 void printArgument(const Print &print);
 
-/// A parsed --save option: saveArgument() writes the memory of `argument` to the file `path`.
+/// A parsed option --save. saveArgument() writes the memory of `argument` to the file `path`.
 struct Save {
   Argument argument;
   std::string path;

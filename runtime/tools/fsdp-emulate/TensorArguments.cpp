@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Parses a text such as "bf16[64,128]:box=64,32:swizzle=128:random". Colons separate the parts of
-// the text: a type with sizes, settings, and a method by which memory is filled, such as "random".
+// the text. The first part is a type with sizes, the next parts are settings, and the last part
+// names the method by which the memory is filled, such as "random".
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,8 +39,8 @@ static std::vector<uint64_t> numbers(const std::string &list, const std::string 
   return result;
 }
 
-/// Parses the `count` numbers of a list to `to`. Throws Error if the list has more or fewer
-/// numbers.
+/// Parses a list, which must contain `count` numbers, and stores these numbers in `to`. Throws
+/// Error if the list contains more or fewer numbers.
 template <typename T>
 static void copyNumbers(const std::string &list, unsigned count, T *to, const char *what,
                         const std::string &text) {
@@ -75,7 +76,8 @@ static TensorType typeOf(const std::string &name, const std::string &text) {
   wrong(text, format("expected a type such as bf16 or f32, found %s", quoted(name).c_str()));
 }
 
-/// Applies a setting such as "box=64,32". Returns false if `part` is not a setting.
+/// If `part` is a setting such as "box=64,32", stores its value in `settings`. Returns false if
+/// `part` is not a setting.
 static bool takeSetting(const std::string &part, Settings &settings,
                         const std::vector<Argument> &before, const std::string &text) {
   size_t sign = part.find('=');

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks that steps allocate no memory. After countAllocations(true), all calls of malloc() and
-// related functions are counted, in all libraries and threads of the process.
+// Checks that training steps allocate no memory. After countAllocations(true), all calls of
+// malloc() and related functions are counted, in all libraries and threads of the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,12 +18,14 @@ namespace fsdprt {
 
 void countAllocations(bool on);
 uint64_t countedAllocations();
-/// firstAllocationSize() returns the size in bytes of the first counted allocation, and
-/// firstAllocationPlace() returns the address of the code after the call, for addr2line.
+/// These functions describe the first allocation that was counted. firstAllocationSize() returns
+/// its size in bytes. firstAllocationPlace() returns the address of the code after the call, which
+/// addr2line translates to a source location.
 size_t firstAllocationSize();
 const void *firstAllocationPlace();
 
-/// After the steps, throws Error if a step has allocated memory. Saves may allocate memory.
+/// Throws Error after the steps if a step has allocated memory. Allocations during a save are not
+/// counted.
 class AllocationCheck final : public TrainingObserver {
 public:
   void beforeSteps() override { countAllocations(inSteps = true); }

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements a reader of JSON for CLI11. Values in the file set options that the command line does
-// not set. If a key is unknown, the error message suggests the most similar known key.
+// Implements a reader of JSON files, which CLI11 uses to read the file of --config. A value in the
+// file sets its option only if the command line does not set this option. If a key is unknown, the
+// error message suggests the most similar known key.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,8 +62,10 @@ public:
   explicit JsonConfig(CLI::App &app) : app(app) {}
   std::string to_config(const CLI::App *, bool, bool, std::string) const override { return ""; }
 
-  /// Reads the file `name` to `text`. Limits the wait for a pipe. Returns the name of an empty
-  /// file, which CLI11 then opens and from_config() ignores, or `name` if no such file exists.
+  /// Reads the content of the file `name` into `text`. If the file is a pipe, the wait for its data
+  /// is limited. Returns the name of an empty file, so that CLI11 opens the empty file and calls
+  /// from_config(), which uses `text` instead. If the file `name` does not exist or is a folder,
+  /// returns `name`.
   std::string load(const std::string &name) {
     std::error_code error;
     if (name == path || !std::filesystem::exists(name, error) ||
@@ -132,7 +135,8 @@ private:
            member.line, member.column);
   }
 
-  /// Returns the elements of a list as words, the values of an option that is given repeatedly.
+  /// Returns the elements of a list as texts. They are the values of an option that may be given
+  /// several times.
   std::vector<std::string> writeAll(const fsdpcommon::JsonMember &list) const {
     if (list.value.elements.empty())
       refuse("'" + printable(list.name) + "': expected at least one value, found an empty list",
@@ -150,7 +154,7 @@ private:
              value.line, value.column);
     std::optional<double> number = value.is(Kind::number) ? value.asDouble() : std::nullopt;
     if (number && std::floor(*number) == *number && std::abs(*number) < 1e15)
-      // A whole number may be written as a float, such as 1e3.
+      // The file may contain a whole number as a float, such as 1e3.
       return std::to_string(static_cast<long long>(*number));
     return value.text;
   }

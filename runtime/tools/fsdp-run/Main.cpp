@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses options and opens the artifact. Then, depending on the options, prints the artifact,
-// simulates a step, walks the programs on the null device, trains, or starts one process per rank.
-// On an error, prints one line to stderr and returns an exit code. If the reader of stdout closes
-// the pipe, training ends after the current step. The file of --export is written, and the process
-// ends by SIGPIPE without a message.
+// Parses the options and opens the artifact. Then does what the options ask for: prints the
+// artifact, simulates a step, walks the programs on the null device, trains, or starts one process
+// per rank. On an error, prints one line to stderr and returns an exit code. If stdout is a pipe
+// and its reader closes the pipe, training ends after the current step. The process then writes the
+// file of --export, and ends by SIGPIPE without a message.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,9 +64,9 @@ static uint64_t ranksOf(const fsdprt_artifact *artifact) {
   return info.ranks;
 }
 
-/// Opens the artifact before the ranks connect, and throws Error if its number of ranks is not the
-/// number of processes. Returns null if the artifact cannot be opened. The run then fails after the
-/// ranks have connected, so that all ranks report the error.
+/// Opens the artifact before the ranks connect. Throws Error if the number of ranks of the artifact
+/// differs from the number of processes. Returns null if the artifact cannot be opened. The run
+/// then fails after the ranks have connected, so that all ranks report the error.
 static ArtifactHandle openEarly(const Options &options) {
   ArtifactHandle artifact;
   try {
@@ -78,8 +78,8 @@ static ArtifactHandle openEarly(const Options &options) {
   return artifact;
 }
 
-/// If --elastic is given and a launcher has started this process, selects the artifact for as many
-/// ranks as the launcher has started processes.
+/// If --elastic is given and a launcher has started this process, selects the artifact whose number
+/// of ranks is the number of processes that the launcher has started.
 static void chooseElastic(Options &options) {
   if (!options.isElastic() || !options.runs || options.processes || options.launchedChannel >= 0)
     return;
@@ -92,7 +92,7 @@ static void chooseElastic(Options &options) {
 }
 
 namespace {
-/// Ends the run after the current step if a signal such as SIGINT has been received.
+/// Requests that the run end after the current step if a signal such as SIGINT has been received.
 class InterruptObserver final : public TrainingObserver {
 public:
   void beforeTraining(const TrainingRun &run) override {
@@ -122,8 +122,8 @@ static int train(const Options &options, fsdprt_artifact *artifact, Printer &pri
   return Trainer(options, artifact, printer, observers).execute();
 }
 
-/// Starts one process per rank and returns the exit code. With --elastic, throws Error if no
-/// artifact for another number of ranks exists.
+/// Starts one process per rank and returns the exit code. If --elastic is given, throws Error if
+/// there is no artifact for another number of ranks.
 static int launchRanks(const Options &options, char **argv, Printer &printer) {
   std::optional<ElasticArtifacts> artifacts;
   if (options.isElastic()) {
@@ -161,8 +161,9 @@ static int run(const Options &options, ArtifactHandle artifact, char **argv, Pri
   return train(options, artifact.get(), printer);
 }
 
-/// Prints the error of a run to stderr, or sends the error to the process that prints errors.
-/// Returns the exit code.
+/// Reports the error with which a run has ended. If another process prints the errors of this
+/// process, sends the error to that process. Otherwise prints the error to stderr. Returns the exit
+/// code.
 static int report(const Options &options, int channel, fsdprt_status status, const char *message) {
   if (options.needsRendezvous && channel >= 0)
     return reportToHost(options, channel, status, message);
@@ -180,7 +181,7 @@ static int endUnparsed(const Options &options, int exitCode) {
     if (std::optional<LaunchPlace> place = findLaunchPlace(); place && exitCode == FSDPRT_BAD_INPUT)
       reportToPeers(*place, Error(FSDPRT_BAD_INPUT, options.problem));
   } catch (const Error &) {
-    // Other ranks cannot be found, because the environment is invalid.
+    // The other ranks cannot be reached, because the environment variables are invalid.
   }
   return exitCode;
 }
@@ -189,8 +190,8 @@ int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
   fsdprt_register_emulator();
-  // Ignore these signals, so that writes to a closed pipe or beyond the file size limit return an
-  // error.
+  // Ignore these signals. A write to a closed pipe, or beyond the limit of the file size, then
+  // returns an error instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   if (!parseOptions(argc, argv, options, exitCode))

@@ -14,7 +14,8 @@ using namespace fsdprt;
 
 //===- Values -------------------------------------------------------------===//
 
-/// Parses a number. Returns nullopt if the text contains anything else.
+/// Parses a number. Returns nullopt if the text is not a number, or contains anything besides the
+/// number.
 template <typename Number>
 static std::optional<Number> parse(const std::string &text) {
   Number value;

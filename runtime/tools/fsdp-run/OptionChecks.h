@@ -16,8 +16,9 @@
 
 namespace fsdprt {
 
-/// Default and largest number of steps on the null device. Three steps find all faults in accesses
-/// to values of the previous two steps. Further steps only repeat these accesses.
+/// Default and largest number of steps on the null device. Faults are accesses to values of the
+/// same step or of the previous two steps, so three steps find all of them. Further steps only
+/// repeat the accesses of these three steps.
 inline constexpr uint64_t nullSteps = 3, mostNullSteps = 1000;
 
 /// Accepts numbers from `least` to `most` that consist only of digits.

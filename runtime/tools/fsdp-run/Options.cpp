@@ -220,12 +220,12 @@ static void addExecution(CLI::App &app, Options &options) {
   app.add_flag("--processes", options.processes,
                "Start one process per rank on this machine: docs/how-to/launch.md");
   app.add_option("--launched-rank", options.launchedRank)
-      ->group(""); // hidden: rank of a process that fsdp-run has started
+      ->group(""); // hidden: fsdp-run passes it to the process of a rank
   app.add_option("--launched-channel", options.launchedChannel)
-      ->group(""); // hidden: descriptor of the channel to the parent process
+      ->group(""); // hidden: fsdp-run passes the descriptor of a channel
   for (auto [name, text] : {std::pair("--launched-resume", &options.launchedResume),
                             std::pair("--launched-artifact", &options.launchedArtifact)})
-    app.add_option(name, *text)->group(""); // hidden: for restarted processes
+    app.add_option(name, *text)->group(""); // hidden: for processes that restart
   app.add_option(
          "--link-bandwidth", options.linkBandwidth,
          "Slow collectives down to this bandwidth of a link, in bytes per second (default: no "
@@ -393,10 +393,10 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
       options.elasticFolder = std::filesystem::path(options.artifact).parent_path().string();
     if (!options.launchedArtifact.empty()) {
       options.artifact = options.launchedArtifact;
-      options.ranks = 0; // --ranks is for the first start only
+      options.ranks = 0; // The option --ranks applies only to the first start.
     }
   } catch (const CLI::ParseError &error) {
-    // For --help and --version, the exit code of the exception is 0.
+    // If the exit code of the exception is 0, the user has asked for --help or --version.
     if (error.get_exit_code() == 0) {
       exitCode = app.exit(error);
       if (!std::cout.flush()) {

@@ -13,17 +13,19 @@ namespace fsdprt {
 
 struct Options : TrainingOptions {
   bool dump = false;
-  std::string simulate;           ///< path of a cluster file; empty for no simulation
-  std::vector<std::string> peers; ///< RANK=FILE per rank with another artifact
+  std::string simulate;           ///< path of a cluster file; empty if no simulation is requested
+  std::vector<std::string> peers; ///< texts RANK=FILE, one for each rank that runs another artifact
   bool isNull() const { return device == "null"; }
   bool assertNoAllocations = false;
   enum class Fault { none, skipShardElement, dropGradient, allocate };
   Fault fault = Fault::none;
   std::string rankFault; ///< argument of RankFault::parse()
-  std::string problem;   ///< error message if the command line is invalid
+  /// error message that was printed because the command line is invalid; otherwise empty
+  std::string problem;
 };
 
-/// Parses the command line. Returns false if the process must end with the exit code `exitCode`.
+/// Parses the command line. Returns false if the process must end after the call, with the exit
+/// code `exitCode`.
 bool parseOptions(int argc, char **argv, Options &options, int &exitCode);
 
 } // namespace fsdprt

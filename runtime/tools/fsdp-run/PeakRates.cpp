@@ -5,16 +5,19 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Each thread repeats a loop for a fixed time and counts its bytes or multiply-adds.
-//  2. To measure bandwidth, the loop copies between two buffers that are larger than the caches of
-//     the thread. To measure multiply-adds, the loop computes twelve independent sums in the widest
-//     vector registers, because a processor with two units of four cycles latency needs at least
-//     eight sums. For bf16, the loop uses the instruction vdpbf16ps if the processor has it.
+//  2. To measure the bandwidth of memory, the loop copies between two buffers that are larger than
+//     the caches of the thread. To measure multiply-adds, the loop computes twelve independent sums
+//     in the widest vector registers. A processor that has two units, each with a latency of four
+//     cycles, needs at least eight independent sums to keep both units busy. For bf16, the loop
+//     uses the tile registers of AMX if the processor has them and the operating system allows
+//     their use. Otherwise it uses the instruction vdpbf16ps if the processor has it.
 //  3. The result is the highest rate of three rounds, because other processes only lower a rate.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PeakRates.h"
 #include "core/FutexEvent.h"
+#include "fsdpcommon/TileData.h"
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -90,12 +93,39 @@ FSDP_TARGET("avx512f,avx512bf16") static uint64_t addBf16() {
     }
   return uint64_t(sums) * steps * 32;
 }
+
+/// Adds products to four tiles of sums, as the generated kernels do. Each instruction adds the
+/// products of 32 pairs to each of 16 x 16 sums.
+FSDP_TARGET("amx-tile,amx-bf16") static uint64_t addTiles() {
+  // Select palette 1 of AMX, and configure all tiles with 16 rows of 64 bytes.
+  alignas(64) uint8_t config[64] = {1};
+  for (int tile = 0; tile < 8; ++tile) {
+    config[16 + 2 * tile] = 64;
+    config[48 + tile] = 16;
+  }
+  _tile_loadconfig(config);
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  _tile_zero(4);
+  _tile_zero(5);
+  for (int i = 0; i < steps; ++i) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_release();
+  return uint64_t(4) * steps * 16 * 16 * 32;
+}
 #endif
 
 //===- Measuring ----------------------------------------------------------===//
 
-/// Returns the highest rate of three rounds, summed over all threads. work(thread) returns the
-/// number of bytes or multiply-adds, and the rate is this number per nanosecond.
+/// Measures three rounds and returns the highest rate, which is a sum over all threads.
+/// work(thread) returns the number of bytes or multiply-adds of one call. The unit of the rate is
+/// this number per nanosecond.
 template <typename Work>
 static double measure(uint32_t threads, Work work) {
   double best = 0;
@@ -148,7 +178,9 @@ PeakRates fsdprt::measurePeakRates(uint32_t threads, double share) {
     add = addAvx512;
   else if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
     add = addAvx2;
-  if (__builtin_cpu_supports("avx512bf16"))
+  if (__builtin_cpu_supports("amx-bf16") && fsdpcommon::requestTileData())
+    addNarrow = addTiles;
+  else if (__builtin_cpu_supports("avx512bf16"))
     addNarrow = addBf16;
 #endif
   peak.multiplyAdds = measure(threads, [&](uint32_t) { return add(); });

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Measures peak rates of the machine before training, with as many threads as the run has.
+// Measures peak rates of the machine before training. The measurement uses as many threads as the
+// run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,19 +16,21 @@
 
 namespace fsdprt {
 
-/// Peak rates of one rank, per nanosecond.
+/// Peak rates of one rank. The unit is bytes or multiply-adds per nanosecond.
 struct PeakRates {
-  double bytes = 0;            ///< bytes read or written in memory
+  double bytes = 0;            ///< bytes that are read from memory or written to memory
   double multiplyAdds = 0;     ///< f32 multiply-adds
-  double bf16MultiplyAdds = 0; ///< multiply-adds of bf16 values with sums in f32
+  double bf16MultiplyAdds = 0; ///< multiply-adds whose factors are bf16 and whose sums are f32
 
-  /// Returns the least time in nanoseconds for `movedBytes` bytes, and for `products` f32 and
-  /// `bf16Products` bf16 multiply-adds.
+  /// Returns the least time in nanoseconds that a rank needs at the peak rates to move `movedBytes`
+  /// bytes, and to compute `products` multiply-adds in f32 and `bf16Products` multiply-adds in
+  /// bf16.
   double floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Products) const;
 };
 
-/// Measures the total rates of `threads` threads, and divides them by `share`, the number of ranks.
-/// Takes several tenths of a second, and allocates 32 MiB of memory per thread.
+/// Measures the rates of `threads` threads together, and divides these rates by `share`, which is
+/// the number of ranks that share the threads. A call takes several tenths of a second, and
+/// allocates 32 MiB of memory for each thread.
 PeakRates measurePeakRates(uint32_t threads, double share);
 
 } // namespace fsdprt

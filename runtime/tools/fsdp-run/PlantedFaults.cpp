@@ -65,7 +65,7 @@ void PlantedFaults::afterStep(const TrainingRun &run) {
          static_cast<Poke>(restore), static_cast<void *>(savedElement));
   if (fault == Options::Fault::allocate) {
     void *memory = std::malloc(24);
-    // Keep the compiler from removing the allocation.
+    // Mark the memory as used, so that the compiler does not remove the allocation.
     asm volatile("" : : "r"(memory) : "memory");
     std::free(memory);
   }

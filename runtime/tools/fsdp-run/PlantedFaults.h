@@ -36,7 +36,7 @@ private:
   Options::Fault fault;
   InjectedFaults faults;
   RankFault rankFault;
-  uint32_t faultRank = 0; ///< rank of the element that is not updated
+  uint32_t faultRank = 0; ///< rank that has the element whose update is undone after each step
   uint64_t faultParam = 0;
   std::byte savedElement[8] = {};
 };

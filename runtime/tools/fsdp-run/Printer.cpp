@@ -54,8 +54,8 @@ void Printer::writeWarning(const char *text) {
   std::fprintf(stderr, "fsdp-run: warning: %s\n", text);
 }
 
-/// Writes a text such as "loss 2.3145 norm 0.91 lr 3.0e-04 " to `text`, or an empty text if
-/// `onlyTimes` is set.
+/// Writes a text such as "loss 2.3145 norm 0.91 lr 3.0e-04 " to `text`. If `onlyTimes` is set,
+/// writes an empty text.
 static const char *numbersOf(const StepReport &report, char (&text)[128]) {
   text[0] = '\0';
   if (!report.onlyTimes)

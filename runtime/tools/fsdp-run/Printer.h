@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Prints the output of a run by write(2) from buffers on the stack, without allocating memory. On a
-// terminal, redraws a progress bar in one line. Otherwise, prints about twenty lines during all
-// steps, and one more whenever none was printed for ten seconds. If stdout is a pipe, prints
-// nothing after the reader has closed the pipe.
+// terminal, redraws a progress bar in one line. Otherwise, prints about twenty lines, spread evenly
+// over all steps. If no line was printed for ten seconds, prints an additional line. If stdout is a
+// pipe and its reader has closed the pipe, prints nothing more.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,21 +20,21 @@ namespace fsdprt {
 
 class Printer final : public RunReporter {
 public:
-  /// If `silent` is true, prints only warnings. If `plain` is true, does not draw the bar. Ranks of
-  /// a launcher use `plain`, because a launcher may connect a process to a terminal although it
-  /// writes the output to a file.
+  /// If `silent` is true, prints only warnings. If `plain` is true, does not draw the bar even if
+  /// stdout is a terminal. `plain` is true for ranks that a launcher has started, because a
+  /// launcher may connect these ranks to a terminal and then write their output to a file.
   explicit Printer(bool silent = false, bool plain = false);
 
-  /// Writes text to stdout unchanged. Throws Error if this fails.
+  /// Writes text to stdout without changing it. Throws Error if the text cannot be written.
   void raw(const char *text, size_t size);
   /// Draws the bar at most every 0.1 s. Without a bar, prints a line for some of the steps.
   void step(const StepReport &report) override;
   void endSteps() override;
-  /// Returns true if stdout is a pipe and its reader has closed the pipe.
+  /// Returns true if stdout is a pipe and the reader of this pipe has closed it.
   bool isUnread() const override { return unread; }
 
 private:
-  /// If the bar is drawn, clears it. Then writes text to stdout.
+  /// If the bar is on the terminal, clears it. Then writes text to stdout.
   void write(const char *text, size_t size) override;
   void writeWarning(const char *text) override;
   void bar(const StepReport &report);

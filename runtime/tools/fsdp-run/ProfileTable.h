@@ -12,16 +12,17 @@
 
 namespace fsdprt {
 
-/// Prints the profile of rank 0 for all steps but the first, in one table by kind of kernel and in
-/// one by kernel. On a CPU, the tables have a column with least times, computed from the peak rates
-/// of a rank. Writes the same numbers as JSON to the file of --profile-file.
+/// Prints the profile of rank 0. The profile covers all steps except the first. One table has a row
+/// for each kind of kernel, and the other table has a row for each kernel. For ranks on a CPU, the
+/// tables have a column that compares the measured times with the least times, which are computed
+/// from the peak rates of a rank. Writes the same numbers as JSON to the file of --profile-file.
 class ProfileReport final : public TrainingObserver {
 public:
   void beforeTraining(const TrainingRun &run) override;
   void afterTraining(const TrainingRun &run) override;
 
 private:
-  PeakRates peak; ///< peak rates of a rank; zeros if they are unknown
+  PeakRates peak; ///< peak rates of a rank; all 0 if the rates are unknown
 };
 
 } // namespace fsdprt

@@ -9,13 +9,15 @@
 //              gather        [all_gather h.1               ]
 //              reduce                                 [reduce_scatter h.1 ]
 //
-// In the trace file, a process represents a rank, and a thread represents a lane. The format
-// permits slices of a thread to overlap only if they are nested. If events of a lane overlap, the
-// writer therefore puts them on several threads with the same name.
+// In the trace file, each rank is represented by a process, and each lane of a rank by a thread. In
+// the file format, slices of the same thread must not overlap unless one slice contains the other.
+// If events of a lane overlap, the writer therefore distributes them over several threads that have
+// the same name, apart from a number.
 //
-// The reported overlap is the percentage of the collectives' time in flight during which the rank
-// does not wait for them. The report also contains the percentage of bytes that belong to
-// collectives with a launch between start and wait in the program.
+// The reported overlap is a percentage of the time in which collectives are in flight: the part of
+// this time in which the rank does not wait for them. The report also contains a percentage of the
+// bytes of all collectives: the part that belongs to collectives for which the program has a launch
+// between their start and their wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +36,8 @@ using ull = unsigned long long;
 static constexpr const char *laneNames[] = {"compute", "gather", "reduce", "host copy"};
 
 namespace {
-/// Sums of times in nanoseconds and of bytes over the collectives or host copies of one lane.
+/// Sums over the collectives or over the host copies of one lane: times in nanoseconds, and numbers
+/// of bytes.
 struct Overlap {
   double inFlight = 0, waited = 0, bytes = 0, bytesAhead = 0;
   void add(const Event &event) {
@@ -71,7 +74,8 @@ private:
   bool first = true;
   Overlap overlaps[4];
   std::map<uint32_t, std::map<uint64_t, std::string>> names;
-  /// For each lane of a rank: the end of the last event on each sub-lane, a thread of the file.
+  /// The events of each lane are distributed over sub-lanes, each of which is a thread of the file.
+  /// For each lane of a rank, this map contains the end of the last event on each sub-lane.
   std::map<std::pair<uint32_t, fsdprt_lane>, std::vector<uint64_t>> busy;
 };
 } // namespace
@@ -83,8 +87,9 @@ void TraceWriter::put(const json &object) {
   first = false;
 }
 
-/// Returns the first sub-lane of the event's lane that is free at the begin of the event. The lane
-/// compute has only one sub-lane, because its events do not overlap.
+/// Returns the number of the thread of an event. The thread belongs to the first sub-lane of the
+/// event's lane that is free when the event begins. The compute lane has only one sub-lane, because
+/// events on this lane do not overlap.
 uint64_t TraceWriter::laneOf(const Event &event) {
   std::vector<uint64_t> &until = busy[{event.rank, event.lane}];
   size_t sub = 0;

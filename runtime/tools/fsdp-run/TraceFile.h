@@ -16,14 +16,14 @@
 
 namespace fsdprt {
 
-/// Implements --trace: writes a trace of the last steps, and prints the overlap of collectives with
-/// other commands.
+/// Implements --trace: writes a trace of the last steps, and prints for how much of their time
+/// collectives overlap with other commands.
 class TraceReport final : public TrainingObserver {
 public:
   void afterTraining(const TrainingRun &run) override;
 };
 
-/// Writes the trace of one simulated step of rank 0. The step begins at time 0.
+/// Writes the trace of rank 0 for one simulated step. The step begins at time 0.
 void writeTrace(const std::string &path, std::vector<fsdprt_trace_event> events,
                 RunReporter &printer);
 

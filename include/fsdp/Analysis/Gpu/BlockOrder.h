@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A GPU starts the blocks of threads of a launch in ascending order, each as soon as a slot of a
-// multiprocessor is free:
+// A GPU starts the blocks of threads of a launch in ascending order. It starts each block as soon
+// as a slot of a multiprocessor is free:
 //
 //   slot 0   | 0     | 3      |            list scheduling: the launch ends with its last block
 //   slot 1   | 1   | 2 | 4       |
 //
 // A formula computes which tiles a block of an attention kernel processes. AttentionOrder.cpp
-// evaluates the formula on integers, and Codegen emits it as code. The parameter `m` of the formula
-// implements the arithmetic: it is an Integers or a CodeBuilder object.
+// evaluates the formula on integers, and Codegen emits it as code. The arithmetic of the formula
+// consists of calls to methods of its parameter `m`. `m` is an Integers object, which computes
+// numbers, or a CodeBuilder object, which emits code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +32,8 @@ namespace mlir::fsdp {
 // List scheduling
 //===----------------------------------------------------------------------===//
 
-/// A step of a block of threads. At its end, the step may add to a sum in memory. Steps that add to
-/// the same sum do so in a fixed order.
+/// A step of a block of threads. At its end, the step may add a value to a sum in memory. If
+/// several steps add to the same sum, the order of their additions is fixed.
 struct BlockStep {
   double cycles = 0;  ///< cycles of the step, without time spent waiting
   int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to none
@@ -42,19 +43,20 @@ struct BlockStep {
 /// Simulates a launch whose blocks begin in ascending order.
 class BlockScheduler {
 public:
-  /// At most `slots` blocks run at the same time. An addition to a sum takes `addCycles`, during
-  /// which the next step of the block already runs.
+  /// At most `slots` blocks run at the same time. An addition to a sum takes `addCycles` cycles.
+  /// During this time, the next step of the block already runs.
   explicit BlockScheduler(int64_t slots, double addCycles = 0);
 
   /// Appends the next block. Returns false if one of its steps must wait for a step of a later
-  /// block. Such a launch hangs if the later block finds no free slot.
+  /// block. A launch with such a wait hangs if no slot becomes free for the later block.
   [[nodiscard]] bool add(llvm::ArrayRef<BlockStep> steps);
-  /// Appends a block of `cycles` cycles that never waits for other blocks.
+  /// Appends a block that takes `cycles` cycles and never waits for other blocks.
   void add(double cycles) { (void)add(BlockStep{cycles}); }
 
-  double end() const { return last; }   ///< cycles until the last block has ended
-  double busy() const { return work; }  ///< cycles of all blocks, without waits for other blocks
-  double waits() const { return idle; } ///< cycles for which blocks wait for others
+  double end() const { return last; } ///< cycles until the last block has ended
+  /// Sum of the cycles of all blocks, without the cycles for which they wait for other blocks.
+  double busy() const { return work; }
+  double waits() const { return idle; } ///< sum of the cycles for which blocks wait for others
   /// Returns busy() / (slots · end()), which is 1 if all slots are busy until the end.
   double efficiency() const;
 
@@ -74,7 +76,7 @@ private:
 // Orders of blocks
 //===----------------------------------------------------------------------===//
 
-/// Arithmetic on integers, with the same method names as CodeBuilder.
+/// Computes with integers. The methods have the same names as those of CodeBuilder.
 struct Integers {
   int64_t i32(int64_t value) const { return value; }
   int64_t add(int64_t a, int64_t b) const { return a + b; }
@@ -88,9 +90,10 @@ struct Integers {
   int64_t select(bool condition, int64_t a, int64_t b) const { return condition ? a : b; }
 };
 
-/// Order of the tiles of queries, a tile being a block of rows of a head. Either the `blocks`
-/// blocks of threads run from begin to end of the launch, and each processes one tile per round; or
-/// there is a block for each tile, and one round.
+/// Order in which the blocks of threads of a launch process the tiles of queries. A tile is a block
+/// of rows of one head. Either a launch has `blocks` blocks of threads, which run from its begin to
+/// its end and each process one tile per round; or it has a block of threads for each tile, and one
+/// round.
 ///
 ///   sections  The launch processes one section of `together` heads after another. Each section
 ///             begins with the last row blocks of its heads, which visit the most keys under a
@@ -100,9 +103,9 @@ struct Integers {
 ///             of head 2i and row block j of head 2i + 1. Under a causal mask all such pairs have
 ///             equal work.
 struct QueryOrder {
-  int64_t heads = 1;     ///< heads of all batches; those that share keys are consecutive
+  int64_t heads = 1;     ///< number of heads in all batches; heads that share keys are consecutive
   int64_t rowBlocks = 1; ///< number of row blocks per head
-  int64_t blocks = 1;    ///< blocks of threads; at most tiles()
+  int64_t blocks = 1;    ///< number of blocks of threads; at most tiles()
   int64_t together = 1;  ///< number of heads per section; divides `heads`
   bool pairs = false;    ///< true for `pairs` (`heads` must be even), false for `sections`
 
@@ -143,8 +146,9 @@ struct QueryOrder {
   }
 };
 
-/// Order of the blocks of keys, which add to the gradients of queries. A block of threads processes
-/// one or two blocks of keys, for one of `parts` equal parts of the query heads of a kv head:
+/// Order in which the blocks of threads of a launch process the blocks of keys and add to the
+/// gradients of queries. The query heads of a kv head are divided into `parts` equal parts. A block
+/// of threads processes one or two blocks of keys for one of these parts:
 ///
 ///   single    A block of threads processes one block of keys. The blocks of keys of a head are in
 ///             descending order.
@@ -152,31 +156,35 @@ struct QueryOrder {
 ///             one head, then block of keys c of the other head. Under a causal mask all blocks of
 ///             threads have equal work.
 ///
-/// Additions to one block of queries occur in the order of the blocks of threads. The second block
-/// of keys of a pair visits the blocks of queries in descending order. Under a causal mask, each
-/// block of threads therefore begins with queries to which the previous block of threads has just
-/// added, and none waits for a later one. Without a mask, all blocks of threads of a head begin
-/// with the same queries, so each waits for all earlier ones. The blocks of threads of `together`
-/// heads (or pairs of heads) alternate, so that fewer blocks of one head begin at the same time.
+/// The blocks of threads add to one block of queries in ascending order. The second block of keys
+/// of a pair visits the blocks of queries in descending order. Under a causal mask, each block of
+/// threads therefore begins with queries to which the previous block of threads has just added, and
+/// no block of threads waits for a later block of threads. Without a mask, all blocks of threads of
+/// a head begin with the same queries, so each waits for all earlier ones. The blocks of threads of
+/// `together` heads (or pairs of heads) alternate, so that fewer blocks of one head begin at the
+/// same time.
 struct KeyOrder {
-  int64_t kvHeads = 1;   ///< kv heads of all batches
+  int64_t kvHeads = 1;   ///< number of kv heads in all batches
   int64_t keyBlocks = 1; ///< number of blocks of keys per head
   int64_t parts = 1;     ///< number of parts of the query heads of a kv head
   bool pairs = false;
-  int64_t together = 1;  ///< divides units()
-  bool reversed = false; ///< `single`, but in ascending order; only without additions
+  int64_t together = 1; ///< divides units()
+  /// True for `single` with ascending blocks of keys. Valid only if no block adds to gradients of
+  /// queries.
+  bool reversed = false;
 
   template <typename T>
   struct Place {
     T part, kvHead, keyBlock;
   };
 
-  /// Returns the number of kv heads or pairs. If `kvHeads` is odd, head 0 has no partner.
+  /// Returns the number of kv heads or, for `pairs`, the number of pairs of kv heads. If `kvHeads`
+  /// is odd, head 0 forms a pair without a second head.
   int64_t units() const { return pairs ? (kvHeads + 1) / 2 : kvHeads; }
   int64_t blocks() const { return parts * units() * keyBlocks; }
   int64_t mostTurns() const { return pairs && kvHeads > 1 ? 2 : 1; }
 
-  /// Returns the number of blocks of keys that `block` processes.
+  /// Returns the number of blocks of keys that the block of threads `block` processes.
   template <typename Math, typename T>
   T turns(Math &m, T block) const {
     if (mostTurns() == 1 || kvHeads % 2 == 0)

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The model by which plans for GPUs are chosen and steps are predicted. A step of a kernel keeps
-// the units of its multiprocessor busy for some clocks each (GpuClocks); it takes at least as long
-// as the busiest one. No number is fitted to a measured kernel (docs/explanation/simulator.md).
+// Estimates the duration of the steps of a GPU kernel. By these estimates, plans for GPUs are
+// chosen and the time of a step is predicted. A step keeps each functional unit of a multiprocessor
+// busy for some clocks, and takes at least as many clocks as the unit that is busy for the longest
+// time. No constant is fitted to measured kernels (docs/explanation/simulator.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,27 +19,29 @@
 
 namespace mlir::fsdp {
 
-/// What a multiprocessor does per clock.
+/// Work that a multiprocessor can do per clock.
 struct GpuRates {
   double warpgroupMacs; ///< multiply-adds of bf16 or f16 by wgmma; 0 if the chip has no wgmma
   double macs;          ///< multiply-adds of bf16 or f16 by mma.sync
   double tf32Macs;      ///< multiply-adds of tf32 by mma.sync
   double cache;         ///< bytes from and to the L2 cache, if all multiprocessors use it
-  double lanes = 128;   ///< lanes of issued instructions
-  double compare = 16;  ///< lanes of comparisons and conversions, of one of four schedulers
-  double special = 16;  ///< results of special functions
-  double shared = 128;  ///< bytes of shared memory
+  double lanes = 128;   ///< threads for which an instruction is issued, 32 for each warp
+  double compare = 16;  ///< threads with comparisons or conversions, for one of four schedulers
+  double special = 16;  ///< number of results of special functions
+  double shared = 128;  ///< bytes from or to shared memory
 
   /// Returns the rates of a chip, such as "sm_90a".
   static const GpuRates &get(llvm::StringRef chip);
 };
 
-/// Clocks of latencies that other work does not hide.
+/// Latencies in clocks. The model adds them to the duration of a step if no other work runs during
+/// them.
 struct GpuLatencies {
-  static constexpr double barrier = 40;    ///< threads of a block meet at a barrier
-  static constexpr double cache = 270;     ///< an access to the L2 cache
-  static constexpr double global = 1000;   ///< an access to global memory
-  static constexpr double addition = 1500; ///< an addition to global memory that others wait for
+  static constexpr double barrier = 40;  ///< a barrier of all threads of a block
+  static constexpr double cache = 270;   ///< a read of the L2 cache
+  static constexpr double global = 1000; ///< a read of global memory
+  /// An addition in global memory, if a block waits for the end of this addition.
+  static constexpr double addition = 1500;
 };
 
 /// Threads and blocks that are resident on a multiprocessor at most.

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the interface of Codegen for GPUs. `compileGpuImage` compiles the supported kernel
+// Declares the functions of Codegen for GPUs. `compileGpuImage` compiles the supported kernel
 // functions of a module to PTX, and to a cubin if ptxas is found:
 //
 //   kernel            func.func private @k(tensors..) -> tensors {fsdp.kernel}
@@ -33,7 +33,8 @@ class TargetInfo;
 /// A tensor that a kernel copies in tiles (cuTensorMapEncodeTiled) with 128-byte swizzle.
 /// Elements outside the tensor read as 0. Dimension 0 is contiguous in memory.
 struct GpuTensorMap {
-  int64_t binding = 0;          ///< index of the binding, or the number of bindings for scratch
+  int64_t binding = 0;          ///< index of the binding that contains the tensor; the number of
+                                ///< bindings if scratch contains it
   int64_t offset = 0;           ///< offset of the first element in the binding, in bytes
   bool isBf16 = true;           ///< true if elements are bf16, false if they are f16
   SmallVector<int64_t> sizes;   ///< sizes of the dimensions, in elements
@@ -41,8 +42,8 @@ struct GpuTensorMap {
   SmallVector<int64_t> box;     ///< sizes of the tile that one copy transfers, in elements
 };
 
-/// One launch of an entry. The arguments are the bindings of the kernel in order, then the scratch
-/// if the kernel has one, then the tensor maps by value.
+/// One launch of an entry. The arguments of the entry are the bindings of the kernel in order, then
+/// the scratch if the kernel has one, then the tensor maps by value.
 struct GpuLaunch {
   std::string symbol;
   int64_t blocks = 1;      ///< number of blocks in x
@@ -94,7 +95,7 @@ struct GpuImage {
   std::vector<EntryReport> reports; ///< one report per entry, in order; empty without ptxas
 };
 
-/// Returns the reason why `kernel` has no GPU kernel for the chip, or nothing if it has one.
+/// Returns the reason why `kernel` cannot be compiled for the chip, or nothing if it can.
 std::optional<std::string> whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target);
 
 /// Compiles each supported kernel (fsdp.kernel) of `module`, which is not changed. Emits a warning
@@ -105,16 +106,17 @@ FailureOr<GpuImage> compileGpuImage(ModuleOp module, const GpuTarget &target,
                                     const CodegenOptions &options = {},
                                     GpuOutput output = GpuOutput::Cubin);
 
-/// Compiles the kernels of a planned module for the GPU that the options name. If `code` is false,
+/// Compiles the kernels of a planned module for the GPU that `options` names. If `code` is false,
 /// only computes the kernels' launches and scratch sizes.
 FailureOr<CompiledKernels> compileForGpu(ModuleOp planned, const CodegenOptions &options,
                                          bool code);
 
-/// Prints the supported kernels of a planned module to `os`. Warns at each unsupported kernel.
+/// Prints the supported kernels of a planned module to `os`. Emits a warning at each unsupported
+/// kernel.
 LogicalResult printGpuKernels(ModuleOp planned, const CodegenOptions &options, EmitKind what,
                               llvm::raw_ostream &os);
 
-/// Returns the properties of the GPU for other stages, or null if the options name no GPU.
+/// Returns the properties of the GPU that other stages read, or null if the options name no GPU.
 std::unique_ptr<TargetInfo> createGpuTargetInfo(const CodegenOptions &options);
 
 /// Prints the kernels of `image` and their launches as comments.

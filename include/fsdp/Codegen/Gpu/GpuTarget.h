@@ -19,7 +19,7 @@ class TargetMachine;
 
 namespace mlir::fsdp {
 
-/// A chip and its limits per block and per multiprocessor.
+/// A GPU chip, with its limits per block of threads and per multiprocessor.
 struct GpuTarget {
   std::string chip;        ///< sm_80, sm_90a, sm_100a
   unsigned ptxVersion;     ///< PTX ISA version: 71 means 7.1
@@ -30,20 +30,21 @@ struct GpuTarget {
   int64_t registersPerThread = 255;
   /// Shared memory that the system reserves in each block, in bytes.
   int64_t sharedReserved = 1024;
-  /// Implementation of matrix products. `Auto` selects generated kernels, because they support
-  /// every contraction and run wherever the artifact runs, including in the emulator. Shapes for
-  /// which a library is faster are not yet known.
+  /// Selects what computes matrix products: generated kernels or a library. `Auto` selects
+  /// generated kernels, because they support every contraction and need no library where the
+  /// artifact runs. The emulator can run them, too. It is not yet known for which shapes a library
+  /// is faster.
   GemmSource gemm = GemmSource::Auto;
-  int64_t gemmWorkspace = 0; ///< workspace for a library's product, in bytes
+  int64_t gemmWorkspace = 0; ///< size of the workspace for a library's product, in bytes
 
   /// Returns true if the chip has warpgroup matrix instructions (wgmma).
   bool hasWarpgroups() const { return chip == "sm_90a"; }
   /// Returns true if `name` is a supported chip. Returns false for "cpu".
   static bool isKnown(StringRef name);
-  /// Returns the supported chips for messages: "sm_80, sm_90a or sm_100a".
+  /// Returns the list of supported chips, as text for messages: "sm_80, sm_90a or sm_100a".
   static std::string getNames();
-  /// Returns the chip that the options name, with the options' settings for matrix products. Emits
-  /// an error at `loc` if the chip is unknown.
+  /// Returns the chip that the options name. Its members for matrix products are set as the options
+  /// demand. Emits an error at `loc` if the chip is unknown.
   static FailureOr<GpuTarget> get(const CodegenOptions &options, Location loc);
 
   /// Creates a code generator for PTX. Returns null if LLVM was built without NVPTX.

@@ -12,9 +12,10 @@
 namespace mlir::fsdp {
 
 /// Returns the reason why an attention op or its gradient has no GPU kernel. Returns nothing if
-/// `op` has a GPU kernel or is any other op. `op` need not be inside a kernel function.
+/// `op` has a GPU kernel, or if `op` is any other op. `op` need not be inside a kernel function.
 std::optional<std::string> whyNoGpuAttention(Operation *op, const GpuTarget &target);
-/// Computes launches and scratch of every kernel as compileGpuImage does, without emitting PTX.
+/// Computes the launches and the scratch size of every kernel. The result is that of
+/// compileGpuImage(), but no PTX is emitted.
 FailureOr<GpuImage> measureGpuKernels(ModuleOp module, const GpuTarget &target);
 
 } // namespace mlir::fsdp

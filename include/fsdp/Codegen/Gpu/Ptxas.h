@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// Search path of ptxas, for messages.
+/// Lists the places where ptxas is searched, as text for messages.
 inline constexpr StringLiteral ptxasPlaces = "PATH, CUDA_HOME, CUDA_PATH or /usr/local/cuda";
 
 } // namespace mlir::fsdp

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tile register has 16 rows of 64 bytes: 16 x 16 sums of type f32, or 16 rows (or columns) of an
-// operand at 32 values of k. With 2 x 2 tiles of sums, an iteration over 32 values of k loads four
-// operands and forms four products:
+// A tile register has 16 rows of 64 bytes. It holds either 16 x 16 sums of type f32, or 16 rows (or
+// columns) of an operand with 32 values of k each. With 2 x 2 tiles of sums, an iteration over 32
+// values of k loads four operands and forms four products:
 //
 //                  rhs  | b0 | b1 |      16 pairs of k x 16 columns each
 //      lhs  a0          | s0 | s1 |      s[r][c] += a[r] * b[c]     (tdpbf16ps)
@@ -14,15 +14,16 @@
 //
 // The sums are initialised from memory or with a constant, and are stored after the last iteration.
 //
-// By Intel's manual, tdpbf16ps treats denormals as 0 and computes for each row r and column c:
+// According to Intel's manual, tdpbf16ps treats denormals as 0 and computes the following for each
+// row r and column c:
 //
 //      even = odd = 0;
 //      for j in 0..15:  even = fma(a[r][2j], b[2j][c], even);  odd likewise with 2j + 1;
 //      s[r][c] += even + odd;
 //
-// If `Product::emulated` is set, loops over vectors of columns compute these sums. The loops differ
-// from the instruction only in results that rounding raises to the smallest normal number: the
-// instruction flushes such results to 0.
+// If `Product::emulated` is true, the same sums are computed by loops over vectors of columns. The
+// loops differ from the instruction in one case only: if a result is denormal before rounding and
+// rounding makes it the smallest normal number, the instruction flushes the result to 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::amx;
 
 namespace {
-/// Addresses of the tiles of a product.
+/// Computes the addresses of the tiles of a product.
 class TilePlaces {
 public:
   TilePlaces(CodeBuilder &b, const Product &product) : b(b), product(product) {}
@@ -54,7 +55,8 @@ public:
   const Product &product;
 };
 
-/// Emits AMX instructions. The lowest registers hold sums, the following registers operands.
+/// Emits AMX instructions. The registers with the lowest numbers hold sums, and the following
+/// registers hold operands.
 class TileRegisters {
 public:
   explicit TileRegisters(const TilePlaces &places)
@@ -143,8 +145,8 @@ void TileRegisters::step(Value step) {
   Value leftStride = b.constant(places.product.leftRow * 4),
         rightStride = b.constant(places.product.rightStep * 4);
   bool oneRow = places.product.rowTiles == 1;
-  // The operand with fewer tiles stays in registers. Tiles of the other operand alternate between
-  // two registers.
+  // For one step, the tiles of one operand stay in registers: the operand with fewer tiles. The
+  // tiles of the other operand are loaded in turn into the remaining registers.
   int64_t held = oneRow ? 1 : places.product.colTiles,
           passing = oneRow ? places.product.colTiles : places.product.rowTiles;
   auto load = [&](bool isLeft, int64_t index, int64_t reg) {
@@ -210,7 +212,7 @@ Value EmulatedTiles::flush(Value vector) {
   return arith::BitcastOp::create(b, b.loc, type, kept);
 }
 
-/// Returns the even (low) or odd (high) bf16 of each pair as f32.
+/// Returns the even bf16 (low half) or the odd bf16 (high half) of each pair, converted to f32.
 Value EmulatedTiles::half(Value pairs, bool odd) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantOp::create(b, b.loc,
@@ -261,16 +263,12 @@ void EmulatedTiles::run(Value steps, Value accumulate, TypedAttr constant) {
 //===----------------------------------------------------------------------===//
 
 void amx::emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
-                      TypedAttr constant, function_ref<void(Value)> beside) {
+                      TypedAttr constant) {
   TilePlaces places(b, product);
   if (product.emulated)
     return EmulatedTiles(places).run(steps, accumulate, constant);
   TileRegisters registers(places);
   registers.start(accumulate, constant);
-  b.loop(b.constant(0), steps, tileSize, [&](Value step) {
-    if (beside)
-      beside(step);
-    registers.step(step);
-  });
+  b.loop(b.constant(0), steps, tileSize, [&](Value step) { registers.step(step); });
   registers.store();
 }

@@ -11,35 +11,38 @@
 
 namespace mlir::fsdp::amx {
 
-/// Number of rows, of columns and of steps (pairs of k) of a tile register.
+/// Number of rows, number of columns, and number of steps of a tile register. A step is a pair of
+/// values of k.
 static constexpr int64_t tileSize = 16;
 /// Number of tile registers, and size of their configuration in bytes.
 static constexpr int64_t numRegisters = 8, configBytes = 64;
 
-/// A product of matrices whose sums are rowTiles × colTiles tiles of f32. The operands hold pairs
-/// of bf16 as i32. All distances are in elements.
+/// A product of two matrices. The sums form rowTiles × colTiles tiles of f32. Each i32 of the
+/// operands holds a pair of bf16. All distances in this struct are counted in elements.
 struct Product {
   int64_t rowTiles = 1, colTiles = 1;
   Pointer left;          ///< address of row 0, step 0 of the left operand
   int64_t leftRow = 0;   ///< distance between rows of a tile; steps of a row are contiguous
   int64_t leftTile = 0;  ///< distance between tiles of rows
-  int64_t leftStep = 0;  ///< distance between blocks of 16 steps, divided by 16
+  int64_t leftStep = 0;  ///< distance between two blocks of 16 steps, divided by 16
   Pointer right;         ///< address of step 0, column 0 of the right operand
   int64_t rightStep = 0; ///< distance between steps; columns of a step are contiguous
   Pointer sums;
   Value sumRow;          ///< distance between rows of sums
-  bool emulated = false; ///< true: emit loops with the arithmetic of AMX, for any CPU
+  bool emulated = false; ///< true if loops with the arithmetic of AMX are emitted, which run on any
+                         ///< CPU
 };
 
 /// Emits sums = start + Σ over `steps` of left · right. `start` is the old value of the sums in
 /// memory if `accumulate` is true, otherwise `constant` (f32). `steps` is a multiple of 16.
-/// `beside`, if given, is called with the first step of each 16 steps and emits additional code.
 void emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
-                 TypedAttr constant, function_ref<void(Value)> beside = nullptr);
+                 TypedAttr constant);
 
-/// Configures all tile registers as 16 rows of 64 bytes. `place` is a buffer of configBytes bytes.
+/// Emits the configuration of all tile registers: 16 rows of 64 bytes. `place` has configBytes
+/// bytes.
 void emitConfigure(CodeBuilder &b, const Pointer &place);
-/// Releases the tile registers, so that the operating system need not save them for the thread.
+/// Emits the release of the tile registers. The operating system then need not save them when it
+/// switches threads.
 void emitRelease(CodeBuilder &b);
 
 } // namespace mlir::fsdp::amx

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The passes of lib/Fuse place each attention op on whole tensors in its own dispatch, whose kernel
-// then contains a single op. This file lowers such kernels tile by tile. In all other kernels,
-// attention ops are decomposed into linalg ops.
+// The passes of lib/Fuse give each attention op on whole tensors a dispatch of its own. The kernel
+// of such a dispatch contains only this op. This file lowers such kernels tile by tile. In all
+// other kernels, attention ops are decomposed into linalg ops.
 //
 //===----------------------------------------------------------------------===//
 

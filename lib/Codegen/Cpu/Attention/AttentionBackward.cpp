@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A unit of work is a chunk of the column blocks of one kv head, with all query heads that share
+// A unit of work is a chunk of the blocks of columns of one kv head, for all query heads that share
 // this kv head. If there are few kv heads, each kv head has several chunks:
 //
 //   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0;
@@ -18,16 +18,17 @@
 //     store scale · dK and dV;
 //   store scale · dQ; with several chunks a second phase adds their dQ in order;
 //
-// Each sum adds rows in order, or the columns of a chunk in order. Chunks depend only on the shape,
-// so the bits of the results depend neither on the number of workers nor on the vector length. The
-// run time is that of five matrix products over the blocks that are not entirely masked. The
-// scratch of a worker holds Q, dO and dQ of a kv head; with several chunks, the shared scratch
-// holds, for each chunk, dQ of all heads.
+// Each sum adds its terms in the order of the rows, or in the order of the columns of a chunk.
+// The division into chunks depends only on the shape. Therefore the bits of the results depend
+// neither on the number of workers nor on the vector length. The run time is that of five matrix
+// products over all blocks that are not entirely masked. The scratch of a worker holds Q, dO and dQ
+// of the query heads of one kv head. If there are several chunks, the shared scratch holds the dQ
+// of each chunk for all heads.
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttentionBackward.h"
 #include "Attention.h"
-#include "AttentionCaptures.h"
 #include "Codegen/Kernel/Lowering.h"
 
 using namespace mlir;
@@ -36,69 +37,9 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 static constexpr int64_t mostRows = 96, mostCols = 128;
-/// Number of elements after the end of a tile that fragments may read.
+/// Number of elements after the end of a tile that the code may read with the last fragment.
 static constexpr int64_t slack = 64;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
-
-namespace {
-struct BackwardPlan : Plan {
-  BackwardPlan(const Shape &shape, const Numbers &numbers);
-  void takeParts(const Units &units);
-  bool isFma() const { return numbers.arithmetic == Arithmetic::Fma; }
-
-  int64_t paddedRows = 0; ///< rows of a head, rounded up so that the last fragment of a block fits
-  Part q, qAcross, dout, doutAcross, lse, delta, dq;
-  Part kT, vT, kAcross, dk, dv, scores, gradients, gradientsAcross, transposed, bounds;
-  int64_t dqShared = 0;
-};
-
-class BackwardEmitter : public Emitter {
-public:
-  BackwardEmitter(CpuTiles &b, BackwardPlan &plan, AttentionGradOp op, func::FuncOp kernel,
-                  Captures &captures, Units units)
-      : Emitter(b, plan), plan(plan), op(op), kernel(kernel), captures(captures), units(units),
-        ranges(AttentionTiles(op).getRowTiles(plan.blockRows)) {
-    plan.bounds = plan.take(std::max<int64_t>(ranges.size(), 1), 4, sizeof(int64_t));
-  }
-  void emitMain(func::FuncOp phase);
-  void emitClear(func::FuncOp phase);
-  void emitSum(func::FuncOp phase);
-  void emitFinish(func::FuncOp phase);
-
-private:
-  /// Values of one row of a tile.
-  struct RowContext {
-    Value row, lse, delta;
-    ScoreFunction::Values score, mask, weight, grad;
-  };
-  void keepFunctions();
-  bool hasMask() {
-    return !op.getMaskMod().empty() || shape.cols % plan.blockCols || shape.rows % plan.blockRows;
-  }
-  void emitHead(Head head, Value unit, Value chunk);
-  void packRows(const Head &head, Value group);
-  void packBlock(const Head &head, Value block);
-  void emitTile(const Head &head, Value group, Value rowBlock, Value firstCol, Value isFree,
-                Value unit);
-  void emitScores(const Head &head, Value group, Value firstRow, Value firstCol, Value unit,
-                  bool masked);
-  std::pair<Value, Value> emitVector(const Head &head, const RowContext &context, Value group,
-                                     Value firstRow, Value firstCol, Value col, Value unit,
-                                     bool masked);
-  Matrix rowsOf(const Part &part, Value group, Value row, bool across);
-  Matrix dqOf(const Head &head, Value group, Value chunk);
-  Value scaleVector() { return b.number(op.getScale().convertToDouble(), plan.numbers.rowLanes); }
-
-  BackwardPlan &plan;
-  AttentionGradOp op;
-  func::FuncOp kernel;
-  Captures &captures;
-  Units units;
-  SmallVector<TileRange> ranges;
-  std::optional<KeptFunction> score, mask, weight, grad;
-  Matrix dqHead;
-};
-} // namespace
 
 //===----------------------------------------------------------------------===//
 // Plan
@@ -143,96 +84,10 @@ void BackwardPlan::takeParts(const Units &units) {
 }
 
 //===----------------------------------------------------------------------===//
-// Packing
-//===----------------------------------------------------------------------===//
-
-/// Returns the rows of a head from `row` on, packed across rows if `across`, otherwise along rows.
-Matrix BackwardEmitter::rowsOf(const Part &part, Value group, Value row, bool across) {
-  Matrix all = matrix(part, plan.numbers.stepType());
-  Value first = b.add(b.mul(group, plan.paddedRows), row);
-  if (across)
-    first = b.div(first, plan.numbers.perStep());
-  return {b.at(all, first, b.constant(0)), all.rowStride, 1};
-}
-
-/// Returns the matrix of the sums of dQ of a head, in the wide type (f32 or f64).
-Matrix BackwardEmitter::dqOf(const Head &head, Value group, Value chunk) {
-  int64_t elements = plan.paddedRows * plan.dq.stride;
-  if (units.chunks == 1) {
-    Matrix all = matrix(plan.dq, plan.numbers.wide);
-    return {b.shift(all.place, b.mul(group, elements)), all.rowStride, 1};
-  }
-  Value number = b.add(b.mul(b.add(b.mul(chunk, shape.batch), head.batch), shape.heads), head.head);
-  Pointer all{b.address(b.shift(shared, b.constant(plan.dqShared))), plan.numbers.wide,
-              b.mul(number, elements)};
-  return {all, plan.dq.stride, 1};
-}
-
-void BackwardEmitter::packRows(const Head &head, Value group) {
-  int64_t lanes = plan.numbers.rowLanes, d = plan.padded(shape.dim),
-          dv = plan.padded(shape.valueDim);
-  Type wide = plan.numbers.wide;
-  Value zero = b.constant(0), rows = b.constant(shape.rows);
-  Matrix q = slab(binding(op.getQ()), head.batch, head.head, shape.heads, shape.rows, shape.dim);
-  Matrix dout =
-      slab(binding(op.getDout()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
-  Matrix o =
-      slab(binding(op.getO()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
-  Matrix lse = slab(binding(op.getLse()), head.batch, head.head, shape.heads, shape.rows, 1);
-  b.packAlong(q, {rows, shape.dim}, rowsOf(plan.q, group, zero, false), plan.paddedRows,
-              plan.paddedAlong(shape.dim));
-  b.packAlong(dout, {rows, shape.valueDim}, rowsOf(plan.dout, group, zero, false), plan.paddedRows,
-              plan.paddedAlong(shape.valueDim));
-  if (!plan.isFma()) {
-    b.packAcross(q, {rows, shape.dim}, rowsOf(plan.qAcross, group, zero, true), plan.paddedRows, d);
-    b.packAcross(dout, {rows, shape.valueDim}, rowsOf(plan.doutAcross, group, zero, true),
-                 plan.paddedRows, dv);
-  }
-  Pointer ownLse = b.shift(scratch(plan.lse, wide), b.mul(group, plan.paddedRows));
-  Pointer ownDelta = b.shift(scratch(plan.delta, wide), b.mul(group, plan.paddedRows));
-  b.loop(zero, b.constant(plan.paddedRows), 1, [&](Value row) {
-    b.store(b.number(infinity), b.shift(ownLse, row));
-    b.store(b.number(0), b.shift(ownDelta, row));
-  });
-  b.loop(zero, rows, 1, [&](Value row) {
-    Value x = b.load(wide, b.at(lse, row, zero));
-    Value isEmpty =
-        arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(-infinity));
-    b.store(b.select(isEmpty, b.number(infinity), x), b.shift(ownLse, row));
-    Value sum = b.number(0, lanes);
-    for (int64_t col = 0; col < dv; col += lanes) {
-      Value mask = b.maskBelow(lanes, b.constant(shape.valueDim - col));
-      auto of = [&](const Matrix &x) {
-        return b.convertFloat(
-            b.load(VectorType::get({lanes}, x.place.type), b.at(x, row, b.constant(col)), mask),
-            wide);
-      };
-      sum = b.fma(of(o), of(dout), sum);
-    }
-    b.store(b.first(b.sumOfLanes(sum)), b.shift(ownDelta, row));
-  });
-}
-
-void BackwardEmitter::packBlock(const Head &head, Value block) {
-  Value first = b.mul(block, plan.blockCols), rows = b.sub(b.constant(shape.cols), first);
-  Type step = plan.numbers.stepType();
-  auto from = [&](Value tensor, int64_t cols) {
-    Matrix all = slab(binding(tensor), head.batch, head.kvHead, shape.kvHeads, shape.cols, cols);
-    return Matrix{b.at(all, first, b.constant(0)), all.rowStride, 1};
-  };
-  Matrix k = from(op.getK(), shape.dim), v = from(op.getV(), shape.valueDim);
-  b.packTransposed(k, {rows, shape.dim}, matrix(plan.kT, step), plan.blockCols, shape.dim);
-  b.packTransposed(v, {rows, shape.valueDim}, matrix(plan.vT, step), plan.blockCols,
-                   shape.valueDim);
-  b.packAcross(k, {rows, shape.dim}, matrix(plan.kAcross, step), plan.blockCols,
-               plan.padded(shape.dim));
-}
-
-//===----------------------------------------------------------------------===//
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// Emits f · P (f is the result of weight_mod) and dS for one vector of scores.
+/// Emits f · P and dS for one vector of scores, where f is the result of weight_mod.
 std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowContext &context,
                                                     Value group, Value firstRow, Value firstCol,
                                                     Value col, Value unit, bool masked) {
@@ -261,11 +116,11 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   } else {
     exponent = b.fma(x, b.number(scale, lanes), minus);
   }
-  // Multiplies by log2(e) after the subtraction of lse, because the rounding error of lse · log2(e)
-  // would affect a whole row.
+  // The code multiplies by log2(e) only after the subtraction of lse. Otherwise the rounding error
+  // of lse · log2(e) would affect a whole row.
   exponent = b.mulf(exponent, b.number(log2e, lanes));
-  // Apart from rounding, the exponent is at most 0. The limit of 127 keeps P finite even if scores
-  // are so large that rounding makes P wrong.
+  // Apart from rounding, the exponent is at most 0. The limit of 127 keeps P finite even if the
+  // scores are so large that P is wrong because of rounding.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
                       most, exponent);
@@ -350,8 +205,8 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
     b.gemm(to, left, right, rows, cols, steps, CpuTiles::Sums::Kept);
   };
   int64_t rowSteps = numbers.steps(plan.blockRows);
-  // A tile that is packed across rows can be read by columns as its transpose. Only AMX tile
-  // registers need a transposed copy.
+  // If the columns of a tile that is packed across rows are read as rows, the result is the
+  // transposed tile. Only AMX tile registers cannot read a tile in this way.
   auto transposed = [&](const Part &part) {
     if (numbers.arithmetic != Arithmetic::Tiles)
       return Matrix{scratch(part, step), 1, part.stride};

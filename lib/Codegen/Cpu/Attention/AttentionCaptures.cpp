@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An fsdp.contribute adds a contribution to the gradient of a captured tensor. Where contributions
-// are summed depends on the arguments (b, h, q, k) that the indices of the op depend on:
+// An fsdp.contribute adds a contribution to the gradient of a captured tensor. How contributions
+// are summed depends on the arguments (b, h, q, k) that occur in the op's indices:
 //
 //   arguments        summed over                           stored sums
 //   none, b, h       lanes of a row, a tile, then the head    one sum per head and chunk
@@ -13,15 +13,16 @@
 //   k                lanes of columns, over all rows          one per column
 //   q and k          directly in a table                      private or owned (see below)
 //
-// Sums of heads, rows and columns are kept in shared scratch. The last phase adds these sums to the
-// elements of the gradient in the order of b, h, q or k, and chunk. If private tables need little
-// memory, each unit has its own table, and the last phase adds the tables in order. Otherwise all
-// units share one table, and no two units may write the same element: units are divided only along
-// an argument (b, h or k) that is an index at the same position in every contribution to the table.
-// Each unit processes the other dimensions in order. No sum depends on which worker runs which
-// unit.
+// The sums of heads, of rows and of columns are stored in the shared scratch. The last phase adds
+// these sums to the elements of the gradient in the order of b, h, q or k, and chunk. If private
+// tables need little memory, each unit has a table of its own, and the last phase adds the tables
+// in the order of the units. Otherwise all units share one table, and no two units may write the
+// same element. Units are then divided only along an argument (b, h or k) that is, in every
+// contribution to the table, an index at the same position. Along the other dimensions, each unit
+// processes the elements in order. Therefore no sum depends on which worker runs which unit.
 //
-// A shared table is in the result's buffer if the result has the type of the sums, else in scratch.
+// A shared table is the result's buffer if that has the type of the sums, otherwise it is in
+// scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +34,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-/// Maximum size of all private tables of a gradient together, in bytes.
+/// Maximum total size of the private tables of a gradient, in bytes.
 static constexpr int64_t mostPrivateBytes = 32 << 20;
 static constexpr unsigned leading = leadingOfGrad;
 
@@ -70,8 +71,9 @@ Units Captures::chooseUnits(int64_t most) {
     gradient.isPrivate =
         gradient.type.getNumElements() * bytesOf(gradient.work) * units.count(shape) <=
         mostPrivateBytes;
-  // An argument may divide a shared table if it is an index at the same position in all
-  // contributions. (With t[h, q] and t[q, h], two units could write the same element.)
+  // Units may be divided along an argument only if the argument is, in all contributions to a
+  // shared table, an index at the same position. (With t[h, q] and t[q, h], two units could write
+  // the same element.)
   auto isOwner = [&](unsigned argument) {
     return llvm::all_of(llvm::seq<unsigned>(0, gradients.size()), [&](unsigned number) {
       auto places = llvm::to_vector(llvm::seq<int64_t>(0, gradients[number].type.getRank()));
@@ -152,7 +154,7 @@ Pointer Captures::tableOf(Emitter &e, const Gradient &gradient, Value unit) {
   return e.b.shift(tables, e.b.mul(unit, gradient.type.getNumElements()));
 }
 
-/// Returns the address of the `count` sums of a head and chunk, or of a head if `chunk` is null.
+/// Returns the address of the `count` sums of a head and a chunk (of a head if `chunk` is null).
 Pointer Captures::totals(Emitter &e, const Contribution &c, const Head &head, Value chunk,
                          int64_t count) {
   Value number = e.b.add(e.b.mul(head.batch, shape.heads), head.head);
@@ -213,8 +215,8 @@ void Captures::endRow(Emitter &e) {
     }
 }
 
-/// Adds a whole vector if the last index is k and no other index depends on k. Otherwise adds
-/// single lanes.
+/// Adds the whole vector at once if the last index is k and no other index depends on k. Otherwise
+/// adds the lanes one by one.
 void Captures::addToTable(Emitter &e, KeptFunction &grad, const Contribution &c, const Site &site,
                           ScoreFunction::Values &known, Value value, Value keep, Value unit) {
   CpuTiles &b = e.b;
@@ -271,7 +273,8 @@ void Captures::add(Emitter &e, KeptFunction &grad, const Site &site, ScoreFuncti
       break;
     }
     case Dependence::Column: {
-      // A block starts at a multiple of its size, so the remainder is the column in the block.
+      // The first column of a block is a multiple of the block's size, so the remainder is the
+      // number of the column within the block.
       Value block = b.rem(site.column, c.tile.stride);
       addInto(b, b.shift(e.scratch(c.tile, c.work), block), value);
       break;
@@ -328,7 +331,8 @@ bool Captures::hasShared() const {
   });
 }
 
-/// Clears the sums to which units add. Each unit of this phase clears the sums of one gradient.
+/// Emits the phase that clears the sums to which units add. Each unit of this phase clears the sums
+/// of one gradient.
 void Captures::emitClear(Emitter &e) {
   CpuTiles &b = e.b;
   for (auto [number, gradient] : llvm::enumerate(gradients)) {

@@ -11,23 +11,24 @@
 
 namespace mlir::fsdp::attention {
 
-/// Partition of the backward pass into units of work. A unit that does not own a batch (or head)
-/// processes all batches (or heads) one after another.
+/// Describes how the backward pass is divided into units of work. If units are not divided by batch
+/// (or by head), each unit processes all batches (or heads) one after another.
 struct Units {
   bool ownsBatch = true, ownsHead = true;
-  int64_t chunks = 1; ///< number of chunks of column blocks per owned batch and head
+  int64_t chunks = 1; ///< number of chunks into which the blocks of columns are divided
   int64_t count(const Shape &shape) const {
     return (ownsBatch ? shape.batch : 1) * (ownsHead ? shape.kvHeads : 1) * chunks;
   }
 };
 
-/// One `fsdp.contribute` and the memory of its partial sums.
+/// One op `fsdp.contribute`, and the memory of the partial sums of its contributions.
 struct Contribution {
   ContributeOp op;
-  unsigned gradient;        ///< index into `gradients` of the gradient to which `op` adds
-  Dependence where;         ///< arguments on which the indices of `op` depend
-  Type work;                ///< type of the sums
-  Part row, tile, head;     ///< worker scratch for sums of a row, of a tile or block, and of a head
+  unsigned gradient; ///< index into `gradients` of the gradient to which `op` adds
+  Dependence where;  ///< arguments on which the indices of `op` depend
+  Type work;         ///< type of the sums
+  // Scratch of a worker for the sums of a row, of a tile or block, and of a head.
+  Part row, tile, head;
   int64_t sharedOffset = 0; ///< offset of the sums of all heads in the shared scratch
 };
 
@@ -47,16 +48,16 @@ class Captures {
 public:
   Captures(AttentionGradOp op, func::FuncOp kernel, const Shape &shape);
   bool empty() const { return gradients.empty(); }
-  /// Returns true if sums must be cleared before the units run.
+  /// Returns true if some sums must be cleared before the units run.
   bool hasShared() const;
 
-  /// Returns the partition into units that may run in parallel, with at most `chunks` chunks of
-  /// columns. Decides which gradients have private tables.
+  /// Chooses the division into units that may run in parallel, with at most `chunks` chunks of
+  /// columns. Also decides which gradients have private tables.
   Units chooseUnits(int64_t chunks);
   /// Reserves the scratch of all sums in `plan`.
   void takeParts(Plan &plan, const Units &units, int64_t paddedRows);
 
-  /// Emits the phases that run before and after the units.
+  /// Emit the phases that run before the units (emitClear()) and after them (emitFinish()).
   void emitClear(Emitter &e);
   void emitFinish(Emitter &e, KeptFunction &grad, const Units &units);
 
@@ -66,8 +67,8 @@ public:
   void beginBlock(Emitter &e, const Head &head, Value group);
   void beginTile(Emitter &e);
   void endRow(Emitter &e);
-  /// Adds the contributions of the score elements at `site`. `keep` is the mask of lanes to add;
-  /// null means all lanes.
+  /// Adds the contributions of the score elements at `site`. `keep` is the mask of the lanes to
+  /// add, or null for all lanes.
   void add(Emitter &e, KeptFunction &grad, const tile::Site &site,
            tile::ScoreFunction::Values &known, Value keep, Value unit, Value group, Value row);
   void endTile(Emitter &e, Value group);

@@ -60,7 +60,7 @@ void Emitter::enter(func::FuncOp kernel, func::FuncOp phase) {
     plan.tileConfig = plan.take(1, amx::configBytes, 1);
   amx::emitConfigure(b, scratch(plan.tileConfig, b.getI8Type()));
   amx::emitRelease(b);
-  // All later code of the phase is inserted before the release of the tile registers.
+  // Insert all later code of the phase before the instruction that releases the tile registers.
   b.setInsertionPoint(entry.getTerminator()->getPrevNode());
 }
 

@@ -13,7 +13,8 @@
 
 namespace mlir::fsdp::attention {
 
-/// A function of scores with the scratch arrays of its row values and column values.
+/// A score function, together with the scratch arrays for those of its values that depend only on
+/// the row or only on the column.
 struct KeptFunction {
   explicit KeptFunction(tile::ScoreFunction function) : function(std::move(function)) {}
   tile::ScoreFunction function;
@@ -21,17 +22,17 @@ struct KeptFunction {
   tile::ScoreFunction::Values unit;
 };
 
-/// Code shared by the phases: pointers, score functions, loops over blocks.
+/// Emits code that all phases need: pointers, score functions, and loops over blocks.
 class Emitter {
 public:
   Emitter(tile::CpuTiles &b, Plan &plan) : b(b), plan(plan), shape(plan.shape) {}
 
-  /// Sets the members `bindings`, `worker`, `shared`, `begin` and `end` to arguments of `phase`.
+  /// Sets the members `bindings`, `worker`, `shared`, `begin` and `end` from arguments of `phase`.
   void enter(func::FuncOp kernel, func::FuncOp phase);
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
   Pointer scratch(const Part &part, Type type);
   tile::Matrix matrix(const Part &part, Type type) { return {scratch(part, type), part.stride, 1}; }
-  /// Returns the rows of one head of a [batch, heads, rows, cols] tensor.
+  /// Returns the matrix of rows and columns of one head in a [batch, heads, rows, cols] tensor.
   tile::Matrix slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows,
                     int64_t cols);
 
@@ -40,24 +41,25 @@ public:
   void emitUnit(KeptFunction &f, const Head &head);
   void emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_t rows);
   void emitColumns(KeptFunction &f, const Head &head, Value firstCol);
-  /// Return the precomputed values of row `row` of a tile (knownOfRow()), or `ofRow` together with
-  /// the precomputed values of the vector of columns that begins at `col` (known()).
+  /// Return precomputed values: knownOfRow() returns those of row `row` of a tile; known() returns
+  /// `ofRow` and the values of the vector of columns that begins at `col`.
   tile::ScoreFunction::Values knownOfRow(const KeptFunction &f, Value row);
   tile::ScoreFunction::Values known(const KeptFunction &f, const tile::ScoreFunction::Values &ofRow,
                                     Value col);
   Value splatted(Value value) {
     return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes);
   }
-  /// Emits body(block, isFree) for each block that `ranges` contains for the rows or columns
-  /// [first, last) of a tile. `isFree` is true if no element of the block is masked. The scratch
-  /// `part` holds the bounds of each range.
+  /// Emits code that runs body(block, isFree) for each block that `ranges` contain for the rows or
+  /// columns [first, last) of a tile. `isFree` is true if no element of the block is masked. The
+  /// code stores the bounds of the ranges in the scratch `part`.
   void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head,
                  Value first, Value last, function_ref<void(Value, Value)> body);
-  /// Returns the mask of the lanes at `site` that are inside the matrix and that mask_mod keeps.
-  /// Null means all lanes.
+  /// Returns the mask of those lanes at `site` that are inside the matrix and that mask_mod keeps.
+  /// Returns null if these are all lanes.
   Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow,
                   const tile::Site &site, Value col);
-  /// Stores `rows` rows of `from`, times `factor`, to `tensor`, beginning at row `firstRow`.
+  /// Multiplies `rows` rows of `from` by `factor` and stores them to `tensor` from row `firstRow`
+  /// on.
   void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor,
                  const tile::Matrix &slab, Value firstRow, Value rows, int64_t cols);
   /// Returns the pointer to the argument in which the kernel returns `result`. The pointer's base

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Emits one phase. A unit of work is a block of rows of one head. A worker packs K and V of a head
-// when it starts the first unit of that head:
+// when it starts its first unit of that head:
 //
 //   m = -inf, l = 0, O = 0                              for each row
 //   for each block of columns that is not entirely masked
@@ -17,10 +17,11 @@
 //     O = O · a + P · V                                 tile
 //   O / l, lse = ln2 · m + ln(l), or m + ln(l) with score_mod;  0 and -inf where l = 0;
 //
-// Arrays hold m and l of each row of a tile; l of a row is a vector of 512 bits of partial sums.
-// Units alternate between the first and the last blocks of rows, so that with a causal mask all
-// ranges of units take about as long. The run time is that of two matrix products over the visited
-// blocks. The scratch of a worker holds K and V of one head, a tile of scores and a tile of O.
+// Arrays hold m and l for each row of a tile. The l of a row is a vector of 512 bits that contains
+// partial sums. Consecutive units are alternately blocks from the begin and from the end of the
+// rows. With a causal mask, all ranges of units then take about the same time. The run time is that
+// of two matrix products over all blocks that are not entirely masked. The scratch of a worker
+// holds K and V of one head, a tile of scores and a tile of O.
 //
 //===----------------------------------------------------------------------===//
 
@@ -75,7 +76,8 @@ private:
   func::FuncOp kernel;
   std::optional<KeptFunction> score, mask, weight;
   SmallVector<TileRange> ranges;
-  Pointer o, lse; ///< the base is null if the kernel does not return the result
+  // The base of the pointer is null if the kernel does not return this result.
+  Pointer o, lse;
 };
 } // namespace
 
@@ -135,7 +137,7 @@ void ForwardEmitter::packHead(const Head &head) {
   });
 }
 
-/// Applies scale, score_mod and mask_mod to the scores, in place.
+/// Applies the scale, score_mod and mask_mod to the scores in memory.
 void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value firstCol,
                             bool masked) {
   Matrix s = matrix(plan.scores, plan.numbers.wide);
@@ -165,7 +167,7 @@ void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value 
   });
 }
 
-/// Computes weight_mod for a row of a tile. Columns after the last get the value of the last.
+/// Computes weight_mod for a row of a tile. Columns after the last column get its factor.
 void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Value firstCol) {
   int64_t lanes = plan.numbers.rowLanes;
   ScoreFunction::Values ofRow = knownOfRow(*weight, row);
@@ -190,9 +192,9 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
-  // With score_mod, the scale is not folded into c, and a score may be arbitrarily large. The
-  // product with c then follows the subtraction, because exp2 would amplify the rounding error of c
-  // times a large score.
+  // With score_mod, c does not include the scale, and a score may be arbitrarily large. In this
+  // case, the code multiplies by c after the subtraction. Otherwise the rounding error of c times a
+  // large score would become large in the result of exp2.
   bool folds = foldsScale();
   Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes),
         none = b.number(-infinity, lanes);
@@ -221,7 +223,7 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
         Value factor = b.load(vector, b.shift(scratch(plan.factors, wide), col)),
               zero = b.number(0, lanes);
         Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, value, zero);
-        // In masked elements, the factor may be NaN or infinity, but P must stay 0.
+        // A masked element may have a factor of NaN or infinity, but its P must be 0.
         value = b.select(isNone, zero, b.mulf(value, factor));
       }
       b.storeAlong(value, p, row, col);
@@ -252,7 +254,7 @@ void ForwardEmitter::emitBlock(const Head &head, Value firstRow, Value rows, Val
          [&](Value row) { return b.broadcastLoad(perRow(plan.correction, row), numbers.lanes); });
 }
 
-/// Stores O and LSE of the rows that exist.
+/// Stores O and the log-sum-exps of those rows that exist in the tensors.
 void ForwardEmitter::finish(const Head &head, Value firstRow, Value rows) {
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;

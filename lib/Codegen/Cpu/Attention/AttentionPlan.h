@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Sizes, tiles and scratch of one attention kernel. The plan contains all sizes that the generated
-// code uses. The size of blocks of keys depends only on shapes and types, because it affects the
-// bits of the result.
+// Describes the sizes, the tiles and the scratch of one attention kernel. The plan contains all
+// sizes that the generated code uses. The size of blocks of keys depends only on shapes and types,
+// because it affects the bits of the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,13 +30,15 @@ struct Plan {
   Shape shape;
   tile::Numbers numbers;
   int64_t blockRows = 0, blockCols = 0; ///< size of a tile of scores
-  int64_t tileRows = 0;                 ///< rows of a tile in memory, rounded up to whole fragments
+  int64_t tileRows = 0;                 ///< number of rows of a tile in memory, rounded up to whole
+                                        ///< fragments
   int64_t rowBlocks = 0, colBlocks = 0;
   int64_t workerBytes = 0, sharedBytes = 0;
-  Part tileConfig; ///< configuration of the tile registers, reserved if a phase uses tile registers
+  // Configuration of the tile registers; this part is reserved only if a phase uses tile registers.
+  Part tileConfig;
 
-  /// Return the number of steps along the head dimension of Q and K (dimSteps()), or of V
-  /// (valueSteps()).
+  /// Return the number of steps for the head dimension of Q and K (dimSteps()), and for the head
+  /// dimension of V (valueSteps()).
   int64_t dimSteps() const { return numbers.steps(shape.dim); }
   int64_t valueSteps() const { return numbers.steps(shape.valueDim); }
   int64_t padded(int64_t cols) const { return llvm::alignTo(cols, numbers.rowLanes); }
@@ -46,7 +48,7 @@ struct Plan {
   int64_t transposedSteps(int64_t cols) const {
     return llvm::alignTo(cols, numbers.lanes * numbers.perStep()) / numbers.perStep();
   }
-  /// Reserves `rows` rows of `stride` elements of `bytes` bytes in the worker's scratch.
+  /// Reserves scratch of a worker for `rows` rows of `stride` elements, each with `bytes` bytes.
   Part take(int64_t rows, int64_t stride, int64_t bytes);
   /// Reserves `bytes` bytes in the shared scratch. Returns the offset of the reserved bytes.
   int64_t takeShared(int64_t bytes);

@@ -7,9 +7,10 @@
 //   along rows    a0 a1 a2 a3        across rows    a0 a1 ..      transposed   a0 b0 c0 ..
 //                 b0 b1 b2 b3                       b0 b1 ..                   a1 b1 c1 ..
 //
-// With bf16 dot products, a step is a pair, and the three packings begin with a0a1 a2a3, a0b0 a1b1
-// and a0a1 b0b1. Elements outside the matrix are zero. A square of lanes × lanes is transposed in
-// registers: for s = 1, 2, 4, .., lane l + s of row r and lane l of row r + s are exchanged.
+// For bf16 dot products, a step is a pair of values of k. The three packings then begin with a0a1
+// a2a3, a0b0 a1b1 and a0a1 b0b1. Elements outside the matrix are packed as zero. A square of lanes
+// × lanes elements is transposed in registers: for s = 1, 2, 4, .., lane l + s of row r and lane l
+// of row r + s are exchanged.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
-/// Returns the number of existing columns from (row, col) on, or 0 if the row does not exist.
+/// Returns how many columns of the matrix exist from position (row, col) to the end of the row, or
+/// 0 if the row does not exist.
 static Value remaining(CpuTiles &b, Value row, Value col, Extents extents) {
   Value count = b.sub(b.constant(extents.cols), col);
   return b.select(b.isLess(row, extents.rows), count, b.constant(0));
@@ -42,8 +44,8 @@ Value CpuTiles::loadSteps(const Matrix &from, Value row, Value col, Extents exte
                                    pairs);
 }
 
-/// Rounds the elements of `vector` to bf16. If a step is a single value, extends the result to the
-/// wide type.
+/// Rounds the elements of `vector` to bf16. If a step is a single value (not a pair), converts the
+/// result back to the wide type.
 Value CpuTiles::toHalf(Value vector) {
   int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
   auto half = VectorType::get({lanes}, getBF16Type());

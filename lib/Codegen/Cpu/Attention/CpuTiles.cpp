@@ -10,10 +10,10 @@
 //      a  a(0, k)       | s  | s  |          a(r, k) for each row r, and multiply-add
 //         a(1, k)       | s  | s  |          it with each register of the row of b
 //
-// Each sum adds the products in the order of k, whatever the fragment's shape. The bits therefore
-// depend neither on the number of registers nor on the number of lanes. Sums and maxima of rows use
-// vectors of the same length on every CPU, and combine the upper half of the lanes with the lower
-// half until one lane is left.
+// Each sum adds its products in the order of k, whatever shape the fragments have. The bits
+// therefore depend neither on the number of registers nor on the number of lanes. To compute the
+// sum or the maximum of a row, vectors have the same length on every CPU. The upper half of the
+// lanes is combined with the lower half, until one lane is left.
 //
 //===----------------------------------------------------------------------===//
 
@@ -210,16 +210,16 @@ Fragment CpuTiles::gemm(Fragment sums, const Matrix &a, const Matrix &b, int64_t
   return {layout, values};
 }
 
-/// Returns the number of registers per row of a fragment. Divides the columns into panels of about
-/// the same width, and sets `panels` to their number.
+/// Returns the number of registers per row of a fragment, for a matrix of `cols` columns. Divides
+/// the columns into panels of about the same width, and sets `panels` to the number of panels.
 int64_t CpuTiles::sumsPerRowOf(int64_t cols, int64_t &panels) const {
   int64_t registers = llvm::divideCeil(cols, numbers.lanes);
   panels = llvm::divideCeil(registers, numbers.sumsPerRow);
   return llvm::divideCeil(registers, panels);
 }
 
-/// Returns the number of rows of a fragment with `registers` registers per row. All fragments have
-/// about the same number of rows.
+/// Returns the number of rows of a fragment that has `registers` registers per row. All fragments
+/// of the `rows` rows have about the same number of rows.
 static int64_t fragmentRows(const Numbers &numbers, int64_t rows, int64_t registers) {
   int64_t most = std::min<int64_t>(numbers.sums / registers, 16);
   return llvm::divideCeil(rows, llvm::divideCeil(rows, most));

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the tile builder for CPUs. Fragments are vectors. Tiles are in a worker's scratch, which
-// is small enough for the caches.
+// Declares the class that emits code on tiles for CPUs. Fragments are vectors. Tiles are in a
+// worker's scratch, which is small enough for the caches.
 //
-// A product is computed in steps along k, the reduced dimension. A step is one value of k or a
-// pair. The arithmetic determines how packing arranges the elements of a matrix x in steps:
+// A product is computed in steps along the reduced dimension k. A step is one value of k, or a pair
+// of values of k. How the elements of a matrix x are packed into steps depends on the arithmetic:
 //
 //              along a row (k = column)      across rows (k = row)
 //   Fma        x[r][k], widened              x[k][c], widened
@@ -28,7 +28,7 @@
 
 namespace mlir::fsdp::tile {
 
-/// How products are computed and summed; see Arithmetic in GemmPlan.h.
+/// The ways in which products are computed and summed, as described at Arithmetic in GemmPlan.h.
 enum class Arithmetic { Fma, Bf16Dot, Bf16Pairs, Tiles };
 
 /// Types and vector lengths of a kernel.
@@ -36,15 +36,15 @@ struct Numbers {
   Numbers(Type element, const CpuTarget &target);
 
   Type element; ///< element type of the operands
-  Type wide;    ///< type of sums and elementwise work: f32 or f64
+  Type wide;    ///< type of sums and of elementwise operations: f32 or f64
   Arithmetic arithmetic = Arithmetic::Fma;
-  bool emulatesTiles = false;  ///< true if loops replace the AMX instructions of Tiles
+  bool emulatesTiles = false;  ///< true if loops replace the AMX instructions of Arithmetic::Tiles
   bool convertsToBf16 = false; ///< true if the CPU has vcvtneps2bf16
 
-  /// Number of lanes of a register, and number of lanes of the vectors in which rows are summed
-  /// (512 bits on every CPU).
+  /// Number of lanes of a register, and number of lanes of the vectors in which rows are summed.
+  /// The latter vectors have 512 bits on every CPU.
   int64_t lanes, rowLanes;
-  /// Maximum number of registers for the sums of a product, in total and per row.
+  /// Maximum number of registers for the sums of a product, in total and per row of a fragment.
   int64_t sums, sumsPerRow;
 
   /// Number of k values per step.
@@ -53,7 +53,8 @@ struct Numbers {
   bool packsPairs() const {
     return arithmetic == Arithmetic::Bf16Dot || arithmetic == Arithmetic::Tiles;
   }
-  /// Returns `extent` rounded up so that blocks of rows or columns consist of whole steps.
+  /// Returns `extent`, a number of rows or columns of a block, rounded up to whole steps of tile
+  /// registers if the arithmetic is Tiles.
   int64_t wholeSteps(int64_t extent) const {
     return arithmetic == Arithmetic::Tiles ? llvm::alignTo(extent, 2 * amx::tileSize) : extent;
   }
@@ -63,13 +64,13 @@ struct Numbers {
   int64_t steps(int64_t k) const;
 };
 
-/// A matrix in memory: element (r, c) at place + r · rowStride + c · colStride.
+/// A matrix in memory. Its element (r, c) is at place + r · rowStride + c · colStride.
 struct Matrix {
   Pointer place;
   int64_t rowStride, colStride = 1;
 };
 
-/// Number of rows (dynamic) and columns (static) of a matrix in a tensor.
+/// Number of rows (known at run time) and of columns (known at compile time) of a matrix.
 struct Extents {
   Value rows;
   int64_t cols;
@@ -88,7 +89,7 @@ public:
   //===--- Scalars and vectors of the wide type ----------------------------===//
   /// Creates a constant of the wide type, as a vector if `lanes` > 0.
   Value number(double value, int64_t lanes = 0);
-  /// Emits 2^x for x <= 1. Results below 2^-125 (f64: 2^-1021) become 0.
+  /// Emits code that computes 2^x for x <= 1. Results below 2^-125 (f64: 2^-1021) become 0.
   Value exp2(Value x);
   Value broadcastLoad(const Pointer &place, int64_t lanes) {
     return splat(load(place.type, place), lanes);
@@ -101,9 +102,10 @@ public:
   Fragment load(Layout layout, const Matrix &from, Value mask = nullptr);
   void store(const Fragment &fragment, const Matrix &to);
   Fragment map(const Fragment &x, function_ref<Value(Value, int64_t)> body);
-  /// Returns for each row a vector whose lanes all hold the largest element of the row.
+  /// For each row, returns a vector whose lanes all hold the largest element of the row.
   SmallVector<Value> rowMax(const Fragment &x);
-  /// Returns for each row a vector of partial sums: the sum of the row's registers, lane by lane.
+  /// For each row, returns a vector of partial sums: lane l is the sum of lane l of all registers
+  /// of the row.
   SmallVector<Value> rowSum(const Fragment &x);
   /// Returns a vector whose lanes all hold the sum of the lanes of `vector`. Adds the upper half of
   /// the lanes to the lower half until one lane is left.
@@ -113,15 +115,16 @@ public:
 
   //===--- Tiles -----------------------------------------------------------===//
   enum class Sums { Zero, Kept };
-  // Emits c = s + a · b, fragment by fragment. If `start` is Zero, s is 0. Otherwise s is c,
-  // multiplied by the row's factor (a vector of equal lanes) if `factor` is given. The number of
-  // rows is rounded up to rowsOf(rows, cols): memory of `a` must be readable, and memory of `c`
-  // writable, up to this row. With Arithmetic::Tiles, the steps of a row of `a` must be contiguous.
+  // Emits code that computes c = s + a · b, fragment by fragment. If `start` is Zero, s is 0.
+  // Otherwise s is the old c. If `factor` is given, each row of the old c is multiplied by the
+  // row's factor, a vector of equal lanes. The code computes rowsOf(rows, cols) rows, which may be
+  // more than `rows`: memory of `a` must be readable, and memory of `c` writable, for all of them.
+  // With Arithmetic::Tiles, the steps of a row of `a` must be contiguous.
   void gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
             int64_t steps, Sums start, function_ref<Value(Value)> factor = nullptr);
   static int64_t rowsOf(const Numbers &numbers, int64_t rows, int64_t cols);
   void fillTile(const Matrix &tile, int64_t rows, int64_t cols, Value scalar);
-  /// Emits for (i = from; i < to; ++i) { fetch(i + 1); body(i); }; `fetch` may be null.
+  /// Emits `for (i = from; i < to; ++i) { fetch(i + 1); body(i); }`. `fetch` may be null.
   void pipeline(Value from, Value to, function_ref<void(Value)> fetch,
                 function_ref<void(Value)> body);
   /// Prefetches `bytes` bytes that begin at `place`.
@@ -131,21 +134,22 @@ public:
   /// Packs `rows` rows of a matrix with `cols` columns into steps along each row. Elements
   /// outside of `extents` are 0.
   void packAlong(const Matrix &from, Extents extents, const Matrix &to, int64_t rows, int64_t cols);
-  /// Packs a matrix like packAlong(), but the row index is k: the elements of a step are in one
-  /// column (see the table at the top of this file).
+  /// Packs a matrix as packAlong() does, but k is the row index. The elements of a step are
+  /// therefore in one column (see the table at the top of this file).
   void packAcross(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                   int64_t cols);
-  /// Packs a matrix into steps along each row and stores the steps transposed: to(step, row).
-  /// `rows` is a multiple of numbers.lanes.
+  /// Packs a matrix into steps along each row, and stores the steps transposed: step s of row r
+  /// becomes element (s, r) of `to`. `rows` is a multiple of numbers.lanes.
   void packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,
                       int64_t cols);
-  /// Emits to(r, s) = from(s, r) for elements that are pairs. `to` has `rows` rows of `steps`
-  /// steps; `rows` and `steps` are multiples of 16.
+  /// Emits code that transposes a matrix of pairs: to(r, s) = from(s, r). `to` has `rows` rows of
+  /// `steps` steps; `rows` and `steps` are multiples of 16.
   void transposePairs(const Matrix &from, const Matrix &to, int64_t rows, int64_t steps);
   /// Stores a vector of wide values of one row as steps along the row, beginning at column `col`.
   void storeAlong(Value vector, const Matrix &to, Value row, Value col);
-  /// Stores `vector` of row `row` (even) and `next` of row `row` + 1 as steps across rows. With
-  /// Arithmetic::Fma, each vector is stored separately, and `next` may be null.
+  /// Packs across rows: stores the pairs of `vector`, which belongs to row `row` (even), and
+  /// `next`, which belongs to row `row` + 1. With Arithmetic::Fma, each vector is stored
+  /// separately, and `next` may be null.
   void storeAcross(Value vector, Value next, const Matrix &to, Value row, Value col);
 
   Pointer at(const Matrix &matrix, Value row, Value col);

@@ -4,20 +4,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Emits one phase. A worker processes a range of column panels (or row panels, see
-// Plan::splitRows):
+// Emits one phase. A worker processes a range of panels of columns, or of panels of rows if
+// Plan::splitRows is true:
 //
 //   for each value of the outer digits
 //     for each block of nc columns, of mc rows, of kc
 //       pack mc × kc of lhs;
 //       for each group of panels of columns
 //         pack kc × nr of rhs for each panel;
-//         for each panel of rows, for each panel of the group
-//           tile += lhs · rhs; after the last k: finish the tile;
+//         for each panel of rows, for each strip of the group
+//           for each slab of kc, for each panel of the strip
+//             tile += lhs · rhs;
+//           after the last k: finish the strip, row by row;
 //
-// If a tile is whole and needs no epilogue, its sums are in the result's buffer, otherwise in the
-// worker's scratch. The scratch has space for mc × nc sums if partial sums must be kept until the
-// next block of k.
+// Without AMX, a strip is one panel and a slab is all of kc. With AMX, the slab of a panel of rows
+// stays in the L1 cache for all panels of a strip, and whole cache lines of results are written.
+//
+// If a strip is whole and needs no epilogue, its sums can be in the result's buffer, otherwise they
+// are in the worker's scratch. The scratch has space for mc × nc sums if partial sums must be kept
+// until the next block of k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,16 +52,25 @@ private:
   };
   void emitOuter(Value outer, Range rows, Range cols);
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
-  /// Rows and columns that a worker computes, columns whose sums scratch holds, and first column of
-  /// the packed panels.
+  /// The rows and columns that a worker computes, the columns whose sums are in scratch, and the
+  /// first column of the packed panels.
   struct Ranges {
     Range rows, cols, sumCols;
     Value firstCol;
   };
-  void emitTile(const Position &position, Value row, Value col, const Ranges &ranges, Value kCount,
-                Value kBlock);
-  Pointer panel(const Side &side, Value number);
-  Pointer waitingTile(Value row, Value col, Range rows, Range sumCols);
+  /// Values of k of a micro-kernel: `count` values, the first at `from` in the block of k.
+  struct Slab {
+    Value from, count;
+    Value isFirst; ///< true if the sums of these values are the first of a tile
+  };
+  void emitStrip(const Position &position, Value row, Value col, const Ranges &ranges, Value kCount,
+                 Value kBlock);
+  void emitSums(const Strip &strip, Value row, Value col, const Ranges &ranges, const Slab &slab,
+                Pointer sums, Value stride);
+  void prefetchNextRows(Pointer inResult, int64_t rowStride);
+  Value kSteps(Value count);
+  Pointer panel(const Side &side, Value number, Value fromStep);
+  Pointer waitingStrip(Value row, Value col, Range rows, Range sumCols);
 
   CodeBuilder &b;
   Kernel kernel;
@@ -78,93 +92,125 @@ private:
 };
 } // namespace
 
-/// Returns a pointer to panel `number` in scratch.
-Pointer PhaseEmitter::panel(const Side &side, Value number) {
+/// Returns a pointer to step `fromStep` of panel `number` in scratch.
+Pointer PhaseEmitter::panel(const Side &side, Value number, Value fromStep) {
   Type type = plan.packsPairs() ? b.getI32Type() : plan.packType;
   Value base = b.address({kernel.worker, b.getI8Type(), b.constant(side.offset)});
-  return {base, type, b.mul(number, plan.panelSize(side.width))};
+  return {base, type,
+          b.add(b.mul(number, plan.panelSize(side.width)), b.mul(fromStep, side.width))};
 }
 
-/// Returns the address of a tile's sums in scratch. If no partial sums must be kept, all tiles use
-/// the same address.
-Pointer PhaseEmitter::waitingTile(Value row, Value col, Range rows, Range sumCols) {
+/// Returns the address of a strip's sums in scratch. If no partial sums must be kept, all strips
+/// use the same address.
+Pointer PhaseEmitter::waitingStrip(Value row, Value col, Range rows, Range sumCols) {
   Value base = b.address({kernel.worker, b.getI8Type(), b.constant(plan.tileOffset)});
   Value number = b.constant(0);
   if (!plan.direct && plan.kBlocks > 1)
-    number = b.add(b.mul(b.div(b.sub(col, sumCols.from), plan.nr), plan.mc / plan.mr),
+    number = b.add(b.mul(b.div(b.sub(col, sumCols.from), plan.stripCols()), plan.mc / plan.mr),
                    b.div(b.sub(row, rows.from), plan.mr));
-  return {base, plan.accType, b.mul(number, plan.mr * plan.nr)};
+  return {base, plan.accType, b.mul(number, plan.mr * plan.stripCols())};
 }
 
-void PhaseEmitter::emitTile(const Position &corner, Value row, Value col, const Ranges &ranges,
-                            Value kCount, Value kBlock) {
-  const auto &[rows, cols, sumCols, firstCol] = ranges;
-  TileRegion region;
-  region.position = corner;
-  setDigits(b, problem, region.position, row, plan.rows);
-  setDigits(b, problem, region.position, col, plan.cols);
-  region.rows = b.min(b.constant(plan.mr), b.sub(rows.to, row));
-  region.cols = b.min(b.constant(plan.nr), b.sub(cols.to, col));
-  Value isFirst = b.isEqual(kBlock, 0), notFirst = b.isLess(b.constant(0), kBlock);
-  Value isLast = b.isEqual(kBlock, plan.kBlocks - 1);
-  bool constantStart = problem.init.access.binding < 0 && problem.init.access.maps.empty();
+/// Returns the number of steps of the micro-kernel for `count` values of k.
+Value PhaseEmitter::kSteps(Value count) {
+  if (plan.arithmetic == Arithmetic::Fma)
+    return count;
+  Value pairs = b.div(b.add(count, 1), 2);
+  if (plan.arithmetic == Arithmetic::Bf16Pairs)
+    return b.mul(pairs, 2);
+  if (plan.arithmetic == Arithmetic::Tiles)
+    return b.mul(b.div(b.add(pairs, tileSize - 1), tileSize), tileSize);
+  return pairs;
+}
 
-  Pointer scratch = waitingTile(row, col, rows, sumCols), tile = scratch;
-  Value stride = b.constant(plan.nr), isWhole;
-  if (plan.direct) {
-    const Operand &dest = problem.stores.front().dest;
-    Pointer inResult = kernel.at(b, dest, region.position);
-    isWhole = b.both(b.isEqual(region.rows, plan.mr), b.isEqual(region.cols, plan.nr));
-    tile.base = b.select(isWhole, b.address(inResult), b.address(scratch));
-    tile.index = b.constant(0);
-    stride = b.select(isWhole, b.constant(dest.strides[plan.rows.back()]), stride);
-    // Prefetches the part of the result that the next tile covers.
-    for (int64_t r = 0; r < plan.mr; ++r)
-      for (int64_t c = 0; c < plan.nr; c += plan.lanes)
-        b.prefetch(
-            b.shift(inResult, b.constant((plan.mr + r) * dest.strides[plan.rows.back()] + c)),
-            /*forWriting=*/true);
-    Value load = constantStart ? notFirst : b.boolean(true);
-    Value notWhole = b.isEqual(arith::ExtUIOp::create(b, b.loc, b.getI64Type(), isWhole), 0);
-    b.when(b.both(notWhole, load), [&] { emitLoadTile(b, kernel, dest, region, scratch); });
-  } else if (!constantStart) {
-    b.when(isFirst, [&] { emitLoadTile(b, kernel, problem.init, region, scratch); });
-  }
+/// Returns the constant at which the sums of `problem` start, 0 if they start at a tensor.
+static FloatAttr startOf(CodeBuilder &b, const Problem &problem, FloatType type) {
+  if (!problem.startsAtConstant())
+    return b.getFloatAttr(type, 0.0);
+  APFloat value = cast<FloatAttr>(problem.init.access.splat).getValue();
+  bool inexact;
+  value.convert(type.getFloatSemantics(), APFloat::rmNearestTiesToEven, &inexact);
+  return b.getFloatAttr(type, value);
+}
 
-  TypedAttr start = b.getZeroAttr(plan.accType);
-  if (constantStart) {
-    APFloat value = cast<FloatAttr>(problem.init.access.splat).getValue();
-    bool inexact;
-    value.convert(cast<FloatType>(plan.accType).getFloatSemantics(), APFloat::rmNearestTiesToEven,
-                  &inexact);
-    start = b.getFloatAttr(plan.accType, value);
-  }
-  Value lhsPanel = b.div(b.sub(row, rows.from), plan.mr);
-  Value steps = kCount;
-  if (plan.arithmetic != Arithmetic::Fma) {
-    Value pairs = b.div(b.add(kCount, 1), 2);
-    steps = plan.arithmetic == Arithmetic::Bf16Pairs ? b.mul(pairs, 2) : pairs;
-    if (plan.arithmetic == Arithmetic::Tiles)
-      steps = b.mul(b.div(b.add(pairs, tileSize - 1), tileSize), tileSize);
-  }
+static Value isFalse(CodeBuilder &b, Value flag) {
+  return b.isEqual(arith::ExtUIOp::create(b, b.loc, b.getI64Type(), flag), 0);
+}
+
+/// Emits the micro-kernel of one panel of columns, at column `col` of `strip`.
+void PhaseEmitter::emitSums(const Strip &strip, Value row, Value col, const Ranges &ranges,
+                            const Slab &slab, Pointer sums, Value stride) {
+  Value lhsPanel = b.div(b.sub(row, ranges.rows.from), plan.mr);
+  Value rhsPanel = b.div(b.sub(col, ranges.firstCol), plan.nr);
+  Value from = b.div(slab.from, plan.kPerStep());
+  Pointer left = panel(lhs, lhsPanel, from), right = panel(rhs, rhsPanel, from);
+  Value steps = kSteps(slab.count);
+  Value accumulate = problem.startsAtConstant() ? isFalse(b, slab.isFirst) : b.boolean(true);
+  FloatAttr start = startOf(b, problem, cast<FloatType>(plan.accType));
+  if (plan.arithmetic == Arithmetic::Tiles)
+    return emitTileKernel(b, plan, left, right, steps, sums, stride, accumulate, start);
   auto prefetch = [&](Value k) {
-    Pointer next = b.shift(kernel.at(b, rhs.operand, region.position),
+    Pointer next = b.shift(kernel.at(b, rhs.operand, strip.position),
                            b.constant(plan.colGroup * rhs.width * rhs.stride));
     emitPrefetchOfPanel(b, plan, rhs, next, lhsPanel, k);
   };
   function_ref<void(Value)> beside = prefetch;
+  emitMicroKernel(b, plan, left, right, steps, sums, stride, accumulate, start,
+                  plan.prefetchesRhs ? beside : nullptr);
+}
+
+/// Prefetches the part of the result that the next tile covers.
+void PhaseEmitter::prefetchNextRows(Pointer inResult, int64_t rowStride) {
+  for (int64_t r = 0; r < plan.mr; ++r)
+    for (int64_t c = 0; c < plan.nr; c += plan.lanes)
+      b.prefetch(b.shift(inResult, b.constant((plan.mr + r) * rowStride + c)),
+                 /*forWriting=*/true);
+}
+
+void PhaseEmitter::emitStrip(const Position &corner, Value row, Value col, const Ranges &ranges,
+                             Value kCount, Value kBlock) {
+  const auto &[rows, cols, sumCols, firstCol] = ranges;
+  Strip strip;
+  strip.position = corner;
+  setDigits(b, problem, strip.position, row, plan.rows);
+  setDigits(b, problem, strip.position, col, plan.cols);
+  strip.rows = b.min(b.constant(plan.mr), b.sub(rows.to, row));
+  strip.cols = b.min(b.constant(plan.stripCols()), b.sub(cols.to, col));
+  Value isFirst = b.isEqual(kBlock, 0);
+  Value isLast = b.isEqual(kBlock, plan.kBlocks - 1);
+  bool constantStart = problem.startsAtConstant();
+
+  Pointer scratch = waitingStrip(row, col, rows, sumCols), sums = scratch;
+  Value stride = b.constant(plan.stripCols()), isWhole;
+  if (plan.direct) {
+    const Operand &dest = problem.stores.front().dest;
+    Pointer inResult = kernel.at(b, dest, strip.position);
+    isWhole = b.both(b.isEqual(strip.rows, plan.mr), b.isEqual(strip.cols, plan.stripCols()));
+    sums.base = b.select(isWhole, b.address(inResult), b.address(scratch));
+    sums.index = b.constant(0);
+    stride = b.select(isWhole, b.constant(dest.strides[plan.rows.back()]), stride);
+    if (plan.arithmetic != Arithmetic::Tiles)
+      prefetchNextRows(inResult, dest.strides[plan.rows.back()]);
+    Value load = constantStart ? isFalse(b, isFirst) : b.boolean(true);
+    b.when(b.both(isFalse(b, isWhole), load),
+           [&] { emitLoadStrip(b, kernel, dest, strip, scratch); });
+  } else if (!constantStart) {
+    b.when(isFirst, [&] { emitLoadStrip(b, kernel, problem.init, strip, scratch); });
+  }
   if (!plan.direct)
-    b.when(isLast, [&] { emitPrefetchOfTile(b, kernel, region); });
-  auto emitKernel = plan.arithmetic == Arithmetic::Tiles ? emitTileKernel : emitMicroKernel;
-  Value rhsPanel = b.div(b.sub(col, firstCol), plan.nr);
-  emitKernel(b, plan, panel(lhs, lhsPanel), panel(rhs, rhsPanel), steps, tile, stride,
-             constantStart ? notFirst : b.boolean(true), start,
-             plan.prefetchesRhs ? beside : nullptr);
+    b.when(isLast, [&] { emitPrefetchOfStrip(b, kernel, strip); });
+  b.loop(b.constant(0), kCount, plan.kSlab, [&](Value from) {
+    Slab slab = {from, b.min(b.constant(plan.kSlab), b.sub(kCount, from)),
+                 b.both(isFirst, b.isEqual(from, 0))};
+    b.loop(b.constant(0), strip.cols, plan.nr, [&](Value shift) {
+      emitSums(strip, row, b.add(col, shift), ranges, slab, b.shift(sums, shift), stride);
+    });
+  });
   if (!plan.direct) {
-    b.when(isLast, [&] { emitFinishTile(b, kernel, region, scratch); });
+    b.when(isLast, [&] { emitFinishStrip(b, kernel, strip, scratch); });
     return;
   }
-  b.when(isWhole, [] {}, [&] { emitFinishTile(b, kernel, region, scratch); });
+  b.when(isWhole, [] {}, [&] { emitFinishStrip(b, kernel, strip, scratch); });
 }
 
 void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range sumCols,
@@ -174,15 +220,16 @@ void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range su
   Value k = b.mul(b.rem(kBlock, innerBlocks), plan.kc);
   position[plan.kInner] = k;
   Value kCount = b.min(b.constant(plan.kc), b.sub(b.constant(plan.k), k));
-  emitPackPanels(b, kernel, lhs, position, rows.from, rows.to, kCount, panel(lhs, b.constant(0)));
+  Value zero = b.constant(0);
+  emitPackPanels(b, kernel, lhs, position, rows.from, rows.to, kCount, panel(lhs, zero, zero));
   int64_t groupCols = plan.colGroup * plan.nr;
   b.loop(sumCols.from, sumCols.to, groupCols, [&](Value first) {
     Value end = b.min(b.add(first, groupCols), sumCols.to);
     emitPackPanels(b, kernel, rhs, position, first, b.min(end, cols.to), kCount,
-                   panel(rhs, b.constant(0)));
+                   panel(rhs, zero, zero));
     b.loop(rows.from, rows.to, plan.mr, [&](Value row) {
-      b.loop(first, end, plan.nr, [&](Value col) {
-        emitTile(position, row, col, {rows, cols, sumCols, first}, kCount, kBlock);
+      b.loop(first, end, plan.stripCols(), [&](Value col) {
+        emitStrip(position, row, col, {rows, cols, sumCols, first}, kCount, kBlock);
       });
     });
   });
@@ -230,6 +277,8 @@ void PhaseEmitter::emit(func::FuncOp phase) {
     Range rows = {b.constant(0), b.constant(plan.m)}, cols = {b.constant(0), b.constant(plan.n)};
     emitOuter(outer, plan.splitRows ? part : rows, plan.splitRows ? cols : part);
   });
+  if (plan.streams)
+    b.storeFence();
   if (usesTiles)
     amx::emitRelease(b);
   func::ReturnOp::create(b, b.loc);

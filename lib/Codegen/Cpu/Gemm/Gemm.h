@@ -15,8 +15,8 @@ namespace mlir::fsdp {
 /// Returns true if lowerContractKernel() supports `kernel`. Does not change the kernel.
 bool handlesContractKernel(func::FuncOp kernel, const CpuTarget &target);
 
-/// Lowers a kernel with one linalg.contract followed by elementwise ops. lowerKernel() documents
-/// the contract.
+/// Lowers a kernel that consists of one linalg.contract and of elementwise ops after it. The
+/// comment of lowerKernel() describes the result.
 LogicalResult lowerContractKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 } // namespace mlir::fsdp

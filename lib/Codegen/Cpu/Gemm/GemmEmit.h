@@ -12,7 +12,8 @@
 
 namespace mlir::fsdp::gemm {
 
-/// State that all emitters share: the problem, its plan and the pointers of the function.
+/// The data that all functions of this file read: the problem, its plan, and the pointers that the
+/// phase function receives.
 struct Kernel {
   const Problem &problem;
   const Plan &plan;
@@ -29,52 +30,55 @@ struct Side {
   ArrayRef<int> digits; ///< digits (GemmProblem.h) of the operand's rows or columns
   int64_t width;
   int64_t stride;  ///< distance between rows or columns, in elements
-  int64_t kStride; ///< distance between consecutive values of k, in elements
+  int64_t kStride; ///< distance between elements with consecutive values of k, in elements
   int64_t offset;  ///< offset of the packed panels in a worker's scratch, in bytes
 
-  /// True for the left operand of tdpbf16ps: panels consist of tiles of 16 rows by 16 steps with
-  /// contiguous rows.
+  /// True for the left operand of tdpbf16ps. Its panels consist of tiles of 16 rows by 16 steps,
+  /// and the steps of a row of a tile are contiguous.
   bool rowTiles = false;
 };
 
-/// Packs rows (or columns) [first, end) for `kCount` values of k. `first` is the first row of a
-/// panel. Step s of row i of a panel is stored at index s · width + i of `to`, or with `rowTiles`
-/// at index (s / 16 · width + i) · 16 + s % 16. Rows beyond `end` have unspecified values.
+/// Emits code that packs rows (or columns) [first, end) of an operand, for `kCount` values of k.
+/// `first` is the first row of a panel. Step s of row i of a panel is stored at index s · width + i
+/// of `to`. If `rowTiles` is true, it is stored at index (s / 16 · width + i) · 16 + s % 16. Rows
+/// beyond `end` have unspecified values.
 void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
                     const Position &position, Value first, Value end, Value kCount, Pointer to);
 
 /// Number of steps per iteration of the micro-kernel's loop.
 static constexpr int64_t microUnroll = 2;
 
-/// Emits tile[r · stride + c] = Σ over `steps` of lhs · rhs. The sum is added to the tile's values
-/// if `accumulate` is true, otherwise to the constant `start`. `beside`, if given, is called with
-/// the first step of each iteration and emits additional code.
+/// Emits code that computes tile[r · stride + c] = start + Σ over `steps` of lhs · rhs. The
+/// products are added to the values that the tile already has if `accumulate` is true at run time.
+/// Otherwise they are added to the constant `start`. If `beside` is given, it is called in the loop
+/// with the first step of each iteration, and may emit additional code there.
 void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                      Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                      llvm::function_ref<void(Value)> beside);
 
-/// Emits the product of emitMicroKernel() with AMX tile registers. `steps` is a multiple of 16.
+/// Emits the product of emitMicroKernel() by AMX tile registers. `steps` is a multiple of 16.
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
-                    Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
-                    llvm::function_ref<void(Value)> beside);
+                    Pointer tile, Value tileStride, Value accumulate, TypedAttr start);
+
 /// Emits a prefetch of one cache line of the panel of `side` that is packed next; `next` is the
 /// panel's first element. The micro-kernel of row panel `tile` issues the prefetch in the iteration
 /// that begins with step `k`.
 void emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next,
                          Value tile, Value k);
 
-/// Part of the result that one tile computes.
-struct TileRegion {
+/// The part of the result that a strip computes.
+struct Strip {
   Position position;
   Value rows, cols;
 };
-/// Prefetches the elements that the epilogue of a tile reads and writes.
-void emitPrefetchOfTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region);
-/// Loads `source` into a tile with Plan::nr columns per row.
-void emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source,
-                  const TileRegion &region, Pointer tile);
-/// Applies the elementwise ops after the contraction to a tile and stores the results.
-void emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region, Pointer tile);
+/// Prefetches the elements that the epilogue of a strip accesses. Results of AMX products are not
+/// prefetched.
+void emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip);
+/// Loads `source` into sums with Plan::stripCols() columns per row.
+void emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source, const Strip &strip,
+                   Pointer sums);
+/// Applies the elementwise ops after the contraction to the sums of a strip and stores the results.
+void emitFinishStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip, Pointer sums);
 
 } // namespace mlir::fsdp::gemm
 

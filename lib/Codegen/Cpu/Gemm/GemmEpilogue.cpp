@@ -4,31 +4,40 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each row of the tile and each vector of its columns, loads the inputs of the elementwise ops,
-// runs their bodies on vectors, and stores the results. Columns outside the result are masked. At
-// this time, the tile is still in the L1 cache.
+// For each row of the strip and each vector of its columns, loads the inputs of the elementwise
+// ops, runs their bodies on vectors, and stores the results. Columns outside the result are masked.
+// At this time, the sums are still in the L1 cache.
+//
+// Large results are stored past the caches (isStreamed()). Streaming stores have no mask and fill
+// whole cache lines. The generated code therefore checks whether the rows of a strip consist of
+// whole cache lines, and stores the other strips as usual.
 //
 //===----------------------------------------------------------------------===//
 
 #include "GemmEmit.h"
+#include "fsdp/IR/Kernels.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
 namespace {
-/// Emits loads, bodies and stores for vectors of one row of a tile.
+/// Emits loads, bodies and stores for vectors of one row of a strip.
 class RowEmitter {
 public:
   RowEmitter(CodeBuilder &b, const Kernel &kernel) : b(b), kernel(kernel), plan(kernel.plan) {}
-  /// An operand and the address of its element at the tile's corner, computed before the loops.
+  /// An operand and the address of its element at the strip's corner, computed before the loops.
   using Corner = std::pair<const Operand *, Pointer>;
 
-  Pointer corner(const Operand &operand, const TileRegion &region) {
-    return operand.access.binding < 0 ? Pointer() : kernel.at(b, operand, region.position);
+  Pointer corner(const Operand &operand, const Strip &strip) {
+    return operand.access.binding < 0 ? Pointer() : kernel.at(b, operand, strip.position);
   }
   Value load(const Operand &operand, const Pointer &corner);
   void store(Value value, const Operand &operand, const Pointer &corner);
+  void storeStreaming(Value value, const Operand &operand, const Pointer &corner) {
+    b.storeStreaming(value, b.shift(corner, along(operand.strides)));
+  }
   Value index(ArrayRef<int64_t> strides, Value corner);
 
   void setPoint(Value newRow, Value newCol, Value newMask) {
@@ -90,52 +99,79 @@ Value RowEmitter::index(ArrayRef<int64_t> strides, Value corner) {
                                     value);
 }
 
-/// Emits loops over the rows and column vectors of a tile that call `body(row, col)`.
-static void forEachVector(CodeBuilder &b, const Plan &plan, const TileRegion &region,
-                          RowEmitter &emitter, function_ref<void(Value, Value)> body) {
-  b.loop(b.constant(0), region.rows, 1, [&](Value row) {
-    b.loop(b.constant(0), region.cols, plan.lanes, [&](Value col) {
-      emitter.setPoint(row, col, b.maskBelow(plan.lanes, b.sub(region.cols, col)));
+/// Emits loops over the rows and column vectors of a strip that call `body(row, col)`.
+static void forEachVector(CodeBuilder &b, const Plan &plan, const Strip &strip, RowEmitter &emitter,
+                          function_ref<void(Value, Value)> body) {
+  b.loop(b.constant(0), strip.rows, 1, [&](Value row) {
+    b.loop(b.constant(0), strip.cols, plan.lanes, [&](Value col) {
+      emitter.setPoint(row, col, b.maskBelow(plan.lanes, b.sub(strip.cols, col)));
       body(row, col);
     });
   });
 }
 
-void gemm::emitLoadTile(CodeBuilder &b, const Kernel &kernel, const Operand &source,
-                        const TileRegion &region, Pointer tile) {
+void gemm::emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source,
+                         const Strip &strip, Pointer sums) {
   RowEmitter emitter(b, kernel);
-  Pointer corner = emitter.corner(source, region);
-  forEachVector(b, kernel.plan, region, emitter, [&](Value row, Value col) {
+  Pointer corner = emitter.corner(source, strip);
+  forEachVector(b, kernel.plan, strip, emitter, [&](Value row, Value col) {
     Value value = b.convertFloat(emitter.load(source, corner), kernel.plan.accType);
-    b.store(value, b.shift(tile, b.add(b.mul(row, kernel.plan.nr), col)));
+    b.store(value, b.shift(sums, b.add(b.mul(row, kernel.plan.stripCols()), col)));
   });
 }
 
-void gemm::emitFinishTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region,
-                          Pointer tile) {
+/// Returns true if the rows of a strip consist of whole cache lines in all streamed results.
+/// `corners` has the address of each result's element at the strip's corner.
+static Value hasWholeLines(CodeBuilder &b, const Kernel &kernel, const Strip &strip,
+                           ArrayRef<Pointer> corners) {
+  Value whole = b.boolean(true);
+  for (auto [store, corner] : llvm::zip_equal(kernel.problem.stores, corners)) {
+    if (!isStreamed(kernel.problem, kernel.plan, store))
+      continue;
+    Value address = LLVM::PtrToIntOp::create(b, b.loc, b.getI64Type(), b.address(corner));
+    int64_t bytes = getStorageType(store.dest.access.elementType).getIntOrFloatBitWidth() / 8;
+    whole = b.both(whole, b.isEqual(b.rem(address, lineBytes), 0));
+    whole = b.both(whole, b.isEqual(b.rem(b.mul(strip.cols, bytes), lineBytes), 0));
+  }
+  return whole;
+}
+
+void gemm::emitFinishStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip, Pointer sums) {
   const Problem &problem = kernel.problem;
   const Plan &plan = kernel.plan;
   RowEmitter emitter(b, kernel);
-  auto corner = [&](const Operand &operand) { return emitter.corner(operand, region); };
+  auto corner = [&](const Operand &operand) { return emitter.corner(operand, strip); };
   auto loads = llvm::map_to_vector(problem.loads, corner);
   auto stores = llvm::map_to_vector(problem.stores,
                                     [&](const StoreStep &store) { return corner(store.dest); });
   SmallVector<SmallVector<Value>> indices;
   for (const MapStep &map : problem.maps)
     indices.push_back(llvm::map_to_vector(map.indexStrides, [&](ArrayRef<int64_t> strides) {
-      return emitOffset(b, strides, region.position);
+      return emitOffset(b, strides, strip.position);
     }));
 
-  forEachVector(b, plan, region, emitter, [&](Value row, Value col) {
-    Value sums = b.load(VectorType::get({plan.lanes}, plan.accType),
-                        b.shift(tile, b.add(b.mul(row, plan.nr), col)));
-    DenseMap<Value, Value> vectors = emitMaps(
-        b, problem, sums, plan.lanes,
-        [&](unsigned load) { return emitter.load(problem.loads[load], loads[load]); },
-        [&](unsigned map, unsigned loop) {
-          return emitter.index(problem.maps[map].indexStrides[loop], indices[map][loop]);
-        });
-    for (auto [store, place] : llvm::zip_equal(problem.stores, stores))
-      emitter.store(vectors.lookup(store.value), store.dest, place);
-  });
+  auto emitRows = [&](bool streaming) {
+    forEachVector(b, plan, strip, emitter, [&](Value row, Value col) {
+      Value vector = b.load(VectorType::get({plan.lanes}, plan.accType),
+                            b.shift(sums, b.add(b.mul(row, plan.stripCols()), col)));
+      DenseMap<Value, Value> vectors = emitMaps(
+          b, problem, vector, plan.lanes,
+          [&](unsigned load) { return emitter.load(problem.loads[load], loads[load]); },
+          [&](unsigned map, unsigned loop) {
+            return emitter.index(problem.maps[map].indexStrides[loop], indices[map][loop]);
+          });
+      for (auto [store, place] : llvm::zip_equal(problem.stores, stores)) {
+        Value result = vectors.lookup(store.value);
+        if (streaming && isStreamed(problem, plan, store))
+          emitter.storeStreaming(result, store.dest, place);
+        else
+          emitter.store(result, store.dest, place);
+      }
+    });
+  };
+  if (!plan.streams)
+    return emitRows(/*streaming=*/false);
+  b.when(
+      hasWholeLines(b, kernel, strip, stores), [&] { emitRows(/*streaming=*/true); },
+      [&] { emitRows(/*streaming=*/false); });
 }

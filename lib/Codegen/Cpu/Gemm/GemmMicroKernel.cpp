@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The micro-kernel keeps mr × nv vectors of sums in registers. A step loads nv vectors of rhs. Then
-// the step broadcasts each of mr values of lhs, and adds the products of the value and the nv
-// vectors to the sums:
+// The micro-kernel keeps its sums in mr × nv registers. In each step, it loads nv vectors of rhs.
+// Then it broadcasts each of the mr values of lhs, multiplies it by the nv vectors, and adds the
+// products to the sums of the row:
 //
 //              rhs   | b0 | b1 |
 //      lhs  a0       | s  | s  |      s[r][v] = fma(a[r], b[v], s[r][v])
 //           a1       | s  | s  |
 //
-// Each sum adds products in the order of k, so the bits depend neither on the tile nor on the
-// number of lanes. The loop over steps is unrolled by two. A remaining step runs in a second loop.
+// Each sum adds its products in the order of k, so the bits depend neither on the size of the tile
+// nor on the number of lanes. The loop over steps is unrolled by two. If the number of steps is
+// odd, the last step runs in a second loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -124,8 +125,7 @@ void gemm::emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointe
 }
 
 void gemm::emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
-                          Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
-                          function_ref<void(Value)> beside) {
+                          Pointer tile, Value tileStride, Value accumulate, TypedAttr start) {
   amx::Product product;
   product.rowTiles = plan.mr / tileSize;
   product.colTiles = plan.nr / tileSize;
@@ -138,11 +138,5 @@ void gemm::emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer
   product.sums = tile;
   product.sumRow = tileStride;
   product.emulated = plan.emulatesTiles;
-  // Calls `beside` as often as the loop of emitMicroKernel() does.
-  auto besideEach = [&](Value step) {
-    for (int64_t i = 0; i < tileSize; i += microUnroll)
-      beside(b.add(step, i));
-  };
-  function_ref<void(Value)> prefetch = besideEach;
-  amx::emitProduct(b, product, steps, accumulate, start, beside ? prefetch : nullptr);
+  amx::emitProduct(b, product, steps, accumulate, start);
 }

@@ -10,7 +10,7 @@
 //     c0 c1 c2 c3 ..       with pairs (bf16 dot products, tiles): a0a1 b0b1 .. | a2a3 b2b3 ..
 //                          row tiles: a0a1 a2a3 .. a30a31 | b0b1 b2b3 .. b30b31 | ..
 //
-// Packs in one of three ways, depending on which dimension is contiguous in the source:
+// The dimension that is contiguous in the source decides in which of three ways the code packs:
 //
 //   k      loads vectors along k from as many rows as a vector has lanes, and transposes them
 //          in registers: shuffles pick the even (odd) halves of two vectors, first inside
@@ -18,9 +18,10 @@
 //   rows   copies vector by vector, several panels side by side; interleaves pairs
 //   none   copies element by element
 //
-// Sources are prefetched, because they are not yet in the caches and their rows are far apart.
-// Casts and other unary maps are applied between load and store. Rows after the last row repeat the
-// last row. Steps after the last k are zero; with tile registers, k is padded to whole tiles.
+// The source is prefetched, because it is not yet in the caches and the distance between its rows
+// is large. Casts and other unary maps are applied between load and store. In the last panel, rows
+// after the last row of the operand are copies of the last row. Steps after the last value of k are
+// zero. For tile registers, k is padded to whole tiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,17 +31,17 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Number of panels filled side by side if rows are contiguous, so that whole cache lines of the
-/// source are read.
+/// Number of panels that are filled together if rows are contiguous, to read whole cache lines.
 static constexpr int64_t panelsPerGroup = 16;
 
-/// Distance along k between the address of a load and the address that is prefetched with the load.
+/// Distance along k between a loaded element and the element that is prefetched with it.
 static constexpr int64_t prefetchDistance = 12;
 
 namespace {
 class Packer {
 public:
-  /// `from` is the address of the first row at the first k, and `to` is the panel of this row.
+  /// `from` is the address of the operand's first row at the first value of k. `to` is the address
+  /// of the panel of this row.
   Packer(CodeBuilder &b, const Plan &plan, const Side &side, Pointer from, Value kCount, Pointer to)
       : b(b), plan(plan), side(side), from(from), kCount(kCount), to(to), lanes(plan.lanes),
         perStep(plan.kPerStep()), besideMicroKernel(plan.prefetchesRhs && side.width == plan.nr) {}
@@ -49,20 +50,23 @@ public:
   void packElements(Value valid);
   /// Packs all panels of `count` rows that are contiguous in the source.
   void packAlongRows(Value count);
-  /// Packs one panel of row tiles from a source with contiguous k, or with contiguous rows.
+  /// Pack one panel of row tiles from a source in which k is contiguous (packRowTilesAlongK()), or
+  /// in which rows are contiguous (packRowTilesAlongRows()).
   void packRowTilesAlongK(Value valid);
   void packRowTilesAlongRows(Value valid);
-  /// Zeroes the steps of one panel after the last pair of values of k, up to a multiple of 16.
+  /// Sets the steps of one panel after the last value of k to zero, up to a multiple of 16 steps.
   void padSteps();
 
 private:
-  /// Applies the unary maps and converts to the type of the panel. Lanes outside `mask` stay zero.
+  /// Applies the unary maps to a loaded vector, and converts the vector to the type of the panel.
+  /// Lanes outside `mask` stay zero.
   Value convert(Value value, Value mask);
   Value load(int64_t count, Value row, Value k, Value mask);
   Pointer element(Value row, Value k) {
     return b.shift(from, b.add(b.mul(row, side.stride), b.mul(k, side.kStride)));
   }
-  /// Returns the position of `step` in a panel. Bf16Pairs stores the odd step of a pair first.
+  /// Returns the position of `step` in a panel. With Bf16Pairs, the odd step of each pair of steps
+  /// is stored first.
   int64_t swapped(int64_t step) const {
     return plan.arithmetic == Arithmetic::Bf16Pairs ? step ^ 1 : step;
   }
@@ -87,7 +91,8 @@ private:
   Value kCount;
   Pointer to;
   int64_t lanes, perStep;
-  bool besideMicroKernel; ///< true if the micro-kernel prefetches the source
+  bool besideMicroKernel; ///< true if the micro-kernel prefetches the source, so that packing need
+                          ///< not prefetch it
 };
 } // namespace
 
@@ -106,9 +111,9 @@ Value Packer::load(int64_t count, Value row, Value k, Value mask) {
   return convert(b.load(type, element(row, k), mask), mask);
 }
 
-/// Merges the vectors v0, v1, ... of `list`. A block consists of `block` lanes and as many units of
-/// `unit` lanes as `list` has vectors. Each block of result j contains unit j of v0, of v1, and so
-/// on.
+/// Merges the vectors v0, v1, ... of `list`, by shuffles. The lanes of a vector form blocks of
+/// `block` lanes. A block consists of units of `unit` lanes each, as many units as `list` has
+/// vectors. Each block of result j contains unit j of v0, of v1, and so on.
 SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block) {
   if (list.size() == 1)
     return {list.front()};
@@ -178,8 +183,8 @@ void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
 }
 
 void Packer::packAlongK(Value valid) {
-  // Packs the last columns first, because a vector that is wider than these columns also overwrites
-  // the first columns of the next step.
+  // The columns after the last whole vector are packed first. A vector is wider than these columns,
+  // so that its store also overwrites the first columns of the next step.
   int64_t whole = llvm::alignDown(side.width, lanes);
   if (whole < side.width)
     packBlockAlongK(b.constant(whole), side.width - whole, valid);
@@ -199,8 +204,8 @@ Value Packer::interleave(Value first, Value second) {
                                    b.shuffle(first, second, mask));
 }
 
-/// Packs `width` rows at k and, if steps are pairs, at k + 1. `width` is the width of one panel, or
-/// the total width of the panels that one vector fills.
+/// Packs `width` rows at the value `k` and, if steps are pairs, also at `k` + 1. `width` is the
+/// width of one panel, or the total width of the panels that one vector fills.
 void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   bool pairs = plan.arithmetic != Arithmetic::Fma;
   Value next = b.add(k, 1), hasNext = pairs ? b.isLess(next, kCount) : Value();
@@ -218,8 +223,8 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   if (plan.packsPairs())
     for (auto [one, other] : llvm::zip_equal(first, second))
       one = interleave(one, other);
-  // Stores steps and columns in ascending order, because a vector that is wider than a panel
-  // overwrites elements that are stored later.
+  // Steps and columns are stored in ascending order. A vector that is wider than a panel overwrites
+  // elements after the panel, and these are stored later.
   Value number = b.div(row, side.width);
   for (int64_t part = 0; part < width; part += side.width) {
     Pointer panel =
@@ -290,8 +295,8 @@ void Packer::packElements(Value valid) {
     });
 }
 
-/// Copies 32 values of k of each row at a time, which are 16 steps of a tile. Reads row by row, so
-/// that the hardware prefetches the following values.
+/// For each row, copies 32 values of k at a time, which are 16 steps of a tile. Processes one row
+/// after the other, so that the hardware prefetches the values that follow.
 void Packer::packRowTilesAlongK(Value valid) {
   auto stepType = VectorType::get({lanes}, to.type);
   b.loop(b.constant(0), b.constant(side.width), 1, [&](Value row) {
@@ -306,7 +311,8 @@ void Packer::packRowTilesAlongK(Value valid) {
   });
 }
 
-/// Interleaves pairs of values of k of 16 rows and transposes the pairs, 16 steps at a time.
+/// For 16 rows, interleaves the values at k and k + 1 into pairs, and transposes the pairs of 16
+/// steps at a time.
 void Packer::packRowTilesAlongRows(Value valid) {
   b.loop(b.constant(0), kCount, tileSize * perStep, [&](Value k) {
     Pointer tiles = b.shift(to, b.mul(b.div(k, perStep), side.width));

@@ -12,14 +12,16 @@
 //   |lhs|  |tile|    |    | m: panels of mr   lhs is packed once per mc × kc (L3)
 //   +---+  +----+----+----+
 //
-// The tile with the lowest cost is chosen. The cost counts the steps of all tiles, including
-// padding. A step costs the time of its multiply-adds or of its loads, whichever is longer, plus a
-// small term for reads from the caches.
+// The size of the register tile is chosen by a model: the tile with the lowest cost wins. The cost
+// of a tile size is the time of the steps of all tiles, including padding. The time of a step is
+// the time of its multiply-adds or of its loads, whichever is longer, plus a small term for reads
+// from the caches.
 //
 //===----------------------------------------------------------------------===//
 
 #include "GemmPlan.h"
 #include "Codegen/Kernel/Gemm/GemmShared.h"
+#include "fsdp/IR/Kernels.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -27,24 +29,29 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Number of bytes of lhs that are packed at a time. An lhs of up to lhsWholeBytes is packed as a
-/// whole, so that rhs is packed only once. A larger lhs is packed in blocks; the blocks of all
-/// workers fit the last-level cache.
+/// Sizes in bytes that decide how much of lhs is packed at a time. An lhs of up to lhsWholeBytes is
+/// packed as a whole, so that rhs is packed only once. A larger lhs is packed in blocks of
+/// lhsBlockBytes. The blocks of all workers together fit the last-level cache.
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
-/// Sizes in bytes of a block of lhs and of a panel of rhs for tile registers, whose products read
-/// more bytes per cycle. The panel fits the L1 cache, and the block half of an L2 cache of 2 MiB.
+/// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. They are
+/// smaller because these products read more bytes per cycle. The panel is small enough for the L1
+/// cache, and the block takes half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
-/// Size in bytes of the panels of rhs that are packed together for tile registers. Tiles of a row
-/// are finished one after another, so that epilogues access whole cache lines.
+/// Size in bytes of the panels of rhs that are packed together for tile registers.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
+/// Values of k of a slab and panels of a strip, for tile registers. The slab of a panel of lhs and
+/// the sums of a strip, each 16 KiB for tiles of 32 x 32 sums, stay in the L1 cache.
+static constexpr int64_t tileSlab = 256, tileStrip = 4;
+/// Minimum size in bytes of a result that is stored past the caches.
+static constexpr int64_t streamedBytes = 2 << 20;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
 /// The micro-kernels of a panel of rhs prefetch the next panel if the number of panels of rows is
-/// within these limits. With fewer micro-kernels, there is no time for the prefetches; with more,
-/// reading rhs is a small part of the time. An rhs smaller than rhsInMemoryBytes is in a cache
-/// without prefetches.
+/// within these limits. If there are fewer micro-kernels, they have no time for the prefetches. If
+/// there are more, reading rhs takes only a small part of the time. An rhs of less than
+/// rhsInMemoryBytes is in a cache anyway, so it is not prefetched.
 static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
 /// Maximum size of the partial sums kept in scratch, in bytes.
 static constexpr int64_t sumsBytes = 2 << 20;
@@ -89,21 +96,22 @@ static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTa
   return success();
 }
 
-/// Returns true if no tile of `tile` consecutive indices over `digits` crosses a border of the
-/// innermost digit.
+/// Returns true if the indices over `digits` can be divided into tiles of `tile` consecutive
+/// indices such that no tile crosses a border of the innermost digit.
 static bool isFlat(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   return digits.size() == 1 || problem.digits[digits.back()].size % tile == 0;
 }
 
-/// Returns the number of rows (or columns) over all of `digits`, including padding to whole tiles.
+/// Returns the number of rows (or columns) of all `digits`, including padding to whole tiles.
 static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile) {
   int64_t all = product(problem, digits), inner = problem.digits[digits.back()].size;
   return isFlat(problem, digits, tile) ? llvm::alignTo(all, tile)
                                        : all / inner * llvm::alignTo(inner, tile);
 }
 
-/// Chooses how many of the eight tile registers hold sums, as rows by columns of tiles. For 32
-/// values of k, each product takes 16 cycles and each load of a tile 8 cycles.
+/// Chooses the register tile for tile registers: how many rows and columns of tiles of sums are
+/// kept in the eight registers. In the model, for 32 values of k, a product takes 16 cycles and a
+/// load of a tile takes 8 cycles.
 static void chooseTileRegisters(const Problem &problem, Plan &plan) {
   SmallVector<int> rows = problem.digitsOf(Role::M), cols = problem.digitsOf(Role::N);
   double best = 0;
@@ -135,7 +143,8 @@ static void chooseTile(const Problem &problem, Plan &plan, const CpuTarget &targ
       int64_t nr = nv * plan.lanes;
       double tiles =
           double(padded(problem, rows, mr) / mr) * double(padded(problem, cols, nr) / nr);
-      // A core does two multiply-adds and two loads a cycle. A sum is available after four cycles.
+      // In the model, a core does two multiply-adds and two loads per cycle, and the result of a
+      // multiply-add is available after four cycles.
       double step =
           double(std::max({mr * nv, mr + nv, int64_t(8)})) + 0.1 * double(mr) + 0.25 * double(nv);
       double cost = tiles * step;
@@ -178,7 +187,8 @@ static bool isDirect(const Problem &problem, const Plan &plan) {
          (problem.init.access.binding < 0 || problem.init.sameAs(dest));
 }
 
-/// Divides `size` evenly into blocks of at most `limit`, each a multiple of `unit`.
+/// Returns the size of a block if `size` is divided into equal blocks of at most `limit`. The
+/// result is a multiple of `unit`.
 static int64_t evenBlock(int64_t size, int64_t limit, int64_t unit) {
   int64_t blocks = llvm::divideCeil(size, std::max(limit, unit));
   return llvm::alignTo(llvm::divideCeil(size, std::max<int64_t>(blocks, 1)), unit);
@@ -194,18 +204,25 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
   int64_t wholeLimit = tiles ? lhsTileBlockBytes : lhsWholeBytes;
   int64_t lhsLimit = lhsBytes <= wholeLimit ? lhsBytes : std::min(wholeLimit, lhsBlockBytes);
   plan.mc = evenBlock(plan.m, lhsLimit / plan.panelBytes(plan.mr) * plan.mr, plan.mr);
-  if (tiles)
-    plan.colGroup = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1,
-                                        llvm::divideCeil(plan.n, plan.nr));
-  plan.direct = isDirect(problem, plan);
+  plan.kSlab = plan.kc;
+  if (tiles) {
+    int64_t panels = llvm::divideCeil(plan.n, plan.nr);
+    plan.kSlab = evenBlock(plan.kc, tileSlab, kUnit);
+    // A strip does not cross a border of the innermost digit.
+    plan.strip = plan.cols.size() == 1 ? std::min(tileStrip, panels) : 1;
+    int64_t group = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1, panels);
+    plan.colGroup = llvm::alignTo(group, plan.strip);
+  }
+  // With several slabs, sums are loaded and stored several times, which is faster in scratch.
+  plan.direct = isDirect(problem, plan) && (plan.kSlab == plan.kc || plan.kBlocks > 1);
   plan.nc = llvm::alignTo(plan.n, plan.nr);
   int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, kept = 1;
   if (!plan.direct && plan.kBlocks > 1) {
-    plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.nr);
-    kept = plan.mc / plan.mr * (plan.nc / plan.nr);
+    plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.stripCols());
+    kept = plan.mc / plan.mr * (plan.nc / plan.stripCols());
   }
-  // Divides the larger operand among workers, unless it has too few units. Every worker packs all
-  // of the other operand.
+  // The larger operand is divided among workers, unless it has too few units. Every worker packs
+  // all of the other operand.
   int64_t rowUnits = llvm::divideCeil(plan.m, plan.mr),
           colUnits = llvm::divideCeil(plan.n, plan.nr);
   plan.splitRows = plan.m > plan.n;
@@ -216,16 +233,30 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
   int64_t lhsPanels = plan.mc / plan.mr + plan.panelsPerVector(plan.mr) - 1;
   plan.rhsOffset = llvm::alignTo(lhsPanels * plan.panelBytes(plan.mr), 64);
   plan.tileOffset = llvm::alignTo(plan.rhsOffset + plan.colGroup * plan.panelBytes(plan.nr), 64);
-  plan.configOffset = llvm::alignTo(plan.tileOffset + kept * plan.mr * plan.nr * accBytes, 64);
+  plan.configOffset =
+      llvm::alignTo(plan.tileOffset + kept * plan.mr * plan.stripCols() * accBytes, 64);
   plan.workerBytes = plan.configOffset + (tiles ? amx::configBytes : 0);
+}
+
+bool gemm::isStreamed(const Problem &problem, const Plan &plan, const StoreStep &store) {
+  const Operand &dest = store.dest;
+  int64_t bytes = getStorageType(dest.access.elementType).getIntOrFloatBitWidth() / 8;
+  auto readsDest = [&](const Operand &operand) {
+    return operand.access.binding == dest.access.binding;
+  };
+  return plan.arithmetic == Arithmetic::Tiles && !plan.direct &&
+         !llvm::any_of(problem.loads, readsDest) && !readsDest(problem.init) &&
+         dest.strides[plan.cols.back()] == 1 &&
+         dest.strides[plan.rows.back()] * bytes % lineBytes == 0 &&
+         plan.m * plan.n * plan.outerCount * bytes >= streamedBytes;
 }
 
 static bool wantsPrefetchOfRhs(const Problem &problem, const Plan &plan) {
   int64_t tiles = plan.mc / plan.mr;
   int64_t colStride = problem.rhs.strides[plan.cols.back()],
           kStride = problem.rhs.strides[plan.kInner];
-  return problem.rhs.access.binding >= 0 && (colStride == 1 || kStride == 1) &&
-         tiles >= minTilesBeside && tiles <= maxTilesBeside &&
+  return plan.arithmetic != Arithmetic::Tiles && problem.rhs.access.binding >= 0 &&
+         (colStride == 1 || kStride == 1) && tiles >= minTilesBeside && tiles <= maxTilesBeside &&
          plan.n * plan.k * plan.stepBytes() / plan.kPerStep() >= rhsInMemoryBytes;
 }
 
@@ -237,6 +268,8 @@ FailureOr<Plan> gemm::makePlan(Problem &problem, const CpuTarget &target) {
   chooseTile(problem, plan, target);
   assignDigits(problem, plan);
   chooseBlocks(problem, plan);
+  plan.streams = llvm::any_of(
+      problem.stores, [&](const StoreStep &store) { return isStreamed(problem, plan, store); });
   plan.prefetchesRhs = wantsPrefetchOfRhs(problem, plan);
   return plan;
 }

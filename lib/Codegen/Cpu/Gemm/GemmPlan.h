@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Types, register tile, cache blocks and scratch of one contraction kernel. The plan contains all
-// sizes that the generated code uses.
+// Describes the types, the register tile, the blocks for the caches and the scratch of one
+// contraction kernel. The plan contains all sizes that the generated code uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,25 +18,28 @@
 
 namespace mlir::fsdp::gemm {
 
-/// How products are formed and summed.
+/// The ways in which products are computed and summed.
 enum class Arithmetic {
   Fma,       ///< one fused multiply-add per value of k
-  Bf16Dot,   ///< vdpbf16ps on pairs of values of k; adds the product at the odd k first
+  Bf16Dot,   ///< vdpbf16ps on pairs of values of k, which adds the product at the odd k first
   Bf16Pairs, ///< fused multiply-adds on widened values in the order of Bf16Dot
   Tiles      ///< tdpbf16ps on tiles of 16 rows, 16 columns and 32 values of k (Cpu/Amx)
 };
 
 using amx::tileSize;
 
+/// Size of a cache line, in bytes.
+inline constexpr int64_t lineBytes = 64;
+
 struct Plan {
   Type accType;  ///< type of the accumulators: f32 or f64
-  Type packType; ///< type of values in packed panels: accType, or bf16 if packsPairs()
+  Type packType; ///< type of the elements of packed panels: bf16 if packsPairs(), otherwise accType
   Arithmetic arithmetic = Arithmetic::Fma;
 
-  /// True if loops with the arithmetic of tdpbf16ps replace the instruction.
+  /// True if loops with the arithmetic of tdpbf16ps are emitted instead of the instruction.
   bool emulatesTiles = false;
 
-  // Register tile: mr rows by nr = nv · lanes columns.
+  // Size of the register tile: mr rows and nr = nv · lanes columns.
   int64_t lanes = 0, mr = 0, nv = 0, nr = 0;
 
   // `rows` and `cols` are each traversed as one index, and a tile never crosses a border of their
@@ -50,14 +53,20 @@ struct Plan {
   // whose partial sums are kept in scratch.
   int64_t mc = 0, nc = 0, kc = 0, kBlocks = 1;
   int64_t colGroup = 1; ///< panels of rhs that are packed before the rows are traversed
+  int64_t strip = 1;    ///< panels of columns whose results are finished together, row by row
+  int64_t kSlab = 0;    ///< values of k per micro-kernel, at most kc
 
-  /// True if partial sums and results are stored directly in the result's buffer.
+  /// True if the sums are kept directly in the result's buffer.
   bool direct = false;
+
+  /// True if a result is stored past the caches (isStreamed()).
+  bool streams = false;
 
   /// True if micro-kernels prefetch the next panel of rhs.
   bool prefetchesRhs = false;
 
-  // Workers divide rows in units of mr if `splitRows` is true, otherwise columns in units of nr.
+  // If `splitRows` is true, the rows are divided among workers in units of mr rows. Otherwise the
+  // columns are divided in units of nr columns.
   bool splitRows = false;
   int64_t unitsPerOuter = 1;
 
@@ -65,6 +74,8 @@ struct Plan {
   int64_t lhsOffset = 0, rhsOffset = 0, tileOffset = 0, workerBytes = 0;
   int64_t configOffset = 0; ///< offset of the tile registers' configuration
 
+  /// Returns the number of columns of a strip.
+  int64_t stripCols() const { return strip * nr; }
   int64_t extent() const { return outerCount * unitsPerOuter; }
   /// Returns the number of steps of the micro-kernel for `k` values of k.
   int64_t kSteps(int64_t k) const;
@@ -74,20 +85,25 @@ struct Plan {
   bool packsPairs() const {
     return arithmetic == Arithmetic::Bf16Dot || arithmetic == Arithmetic::Tiles;
   }
-  /// Returns the size of one step of one row or column in a panel, in bytes.
+  /// Returns the size in bytes of one step of one row (or column) in a panel.
   int64_t stepBytes() const;
-  /// Returns the size of a panel in steps of one row: whole blocks of steps and one more vector,
-  /// because packing stores whole vectors.
+  /// Returns the size of a panel, counted in steps of one row. The size includes whole blocks of
+  /// steps and one more vector, because packing stores whole vectors.
   int64_t panelSize(int64_t width) const {
     return llvm::alignTo(kSteps(kc), lanes) * width + lanes;
   }
-  /// Returns the number of panels that one vector of rows fills. The last panel may be beyond the
-  /// matrix.
+  /// Returns the number of panels that one vector along the rows fills. The last of these panels
+  /// may be after the end of the matrix.
   int64_t panelsPerVector(int64_t width) const {
     return width < lanes && 4 * width >= lanes && lanes % width == 0 ? lanes / width : 1;
   }
   int64_t panelBytes(int64_t width) const { return panelSize(width) * stepBytes(); }
 };
+
+/// Returns true if the epilogue stores a result with streaming stores, which do not read the lines
+/// of the result from memory first. Such a result is larger than the L2 cache of a core, its rows
+/// begin at cache lines if it does, and the kernel does not read its buffer.
+bool isStreamed(const Problem &problem, const Plan &plan, const StoreStep &store);
 
 /// Chooses the side of the product that becomes the columns (contiguous in the result if possible),
 /// and plans the blocks. Fails if an element type is unsupported.

@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The epilogue of a tile reads and writes a few columns of many rows. The cache lines of these
-// elements are prefetched before the tile's last product. The hardware does not predict these
-// lines, because a tile has only one or two lines per row.
+// The epilogue of a strip reads and writes a few columns of many rows. The cache lines of these
+// elements are prefetched before the strip's last products. The hardware does not predict these
+// lines, because a strip has only a few lines per row. With AMX, only the lines that are read are
+// prefetched, because prefetches and loads of tiles wait for the same buffers of the L1 cache.
 //
 // If there are few rows, a panel of rhs is used only a few times, and reading it from memory takes
-// a large part of the time. Therefore each micro-kernel of a panel prefetches a part of the next
-// panel into the caches:
+// a large part of the time. Therefore, without AMX, each micro-kernel of a panel prefetches a part
+// of the next panel into the caches:
 //
 //   tiles of panel p        tile 0      tile 1      tile 2
 //   lines of panel p + 1    aaaa....    ....bbbb    ........cccc
@@ -20,9 +21,9 @@
 //   columns contiguous            a tile takes a range of k, with one or a few lines each
 //
 // Each iteration of the micro-kernel's loop issues one prefetch. If there are fewer lines than
-// iterations, lines are prefetched more than once, which costs instructions but no memory traffic.
-// After the last panel the prefetched addresses may be outside the buffer, because a prefetch never
-// fails.
+// iterations, some lines are prefetched more than once. This costs instructions but no memory
+// traffic. For the last panel, the prefetched addresses may be outside the buffer. This is
+// harmless, because a prefetch never fails.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +34,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
-
-static constexpr int64_t lineBytes = 64;
 
 /// Returns the number of cache lines per value of k of a panel whose columns are contiguous.
 static int64_t linesPerK(const Side &side) {
@@ -61,7 +60,7 @@ void gemm::emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &sid
              /*forWriting=*/false);
 }
 
-void gemm::emitPrefetchOfTile(CodeBuilder &b, const Kernel &kernel, const TileRegion &region) {
+void gemm::emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip) {
   const Plan &plan = kernel.plan;
   auto prefetch = [&](const Operand &operand, bool forWriting) {
     int64_t rowStride = operand.access.binding < 0 ? 0 : operand.strides[plan.rows.back()];
@@ -69,14 +68,16 @@ void gemm::emitPrefetchOfTile(CodeBuilder &b, const Kernel &kernel, const TileRe
       return;
     int64_t bits = getStorageType(operand.access.elementType).getIntOrFloatBitWidth();
     int64_t perLine = lineBytes * 8 / bits;
-    Pointer corner = kernel.at(b, operand, region.position);
+    Pointer corner = kernel.at(b, operand, strip.position);
     b.loop(b.constant(0), b.constant(plan.mr), 1, [&](Value row) {
-      for (int64_t col = 0; col < plan.nr; col += perLine)
+      for (int64_t col = 0; col < plan.stripCols(); col += perLine)
         b.prefetch(b.shift(corner, b.add(b.mul(row, rowStride), col)), forWriting);
     });
   };
   for (const Operand &operand : kernel.problem.loads)
     prefetch(operand, /*forWriting=*/false);
+  if (plan.arithmetic == Arithmetic::Tiles)
+    return;
   for (const StoreStep &store : kernel.problem.stores)
     prefetch(store.dest, /*forWriting=*/true);
 }

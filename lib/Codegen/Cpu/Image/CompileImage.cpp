@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Clone each kernel into a module of its own, in the module's order.
-//  2. Lower the clone and emit its object, or read the object from the cache. Kernels are
-//     independent, so the context's threads process them in parallel.
+//  1. Clone each kernel into a module of its own. The kernels keep the order of the module.
+//  2. Lower each clone and emit its object, or read the object from the cache. The threads of the
+//     context process several kernels in parallel, because kernels are independent.
 //  3. Link the objects in order.
 //
-// measureCpuKernels only lowers kernels until their scratch sizes are known.
+// measureCpuKernels() lowers kernels only until their scratch sizes are known.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// Loads the dialects of phase functions and their translations to LLVM IR.
+/// Loads the dialects that phase functions use, and registers their translations to LLVM IR.
 void loadCpuDialects(MLIRContext &context);
 /// Lowers loops, vectors and memrefs in `module` to the LLVM dialect.
 LogicalResult lowerToLLVMDialect(ModuleOp module);
@@ -29,7 +29,8 @@ FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuT
 FailureOr<Image> compileImage(ModuleOp module, const CpuTarget &target,
                               ArrayRef<StringRef> libraries,
                               function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
-/// Links objects to a shared object; `libraries` are shared objects that may define its symbols.
+/// Links objects to a shared object. `libraries` are shared objects that may define symbols that
+/// the objects use.
 FailureOr<std::vector<char>> linkImage(ArrayRef<Object> objects, ArrayRef<StringRef> libraries,
                                        Location loc);
 

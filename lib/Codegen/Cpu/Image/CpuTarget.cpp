@@ -4,13 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An image is compiled for the microarchitecture level of a CPU, so that the image runs on every
-// CPU of that level:
+// An image is compiled for a microarchitecture level and runs on every CPU of this level:
 //
 //   x86-64-v4   AVX-512 F, BW, CD, DQ, VL     vectors of 512 bits
 //   x86-64-v3   AVX2, FMA, F16C, BMI          vectors of 256 bits
 //
-// The method for products of bf16 matrices is in the first row whose features the CPU has:
+// The first row whose features the CPU has gives the method for products of bf16 matrices:
 //
 //   features                     method      measured (docs/reference/cpu-targets.md)
 //   AMX-TILE, AMX-BF16           Tiles       14 x the rate of f32 on Sapphire Rapids
@@ -18,8 +17,8 @@
 //   AVX512-BF16                  Dot         twice the rate of f32 on Zen 4
 //   none of these                Widened
 //
-// AVX512-FP16 identifies Intel's server cores, whose vdpbf16ps is slower than two fused
-// multiply-adds on operands converted to f32.
+// The feature AVX512-FP16 identifies Intel's server cores. On these cores, vdpbf16ps is slower than
+// two fused multiply-adds on operands converted to f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +37,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Name of a feature in LLVM and in /proc/cpuinfo.
+/// The name of a CPU feature in LLVM and in /proc/cpuinfo.
 struct Feature {
   StringLiteral llvm, cpuinfo;
 };
@@ -56,8 +55,8 @@ static constexpr Feature level4[] = {{"avx512f", "avx512f"},
 static constexpr Feature dotBf16 = {"avx512bf16", "avx512_bf16"};
 static constexpr Feature tileBf16[] = {{"amx-tile", "amx_tile"}, {"amx-bf16", "amx_bf16"}};
 
-/// Returns the target with which tests check AMX kernels on CPUs without AMX. Products are loops on
-/// vectors of 512 bits, which LLVM splits for narrower registers.
+/// Returns the target of tests that check AMX kernels on CPUs without AMX. In this target, products
+/// are loops on vectors of 512 bits. If the CPU has narrower registers, LLVM splits the vectors.
 static CpuTarget getTileLoops() {
   CpuTarget target;
   target.cpu = target.tune = "x86-64-v3";
@@ -133,7 +132,7 @@ std::optional<CpuTarget> CpuTarget::find(StringRef name, std::string &why) {
       require(features);
     };
     if (has.lookup(dotBf16.llvm)) {
-      // Conversions to bf16 use AVX512-BF16 even if its products are slow.
+      // AVX512-BF16 is used for conversions to bf16 even if its products are slow.
       use(dotBf16);
       if (!has.lookup("avx512fp16"))
         target.bf16 = Bf16Products::Dot;
@@ -161,7 +160,7 @@ std::unique_ptr<llvm::TargetMachine> CpuTarget::createTargetMachine() const {
   if (!backend)
     return nullptr;
   llvm::TargetOptions options;
-  // By the floating-point contract, only math.fma becomes a fused multiply-add.
+  // The floating-point contract requires that only math.fma becomes a fused multiply-add.
   options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
   return std::unique_ptr<llvm::TargetMachine>(
       backend->createTargetMachine(parsed, cpu, features, options, llvm::Reloc::PIC_, std::nullopt,

@@ -12,9 +12,9 @@
 //   }
 //   @k.launch = constant [n x i64] [...]            ; fsdprt/launch_record.h
 //
-// Loop unrolling is off: with unrolled short column loops, LICM hoists every vector of weights out
-// of the row loop, and registers spill. Library functions are disabled, because loops would
-// otherwise become calls of memset and memcpy.
+// LLVM's loop unrolling is switched off: if short loops over columns were unrolled, LICM would
+// hoist every vector of weights out of the loop over rows, and registers would spill. LLVM may not
+// use library functions, because it would otherwise turn loops into calls of memset and memcpy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Marks bindings as not aliased, never undefined and aligned to 64 bytes.
+/// Marks the pointers to bindings as not aliased, never undefined and aligned to 64 bytes.
 static void describeArguments(llvm::Function &body) {
   llvm::LLVMContext &context = body.getContext();
   for (llvm::Argument &argument : body.args()) {
@@ -95,7 +95,8 @@ static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target)
 
 FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                                    bool optimised) {
-  // Removes this project's argument attributes, because the translation would warn about them.
+  // Remove the argument attributes of the FSDP dialect, because the translation would emit a
+  // warning for each of them.
   module.walk([](FunctionOpInterface function) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       for (NamedAttribute mark : SmallVector<NamedAttribute>(function.getArgAttrs(i)))

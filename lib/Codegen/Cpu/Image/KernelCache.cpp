@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The cache has one file per kernel, named by a hash of everything that determines the kernel's
-// code:
+// The cache has one file per kernel. The name of a file is a hash of everything that determines the
+// kernel's code:
 //
 //     build ids of the compiler and its libraries ─┐
 //     triple, CPU, features, tuning of the target ─┼─ SHA-256 ─> llvmcache-4f1c…
@@ -15,14 +15,15 @@
 //                       {"key": "4f1c…", "phases": .., "shared": .., "worker": ..} │ newline │
 //                       ELF object
 //
-//  1. Read the file. A file counts as missing if its hash is wrong, if it has another key, if it is
-//     a symbolic link, or if a user other than this user and root owns it or can write it.
+//  1. Read the file. A file counts as missing if its hash is wrong or if it has another key. The
+//     same holds for a symbolic link, and for a file that a user other than this user and root owns
+//     or can write.
 //  2. If the file is missing, compile the kernel, write a temporary file and rename it. If two
-//     compilers write the file at once, both write the same bytes.
+//     compilers write the file at the same time, both write the same bytes.
 //  3. At the end, LLVM's pruning deletes files that were not used for a week, then the least
 //     recently used files until the folder is below 4 GiB.
 //
-// GPU kernels are not cached, because they share one module.
+// GPU kernels are not cached, because all GPU kernels of a program are compiled in one module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +56,7 @@ static constexpr size_t hashDigits = 16;
 // Identity of the compiler
 //===----------------------------------------------------------------------===//
 
-/// Returns the build id in the notes of a loaded object, or an empty string if it has none.
+/// Returns the build id from the notes of a loaded object, or an empty string if there is none.
 static StringRef findBuildId(const dl_phdr_info &object) {
   for (const ElfW(Phdr) &segment : ArrayRef(object.dlpi_phdr, object.dlpi_phnum)) {
     if (segment.p_type != PT_NOTE)
@@ -82,7 +83,7 @@ static StringRef findBuildId(const dl_phdr_info &object) {
 static int addObject(dl_phdr_info *object, size_t, void *to) {
   auto &text = *static_cast<std::string *>(to);
   StringRef path = object->dlpi_name, id = findBuildId(*object);
-  // Skips the vDSO, because the operating system provides it.
+  // Skip the vDSO, which belongs to the operating system and not to the compiler.
   if (path.contains("vdso"))
     return 0;
   text += "\n";
@@ -131,7 +132,7 @@ std::string KernelCache::getKey(func::FuncOp kernel, const CpuTarget &target) co
     os << "\n" << part;
   os << "\n" << target.vectorBits << " " << static_cast<int>(target.bf16) << "\n";
   kernel->print(os, OpPrintingFlags().printGenericOpForm());
-  // Appends the data of resource constants, because print() prints only their names.
+  // Append the data of resource constants, because print() prints only the names of resources.
   kernel->walk([&](Operation *op) {
     op->getAttrDictionary().walk([&](DenseResourceElementsAttr constant) {
       if (const AsmResourceBlob *blob = constant.getRawHandle().getBlob())
@@ -238,7 +239,7 @@ void KernelCache::write(StringRef key, const KernelInfo &info, const Object &obj
   llvm::raw_string_ostream(rest) << llvm::json::Value(std::move(facts)) << '\n'
                                  << StringRef(object.data(), object.size());
   auto write = [&]() -> llvm::Error {
-    // Only the owner may write the file, whatever the umask.
+    // Only the owner may write the file, whatever the umask allows.
     auto mode = static_cast<unsigned>(llvm::sys::fs::all_read | llvm::sys::fs::owner_write);
     std::string path = getPath(key);
     llvm::Expected<llvm::sys::fs::TempFile> file =

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs the linker inside this process on files in a temporary folder, and removes the folder
-// afterwards. Undefined symbols are errors, so kernels cannot depend on other code. The image
-// contains neither paths nor times.
+// afterwards. Undefined symbols are errors, so no kernel can call code outside the image. The image
+// contains neither paths of files nor times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// A temporary folder; the destructor removes it with its contents.
+/// A temporary folder, which the destructor removes together with its contents.
 struct TemporaryFolder {
   SmallString<128> path;
   ~TemporaryFolder() {

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers the phase functions of all kernels to the LLVM dialect, with one pointer per memref. Phase
-// functions use memref, scf, vector, affine, linalg on buffers, arith and math. The result calls no
-// library function, and no floating-point operation has a fast-math flag.
+// Lowers the phase functions of all kernels to the LLVM dialect. A memref becomes a single pointer.
+// The phase functions may contain ops of memref, scf, vector, affine, linalg (on buffers), arith
+// and math. The result calls no library function, and no floating-point operation has a fast-math
+// flag.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +68,7 @@ LogicalResult fsdp::lowerToLLVMDialect(ModuleOp module) {
   if (failed(first.run(module)))
     return failure();
 
-  // Legalise 16-bit arithmetic first, because the expansions of math support f32 and f64 only.
+  // Replace 16-bit arithmetic first, because the expansions of math support only f32 and f64.
   if (failed(runPatterns(module,
                          [](RewritePatternSet &p) {
                            populateLegaliseFloatsPatterns(p);

@@ -4,17 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A sum over rows has vector lanes along the columns, so that each column is summed in the order of
-// its rows. If there are many rows, they are divided into at most 16 blocks, whose number depends
-// only on the number of rows:
+// For a sum over rows, the lanes of a vector are adjacent columns. Each column is then summed in
+// the order of its rows. If there are many rows, they are divided into at most 16 blocks. The
+// number of blocks depends only on the number of rows:
 //
 //   phase 1   for block: for k: for row in block: a[64 k + lane] += x[row, ..]
 //   phase 2   for k: y[64 k + lane] = init + (a of block 0 + block 1 + ...)
 //
-// The accumulators of a vector of columns stay in registers for a whole block.
+// For a whole block, the sums of a vector of columns stay in registers.
 //
-// In a scatter, each worker visits all tokens in order for its range of columns. No atomics are
-// needed, and the sums do not depend on which worker has which range.
+// In a scatter, each worker owns a range of columns and visits all tokens in order for this range.
+// No atomics are needed, and the sums do not depend on which worker has which range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,8 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t maxBlocks = 16, minBlockRows = 32;
 
-/// Calls `body` for the constant positions [begin, end), in vectors whose sizes are powers of two.
+/// Calls `body` for vectors that together cover the constant positions [begin, end). The sizes of
+/// the vectors are powers of two.
 void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
                              function_ref<void(Evaluator &, AffineExpr)> body) {
   while (begin < end) {
@@ -40,7 +41,8 @@ void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
 }
 
 /// Emits `body` for the phase's range of positions, which begins at a multiple of the tile. A loop
-/// computes whole vectors. The worker whose range ends at `size` computes the other positions.
+/// computes the positions that fill whole vectors. The worker whose range ends at `size` also
+/// computes the remaining positions.
 void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at,
                             function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes) {
   lanes = lanes ? lanes : vectorLanes(virtualLanes);
@@ -87,12 +89,14 @@ struct ColumnLoops {
 };
 } // namespace
 
-/// The reductions of one segment, over the same rows. With many rows, each block is reduced first.
+/// The reductions of one segment, which all reduce over the same rows. If there are many rows, each
+/// block of rows is reduced first.
 struct NestBuilder::ColumnReduction {
   ArrayRef<Step> segment;
   ColumnLoops loops;
   int64_t blocks, blockRows;
-  SmallVector<int64_t> partials = {}; ///< offset of each step's block sums in the shared scratch
+  SmallVector<int64_t> partials = {}; ///< for each step, the offset of its block sums in the shared
+                                      ///< scratch
 
   explicit ColumnReduction(ArrayRef<Step> segment) : segment(segment), loops(segment.front()) {
     blocks = std::clamp<int64_t>(loops.count / minBlockRows, 1, maxBlocks);
@@ -102,7 +106,7 @@ struct NestBuilder::ColumnReduction {
 
   ArrayRef<int64_t> getOuterShape() const { return ArrayRef(loops.columns).drop_back(); }
   int64_t countColumns() const { return ShapedType::getNumElements(loops.columns); }
-  /// Returns true if all steps have the same shape, and rows and columns are not empty.
+  /// Returns true if all steps have the same shape and there is at least one row and one column.
   bool isRegular() const {
     return loops.count > 0 && countColumns() > 0 && llvm::all_of(segment, [&](const Step &step) {
              return step.op && step.getType().getRank() > 0 &&
@@ -170,7 +174,8 @@ bool NestBuilder::buildBlockSums(ColumnReduction &reduction) {
   return commit(phase, {});
 }
 
-/// Emits one vector of columns: combines the initial value with the block sums in order.
+/// Emits the code that combines, for one vector of columns, the initial value with the sums of the
+/// blocks in order.
 void NestBuilder::finishColumns(const ColumnReduction &reduction, Phase &phase, Evaluator &piece,
                                 SmallVector<AffineExpr> column) {
   ++log.body;
@@ -232,7 +237,7 @@ bool NestBuilder::buildColumns(ArrayRef<Step> segment) {
   return commit(phase, segment);
 }
 
-/// Emits all columns of a row: whole vectors in a loop, then the remaining columns.
+/// Emits `body` for all columns of a row: a loop over whole vectors, then the remaining columns.
 void NestBuilder::emitColumns(int64_t size, Evaluator &at,
                               function_ref<void(Evaluator &, AffineExpr)> body) {
   int64_t lanes = vectorLanes(virtualLanes), whole = size / lanes;
@@ -255,7 +260,8 @@ bool NestBuilder::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // Stores the initial value first, unless the initial value is in the buffer of the sums.
+  // A first phase stores the initial value, unless the initial value already is in the buffer of
+  // the sums.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

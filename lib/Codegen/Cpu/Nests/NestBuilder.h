@@ -18,24 +18,25 @@
 
 namespace mlir::fsdp {
 
-/// Maximum number of virtual lanes in which a row is summed; equal for all instruction sets.
+/// Maximum number of virtual lanes in which a row is summed. The number is the same for all
+/// instruction sets.
 inline constexpr int64_t virtualLanes = 64;
-/// Granularity, in elements, at which a flat range is divided among workers.
+/// Number of elements of the units in which a flat range is divided among workers.
 inline constexpr int64_t flatTile = 64;
 
-/// Lowers the steps of one kernel, phase by phase. Emits phases before the kernel and does not
-/// change the kernel, so that another lowering can lower a refused kernel.
+/// Lowers the steps of one kernel, phase by phase. Emits the phases before the kernel and does not
+/// change the kernel. If a kernel is refused, another lowering can therefore still lower it.
 class NestBuilder : SegmentDriver {
 public:
   NestBuilder(func::FuncOp kernel, const CpuTarget &target, SmallVector<Step> steps);
   ~NestBuilder() override;
-  /// Emits all phases. Returns false if a step is refused.
+  /// Emits all phases. Returns false if this lowering does not support a step.
   bool build() { return buildSegments(); }
   /// Replaces the kernel by the phases and fills `info`.
   void finish(KernelInfo &info);
 
 private:
-  /// A phase: its function, arguments, scratch and range.
+  /// A phase, with its function, arguments, scratch and range.
   struct Phase {
     func::FuncOp function;
     EvaluationState state;
@@ -43,15 +44,15 @@ private:
     int64_t workerBytes = 0;
     int64_t extent = 1, tile = 1;
   };
-  /// Loops over the columns of a row: loops of the sizes `outer` around one vectorised loop of the
-  /// size `inner`.
+  /// Describes the loops over the columns of a row: one vectorised loop of size `inner`, within
+  /// loops of the sizes `outer`.
   struct Columns {
     SmallVector<int64_t> shape, outer;
     int64_t inner = 1;
-    // Bounds of the parts of the inner loop: 0, split positions, `inner`.
+    // Bounds of the parts of the inner loop: 0, the positions at which it is split, and `inner`.
     SmallVector<int64_t> borders;
   };
-  /// Result of emitting code on trial.
+  /// Properties of a piece of code, which are found by emitting the code once and erasing it.
   struct Trial {
     int64_t gathers;
     SmallVector<int64_t> splits;
@@ -127,7 +128,7 @@ private:
   OpBuilder builder;
   Location loc;
   std::vector<Phase> phases;
-  /// Row buffers of the values of the current group.
+  /// For each value of the current group that is kept in a row buffer, the buffer.
   DenseMap<Value, Value> rowBuffers;
   unsigned rowBufferSkip = 0;
   AccessLog log;

@@ -15,11 +15,11 @@
 //   columns   a reduction over rows: lanes along columns (ColumnNests.cpp)
 //   scatter   lanes along columns, tokens in order (ColumnNests.cpp)
 //
-//  1. Take as many steps as fit into one segment and emit the segment. If the segment is refused,
-//     try again without its last step.
+//  1. Take as many steps as fit into one segment, and emit the segment's phases. If the emission
+//     refuses the segment, try again without the segment's last step.
 //  2. Values that a later segment reads are stored in the scratch that the workers share.
-//  3. An argument that is updated in place must be read in a stage before the store, or by the loop
-//     body that then stores to the same element.
+//  3. If an argument is updated in place, each read of it must be in an earlier stage than the
+//     store, or in the loop body that afterwards stores to the same element.
 //
 // Phases are emitted before the kernel. The kernel is erased once all phases exist.
 //
@@ -64,7 +64,7 @@ NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
   if (!phases.empty())
     symbol += "." + std::to_string(phases.size());
   else
-    // finish() later gives the kernel's name to the first phase.
+    // In finish(), the first phase gets the name of the kernel.
     symbol += ".0";
   phase.function = createPhase(builder, kernel, symbol, extent, tile, /*shared=*/true);
   phase.extent = extent;
@@ -94,7 +94,8 @@ NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
   return phase;
 }
 
-/// Returns the memory for a step's value: the destinations, or a view of the shared scratch.
+/// Returns the memory for storing a step's value: the destinations, or a view of the shared
+/// scratch.
 SmallVector<Value> NestBuilder::getTargets(Phase &phase, const Step &step) {
   SmallVector<Value> targets;
   for (BlockArgument destination : step.destinations)
@@ -138,7 +139,8 @@ bool NestBuilder::buildMaps(ArrayRef<Step> segment) {
           buildLongRows(segment, first.getType().getShape().drop_back()));
 }
 
-/// Emits a row reduction as a column reduction, or a column reduction as a row reduction.
+/// Emits a row reduction in the form of a column reduction, or a column reduction in the form of a
+/// row reduction.
 bool NestBuilder::buildTurned(ArrayRef<Step> segment) {
   Step other = segment.front();
   bool byRows = other.kind == StepKind::RowReduction;

@@ -9,15 +9,15 @@
 //     s = tree(a0)                                            a scalar of the row
 //     for k: y[row, 64 k + lane] = x[row, ..] - s / n         group 2: maps
 //
-// Steps over the same columns that do not read one another form a group. One pass over the row
-// computes a group. On every CPU, a reduction has 64 virtual lanes; for a row shorter than 64, the
-// number is the next power of two. Lane l adds elements l, l + 64, ... of the inner loop. Then
-// lanes l and l + 32 are added, then lanes l and l + 16, and so on. The last addition combines the
-// initial value with the result. If the row length is not a multiple of 64, the last elements form
-// vectors whose sizes are powers of two. The vectors of last elements are added to lanes 0, 1, ...
+// Steps that run over the same columns and do not read one another form a group. All steps of a
+// group are computed in one pass over the row. On every CPU, a reduction uses 64 virtual lanes, or
+// the next power of two if the row is shorter than 64. Lane l adds elements l, l + 64, ... of the
+// inner loop. Then lane l + 32 is added to lane l, then lane l + 16 to lane l, and so on. The last
+// addition adds the result to the initial value. If the row length is not a multiple of 64, the
+// last elements form vectors whose sizes are powers of two. They are added to the lanes 0, 1, ...
 //
-// Columns are flattened into one loop if consecutive positions of the loop are consecutive in
-// memory. Otherwise the loop over the innermost dimension is vectorised.
+// If consecutive columns are consecutive in memory, one flat loop runs over all dimensions of the
+// columns. Otherwise the loop over the innermost dimension is vectorised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,8 @@ using namespace mlir::fsdp;
 // Code for one vector of columns
 //===----------------------------------------------------------------------===//
 
-/// Stores a step's value at `indices` to the row buffer, the destinations or the shared scratch.
+/// Stores a step's value at `indices` to the step's row buffer if it has one, otherwise to its
+/// destinations or to the shared scratch.
 void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
                             SmallVector<AffineExpr> indices, Value value) {
   Subscripts subscripts = at.subscripts();
@@ -95,7 +96,8 @@ void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
 // Loops over columns
 //===----------------------------------------------------------------------===//
 
-/// Emits code on trial, then erases it. Returns the number of gathers and the requested splits.
+/// Emits code on trial and erases it again. Returns the number of gathers in this code and the
+/// positions at which the code asks to split loops.
 NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit) {
   OpBuilder::InsertionGuard guard(builder);
   Block *block = builder.createBlock(&phase.function.getBody(), phase.function.getBody().end());
@@ -117,8 +119,8 @@ NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit)
   return trial;
 }
 
-/// Chooses between a flat loop and nested loops, and the splits of the inner loop. Emits the body
-/// on trial for each choice.
+/// Chooses between a flat loop and nested loops, and chooses the positions at which the inner loop
+/// is split. To compare the choices, emits the loop body on trial for each of them.
 NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Step *> members,
                                                 ArrayRef<AffineExpr> rowIndices,
                                                 ArrayRef<int64_t> shape, Evaluator &at) {
@@ -230,7 +232,7 @@ NestBuilder::Values NestBuilder::emitLoops(
   return carried;
 }
 
-/// Combines lanes in a fixed tree: the upper half with the lower half, until one lane is left.
+/// Combines the lanes in a fixed order: the upper half with the lower half, until one lane is left.
 Value NestBuilder::reduceLanes(const Step &step, ArrayRef<Value> parts) {
   Values level(parts);
   while (level.size() > 1) {
@@ -315,7 +317,7 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
   unsigned next = 0;
   for (const Step *step : members) {
     if (!step->isReduction()) {
-      // Later steps read the value from memory.
+      // Let later steps read the value from memory.
       if (Value buffer = rowBuffers.lookup(step->value))
         phase.state.stored[step->value] = {buffer, unsigned(rows.size())};
       else if (!isa<BlockArgument>(step->value))

@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A short row has fewer elements than a vector, so the lanes of a vector are different rows:
+// A short row has fewer elements than a vector has lanes. Therefore the lanes of a vector hold
+// elements of different rows:
 //
 //   for 16 rows: c0 .. c7 = columns of x            8 loads, shuffles
 //     s = (c0 + c4 + (c2 + c6)) + ..                the tree of RowNests.cpp, in each lane
 //     y0 .. y7 = c0 / s ..                          shuffled back, 8 stores
 //
-// A row of n elements has n virtual lanes with one element each. A sum therefore has the order of
-// RowNests.cpp and the same bits. Values between steps stay in registers. Results are stored after
-// all values have been computed.
+// A row of n elements has n virtual lanes with one element each. Therefore a sum is computed in the
+// same order as in RowNests.cpp and has the same bits. Values that one step passes to another stay
+// in registers. Results are stored after all values have been computed.
 //
 // This form is used only if code emitted on trial contains no gathers.
 //
@@ -29,7 +30,7 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
   SmallVector<AffineExpr> rowIndices = fsdp::delinearise(at.subscripts(), row, rows);
   for (AffineExpr &expr : rowIndices)
     expr = at.subscripts().simplify(expr);
-  // For the check of in-place updates (AccessLog.h), all reads are stage 0 and all stores stage 1.
+  // For the check of in-place updates (AccessLog.h), reads belong to stage 0 and stores to stage 1.
   log.stage = 0;
   log.watchRow(phase.state, segment, rowIndices);
   std::vector<std::pair<const Step *, Values>> results;
@@ -90,8 +91,8 @@ bool NestBuilder::buildShortRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows)
     if (!shape || step.kind == StepKind::ColumnReduction)
       return false;
     int64_t columns = ShapedType::getNumElements(*shape);
-    // A reduction must have a single loop, because RowNests.cpp uses virtual lanes only for the
-    // innermost of several loops.
+    // A reduction over several loops is refused, because RowNests.cpp uses virtual lanes only for
+    // the innermost loop.
     if (columns > 8 || !llvm::isPowerOf2_64(columns) || (step.isReduction() && shape->size() != 1))
       return false;
     any |= columns > 1;

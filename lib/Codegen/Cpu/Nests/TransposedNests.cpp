@@ -4,21 +4,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers maps whose inputs are contiguous along another dimension than the results. With lanes
-// along the results' dimension, each load would be a gather; with lanes along the inputs'
-// dimension, each store would be a scatter. Blocks of 16 x 16 are transposed in registers instead:
+// Lowers maps whose inputs are contiguous in memory along another dimension than their results.
+// If the lanes were along the dimension in which the results are contiguous, each load would be a
+// gather. If they were along that of the inputs, each store would be a scatter. Instead, blocks of
+// 16 x 16 elements are transposed in registers:
 //
 //   for column in 0..15: v[column] = y[row0 + lane, column]     16 plain loads
 //   4 rounds of interleaving v[i] with v[i + 8]                 64 shuffles
 //   for row in 0..15: store v[row] at y[row0 + row, lane]       16 plain stores
 //
-// (The number of an element in the block has eight bits: 16 · row + column. A round moves the top
-// bit to the bottom, so that four rounds exchange row and column.)
+// (This works because the number of an element in the block, 16 · row + column, has eight bits. A
+// round moves the highest bit of the number to the lowest position, so that four rounds exchange
+// row and column.)
 //
 //  1. Emit the maps on trial with lanes along each dimension. Choose the dimension with the fewest
 //     gathers, if it has fewer gathers than the last dimension.
-//  2. A unit of work is a block of rows with all columns. Remaining rows or columns are computed
-//     with lanes along the result's dimension, by gathers.
+//  2. A unit of work is a block of rows with all columns. Rows or columns that do not fill a block
+//     are computed with lanes along the dimension in which results are contiguous.
 //
 // Maps with inputs that are contiguous along different dimensions are not supported.
 //
@@ -46,7 +48,7 @@ void NestBuilder::emitSquare(Phase &phase, ArrayRef<Step> segment, Evaluator &at
       block.push_back(piece.broadcast(piece.evaluate(step.value, indices)));
   }
   for (auto [step, block] : llvm::zip_equal(segment, blocks)) {
-    // With as many vectors as lanes, interleaving is a transposition.
+    // If there are as many vectors as lanes, interleave() transposes the block.
     interleave(builder, loc, block);
     for (int64_t i = 0; i < side; ++i) {
       indices[across] = row + i;

@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A product of a warpgroup multiplies 64 rows by `cols` columns, 16 values of k at a time. It reads
-// the right factor from shared memory, and the left one unless that is in registers. mma.sync
+// A product of a warpgroup multiplies 64 rows by `cols` columns, 16 values of k at a time. The
+// right factor is in shared memory. The left factor is in shared memory or in registers. mma.sync
 // multiplies 16 rows by 8 columns, from registers that ldmatrix loads, 512 bytes at a time.
 //
-// Instructions of a warp for a step with E score elements per thread, without score functions:
+// The number of instructions of a warp for a step in which each thread has E score elements,
+// without the score functions:
 //
 //   forward    4.5 E      maximum, scale, exponential, sum, half a conversion
 //              O          correction of O, per register
@@ -18,13 +19,16 @@
 //
 // test/Codegen/Gpu/clocks.test compares their sums with what ptxas generates.
 //
-// Forward with wgmma: products of one warpgroup run beside the exponentials of another, and its own
-// product for O. A step takes as long as the busiest unit, or as S of one warpgroup and then its
-// exponentials or its product for O, whichever is longer. Backward with wgmma: the product for dP
-// runs while P is computed, if there is neither score_mod nor weight_mod. Tensor cores are idle
-// while dS is computed, because all warpgroups meet at a barrier before the other products.
+// Forward with wgmma: the products of one warpgroup overlap with the exponentials of another
+// warpgroup, and with its own product for O. The time of a step is the larger of two times. The
+// first is the time of the busiest unit. The second is the time of one warpgroup's product for S,
+// plus the time of its exponentials or of its product for O, whichever is longer.
 //
-// With mma.sync a warp multiplies and computes in turn, and other warps of its scheduler overlap
+// Backward with wgmma: the product for dP runs while P is computed, if there is neither score_mod
+// nor weight_mod. The tensor cores are idle while dS is computed, because all warpgroups
+// synchronise before the other products.
+//
+// With mma.sync, a warp multiplies and computes in turn, and other warps of its scheduler overlap
 // with it.
 //
 //===----------------------------------------------------------------------===//
@@ -42,14 +46,14 @@ static constexpr double elementBytes = 2, sumBytes = 4, groupRows = Sm90Builder:
 
 static double toDouble(int64_t value) { return static_cast<double>(value); }
 
-/// Returns the clocks of a product of one warpgroup, one instruction per 16 values of k.
+/// Returns the clocks of a warpgroup's product, which takes one instruction per 16 values of k.
 static GpuClocks productOf(double cols, double k, bool leftIsShared) {
   const GpuRates &rates = GpuRates::get("sm_90a");
   double bytes = (cols + (leftIsShared ? groupRows : 0)) * k * elementBytes;
   return {groupRows * cols * k / rates.warpgroupMacs, k / stepOfK, 0, bytes / rates.shared};
 }
 
-/// Adds `bytes` that are written to or read from shared memory.
+/// Adds the clocks for `bytes` bytes that are written to or read from shared memory.
 static void moveShared(GpuClocks &clocks, double bytes) {
   clocks.shared += bytes / GpuRates::get("sm_90a").shared;
 }
@@ -92,7 +96,7 @@ KernelClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
          elements = groupRows * cols / groupThreads;
   GpuClocks scores = productOf(cols, dim, true), sums = productOf(valueDim, cols, false);
   auto step = [&](OpWork functions) {
-    // One warp of each warpgroup per scheduler.
+    // Each scheduler issues the instructions of one warp of each warpgroup.
     GpuClocks softmax{0, elements * (perElement + functions.issue) + valueDim / 2 + perStep,
                       groupRows * cols * (1 + functions.special) / rates.special, 0};
     StepClocks step;

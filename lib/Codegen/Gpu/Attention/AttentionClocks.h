@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Models the steps of the attention kernels, for the choice of their order, and the costs of their
-// launches.
+// Models the duration of the steps of the attention kernels. The model chooses the order of blocks,
+// and costs of launches contain its results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,15 +20,16 @@
 
 namespace mlir::fsdp::attention {
 
-/// Clocks of a step: a block of threads that owns queries processes one block of keys, or a block
-/// of threads that owns keys processes one block of queries.
+/// The clocks of one step. In a step, a block of threads that owns queries processes one block of
+/// keys, or a block of threads that owns keys processes one block of queries.
 struct StepClocks {
   GpuClocks units;
-  double clocks = 0; ///< duration of the step, including work that does not overlap
+  double clocks = 0; ///< duration of the step, including the work that does not overlap with other
+                     ///< work
 };
 
-/// Work of the functions of an attention op or its gradient on an element of the score matrix.
-/// `mask` is for elements that may be masked; `score` for all.
+/// The work of the score functions of an attention op or of its gradient. `score` is for every
+/// element. `mask` is additional, for every element of a block that may contain masked elements.
 struct FunctionWork {
   OpWork score, mask;
   bool isPlain = true; ///< there is neither score_mod nor weight_mod
@@ -48,10 +49,10 @@ struct KernelClocks {
 /// The forward pass with wgmma: blocks of queries visit blocks of keys.
 KernelClocks clocksOf(const Sm90Config &config, const Shape &shape, const FunctionWork &work);
 
-/// dK, dV and perhaps dQ with wgmma: blocks of keys visit blocks of queries.
+/// Clocks of the kernel with wgmma that computes dK and dV and perhaps also sums dQ.
 struct Sm90KeyClocks : KernelClocks {
-  double partClocks = 0; ///< to add dK and dV to those of other parts
-  double addClocks = 0;  ///< to add a part of dQ
+  double partClocks = 0; ///< clocks to add dK and dV to the sums of other parts
+  double addClocks = 0;  ///< clocks to add dQ of one block of queries to the sums
 };
 Sm90KeyClocks clocksOf(const Sm90Keys &config, const Shape &shape, const FunctionWork &work);
 

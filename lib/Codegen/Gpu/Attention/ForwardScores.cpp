@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Online softmax of a row. Without score_mod, c = log2(e) · scale and
+// The code computes the online softmax of a row. Without score_mod, c = log2(e) · scale and
 //
 //   m' = max(m, c · max(s));  a = exp2(m - m');  p = exp2(c · s - m');  l' = l · a + Σ p
 //
@@ -12,10 +12,11 @@
 //
 //   m' = max(m, max(s));  a = exp2(c (m - m'));  p = exp2(c (s - m'));  l' = l · a + Σ p
 //
-// The first form needs one instruction less. In the first form, the rounding of c · max(s) affects
-// exp2, but results are correct for scores up to 2^30. Four lanes hold a row; maxima are over the
-// whole row, but each lane sums only its own columns until the end. Before the first unmasked key
-// of a row, m' is -inf, and exp2 uses 0 instead of m', so that all values stay 0.
+// The first form needs one instruction less. In the first form, the rounding error of c · max(s)
+// affects exp2, but the results are correct for scores up to 2^30. Four lanes hold a row. They
+// compute the maximum over the whole row, but until the end, each lane sums only its own columns.
+// As long as all keys of a row were masked, m' is -inf. In this case exp2 uses 0 instead of m', so
+// that all values stay 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,12 +45,13 @@ Value ForwardScores::factor() const {
   return b.number((foldsScale() ? op.getScale().convertToDouble() : 1) * log2e);
 }
 
-/// Returns `score` in the unit of the maximum m: c · score without score_mod, otherwise the score.
+/// Returns the value of a score that is compared with the maximum m: c · score without score_mod,
+/// otherwise the score.
 Value ForwardScores::toMax(Value score) const {
   return foldsScale() ? b.mulf(score, factor()) : score;
 }
 
-/// Returns the exponential of the difference of two values in the unit of m.
+/// Returns the exponential of x - shift. Both are values as returned by toMax().
 Value ForwardScores::expOf(Value x, Value shift) const {
   Value distance = b.subf(x, shift);
   return b.exp2(foldsScale() ? distance : b.mulf(distance, factor()));
@@ -72,7 +74,7 @@ SmallVector<Value> ForwardScores::rowNumbers() const {
   return llvm::map_to_vector(rows, [](const Row &row) { return row.number; });
 }
 
-/// Computes the values of a column once and uses them for all rows.
+/// The values that depend only on a column are computed once and used for all rows.
 Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked) const {
   Value own = b.add(firstCol, b.colOfLane()), scale = b.number(op.getScale().convertToDouble());
   SmallVector<std::pair<FragmentFunction::Values, FragmentFunction::Values>> columns(

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Computes the softmax of the forward pass on a lane's elements of Q · Kᵀ. All chips whose
-// accumulators have the layout of mma (see Fragment.h) share this class.
+// Computes the softmax of the forward pass on a lane's elements of Q · Kᵀ. The class is used for
+// all chips whose accumulators have the layout of mma (see Fragment.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,45 +18,46 @@ namespace mlir::fsdp::attention {
 
 class ForwardScores {
 public:
-  /// Creates the scores of one head. `layout` is the layout of the scores for one block of keys.
+  /// Creates the object for the scores of one head. `layout` is the layout of the scores for one
+  /// block of keys.
   ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, tile::Layout layout,
                 const Head &head);
 
-  /// Values of a lane's rows for the keys visited so far: `max` holds maxima of toMax(), and `sum`
-  /// holds sums over this lane's columns.
+  /// The values of a lane's rows over the keys visited so far. `max` holds maxima of the results of
+  /// toMax(), and `sum` holds sums over the columns of this lane.
   struct State {
     SmallVector<Value> max, sum;
   };
   State start();
   int64_t rowsOfLane() const { return layout.rowsOfLane(); }
-  /// Sets the lane's first row. The lane's other rows follow at distances of 8.
+  /// Sets the lane's first row. The lane's other rows follow at distances of 8 rows.
   void placeRows(Value first);
   SmallVector<Value> rowNumbers() const;
 
   /// Returns true if some block can contain masked elements.
   bool canBeMasked() const { return !mask.empty() || !wholeCols(); }
-  /// Applies score_mod and, if `masked`, mask_mod to scores.
+  /// Applies score_mod to scores and, if `masked` is true, also mask_mod.
   tile::Fragment modify(tile::Fragment s, Value firstCol, bool masked) const;
   /// Returns true if modify() must also be called for blocks without masked elements.
   bool alwaysModifies() const { return !score.empty() || !foldsScale(); }
-  /// Computes the weights P of scores S and updates `state`. The caller must multiply each row of
-  /// the earlier sums by the row's `correction`.
+  /// Computes the weights P of scores S and updates `state`. Afterwards the caller must multiply
+  /// each row of the sums of O by the row's `correction`.
   tile::Fragment softmax(const tile::Fragment &s, State &state,
                          SmallVector<Value> &correction) const;
-  /// Returns P · weight_mod. Where P is 0, the result is 0 even if weight_mod is NaN or infinity,
-  /// as may happen in masked elements.
+  /// Returns P · weight_mod. If P is 0, the result is 0 even if weight_mod is NaN or infinity,
+  /// which is possible for masked elements.
   tile::Fragment weigh(tile::Fragment p, Value firstCol) const;
-  /// Returns the final factor of each row of O, which is 0 for rows without keys. Stores
-  /// log-sum-exps to `lse` unless the base of `lse` is null.
+  /// Returns, for each row of O, the factor by which the row is finally multiplied. The factor is 0
+  /// for rows without keys. Also stores log-sum-exps to `lse`, unless the base of `lse` is null.
   SmallVector<Value> finish(const State &state, const Pointer &lse) const;
 
   FragmentFunction score, mask, weight;
 
 private:
-  /// Values of one of the lane's rows.
+  /// The emitted values that belong to one of the lane's rows.
   struct Row {
     Value number;   ///< row number
-    Value existing; ///< row number, limited to the last row
+    Value existing; ///< row number, or the last row of the tensor if the row does not exist
     FragmentFunction::Values score, mask, weight;
   };
   bool foldsScale() const;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A lane holds a few rows and many columns of a tile. LLVM does not move loads over barriers, and
-// cannot tell which values are equal for all elements of a row. Therefore, where a value is
-// computed depends on the arguments that the value depends on:
+// cannot tell which values are equal for all elements of a row. Therefore this class decides where
+// a value is computed, by the arguments that the value depends on:
 //
 //   head     once, before all loops            slope[h]
 //   row      for each row, before the loop     length[q]

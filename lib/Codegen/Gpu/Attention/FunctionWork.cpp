@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Counts the operations of score_mod, mask_mod, weight_mod and score_grad that are computed for
-// each element, because they depend on both query and key. Operations on rows or columns alone are
-// computed once for many elements and are not counted.
+// Counts those operations of score_mod, mask_mod, weight_mod and score_grad that are computed for
+// each element, because they depend on both query and key. Operations that depend only on the row
+// or only on the column are computed once for many elements and are not counted.
 //
 //===----------------------------------------------------------------------===//
 

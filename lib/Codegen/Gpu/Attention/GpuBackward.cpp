@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Chooses the kernel of dK and dV: with wgmma if chip and shapes allow it (Sm90Backward.cpp),
-//     otherwise with mma (Sm80KeyGradients.cpp). A kernel with mma computes dQ, unless the kernel
-//     of dK and dV computes the sums of dQ.
-//  2. Sets the scratch offsets and emits the launches in order, including those of
-//     Sm80Captures.cpp if gradients of captured tensors are needed.
+//  1. Chooses the kernel for dK and dV: the kernel with wgmma if the chip and the shapes allow it
+//     (Sm90Backward.cpp), otherwise the kernel with mma (Sm80KeyGradients.cpp). For dQ, there is a
+//     separate kernel with mma, unless the kernel for dK and dV also sums dQ.
+//  2. Sets the offsets in the scratch and emits the launches in order. If gradients of captured
+//     tensors are needed, the launches of Sm80Captures.cpp are among them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 namespace {
-/// Emits the launches of a kernel in order.
+/// Emits the launches of one kernel function, in the order in which they run.
 class BackwardLaunches {
 public:
   BackwardLaunches(const Sm80Problem &problem, const GpuTarget &target, ModuleOp entries,
@@ -33,7 +33,7 @@ public:
         element(cast<RankedTensorType>(op.getQ().getType()).getElementType()), entries(entries),
         info(info) {}
 
-  /// Emits the launches of dQ, dK and dV.
+  /// Emits the launches that compute dQ, dK and dV.
   void gradients();
   void queries(bool tables);
   /// Emits a launch of Sm80Captures that runs before or after the gradients.

@@ -15,7 +15,8 @@
 
 namespace mlir::fsdp::attention {
 
-/// Lowers a kernel that is the gradient of attention and has GPU kernels.
+/// Lowers a kernel that consists of the gradient of attention, for which GPU kernels must exist
+/// (see whyNoGpuAttention()).
 LogicalResult lowerGpuBackward(func::FuncOp kernel, AttentionGradOp op, const GpuTarget &target,
                                ModuleOp entries, GpuKernel &info);
 

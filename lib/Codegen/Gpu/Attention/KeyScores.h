@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the class that the kernels of dK and dV on all chips share. A block of threads owns a
+// Declares the class that the kernels for dK and dV use on all chips. A block of threads owns a
 // block of keys of one kv head and visits the query heads that share this kv head. A warp owns 16
-// rows of the block, as in the accumulators of mma and wgmma.
+// keys of the block, as rows of the accumulators of mma and wgmma.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,10 @@ namespace mlir::fsdp::attention {
 
 class KeyScores {
 public:
-  /// Creates the scores of blocks of `blockKeys` keys and `blockQueries` queries. `layout` is the
-  /// layout of a warp's scores for all or some queries of a block. If `wantsK` is true, emit()
-  /// computes dS. If `wantsQ` is true, dS is 0 for missing keys, because dQ sums over keys.
+  /// Creates the object for the scores of `blockKeys` keys with `blockQueries` queries at a time.
+  /// `layout` is the layout of the scores of a warp, for all or some queries of a block. If
+  /// `wantsK` is true, emit() computes dS. If `wantsQ` is true, dS of keys that do not exist is 0,
+  /// because dQ sums over keys.
   KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries,
             tile::Layout layout, bool wantsK, bool wantsQ);
 
@@ -41,34 +42,38 @@ public:
   /// Returns true if some block of queries may be free of masked elements.
   bool isEverFree() const;
 
-  /// Selects block `block` of the keys of kv head `number`, counted over all batches.
+  /// Selects block `block` of the keys of kv head `number`. The heads are counted over all batches.
   void placeBlock(Value number, Value block);
-  /// Visits blocks of queries in reverse order if `backwards` is true. Null means forwards.
+  /// If `backwards` is true at run time, the blocks of queries are visited in reverse order. Null
+  /// means that they are never visited in reverse order.
   void setDirection(Value backwards) { this->backwards = backwards; }
   Value isBackwards() const { return backwards; }
-  /// Selects the keys of this lane in warp `warp` of the block.
+  /// Selects the keys of this lane, which is in warp `warp` of the block.
   void placeLane(Value warp);
-  /// Selects query head `group` of the heads that share the keys.
+  /// Selects a query head: the head with the number `group` among the heads that share the keys.
   void placeHead(Value group);
-  /// Returns the blocks of queries that are not entirely masked for the keys at `firstKey`.
+  /// Returns the sequence of the blocks of queries that are not entirely masked for the block of
+  /// keys that begins at `firstKey`.
   BlockSequence blocksOf(Value firstKey) const;
-  /// Returns the number of the block of queries at position `turn` of the sequence.
+  /// Returns the number of the block of queries at position `turn` of the sequence `blocks`.
   Value blockAt(Value turn);
   /// Returns the 64-bit number of the query head, counted over all batches.
   Value headNumber() { return b.add(b.mul(batch, shape.heads), head.head); }
 
-  /// Callback that returns lse or δ of a query, given its distance from the lane's first query.
+  /// Returns lse or δ of a query, whose distance from the lane's first query is given.
   using Norm = function_ref<Value(int64_t)>;
-  /// Returns the registers of (f·P)ᵀ and of dSᵀ and the updated sums `columns`, for a tile whose
-  /// first query is `firstRow`. `dp` is empty if dS is not needed.
+  /// Returns three groups of values for a tile whose first query is `firstRow`: the registers of
+  /// (f·P)ᵀ, the registers of dSᵀ, and the updated sums `columns`. `dp` is empty if dS is not
+  /// needed.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);
-  /// For plain scores, return Pᵀ, and dSᵀ from Pᵀ, of such a tile.
+  /// For plain scores, weigh() returns Pᵀ, and differentiate() returns dSᵀ from Pᵀ, of such a tile.
   SmallVector<Value> weigh(ArrayRef<Value> s, Value firstRow, Norm lse, bool masked);
   SmallVector<Value> differentiate(ArrayRef<Value> p, ArrayRef<Value> dp, Norm delta);
   bool arePlain() const { return functions->isPlain(); }
-  /// Sums of the contributions of each of the lane's keys to captured tensors: initial values,
-  /// number of sums, and code that stores them to scratch.
+  /// These functions handle the sums, by key, of this lane's contributions to captured tensors:
+  /// emptyColumns() returns the initial values, numColumns() returns the number of sums, and
+  /// storeColumns() stores the sums to scratch.
   SmallVector<Value> emptyColumns() { return SmallVector<Value>(numColumns(), b.number(0)); }
   int64_t numColumns() const { return perColumn.size() * layout.rowsOfLane(); }
   void storeColumns(ArrayRef<Value> columns);
@@ -80,7 +85,8 @@ private:
   const Shape &shape;
   AttentionGradOp op;
   const Sm80Captures &captures;
-  SmallVector<const Sm80Contribution *> perColumn; ///< contributions summed by key; empty if no dS
+  // The contributions that are summed by key. Empty if dS is not computed.
+  SmallVector<const Sm80Contribution *> perColumn;
   SmallVector<TileRange> ranges;
   bool checksKeys;
   Value backwards;

@@ -8,7 +8,7 @@
 //   f = weight_mod;  dS = score_grad(P · (f · dp - δ)), 0 where masked
 //
 // Queries hold lse · log2(e). Without score_mod, scale · log2(e) is one factor.
-// AttentionBackward.cpp computes the same for vectors, with other roundings.
+// AttentionBackward.cpp emits the same formulas for vectors of a CPU, with other roundings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,8 +64,8 @@ Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Valu
   if (!score.empty())
     y = score.emit(query.score, key.score, query.number, key.number, {b.mulf(x, b.number(scale))});
   Value exponent = b.fma(y, factor, arith::NegFOp::create(b, b.loc, query.lse));
-  // The exponent is at most 0 apart from rounding. The limit keeps P finite for scores so large
-  // that P is wrong anyway.
+  // Apart from rounding, the exponent is at most 0. The limit of 127 keeps P finite even if the
+  // scores are so large that P is wrong because of rounding.
   Value most = b.number(127),
         isMore = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most);
   Value p = b.exp2(b.select(isMore, most, exponent));

@@ -13,18 +13,19 @@
 
 namespace mlir::fsdp::attention {
 
-/// Tiling of a kernel. A block of threads owns warps · 16 · rowPieces rows and visits blocks of
-/// `blockCols` columns.
+/// The tiling of a kernel with mma. A block of threads owns warps · 16 · rowPieces rows and visits
+/// blocks of `blockCols` columns.
 struct Sm80Config {
   int64_t warps, rowPieces, blockCols;
-  int64_t blocksPerSm; ///< number of blocks of threads that must fit a multiprocessor
+  int64_t blocksPerSm; ///< number of blocks of threads that must fit a multiprocessor together
 
   int64_t warpRows() const { return 16 * rowPieces; }
   int64_t blockRows() const { return warps * warpRows(); }
   int64_t threads() const { return 32 * warps; }
 };
 
-/// Resources of a configuration: estimated registers per thread, exact bytes of shared memory.
+/// The resources that a configuration needs: an estimate of the registers per thread, and the exact
+/// number of bytes of shared memory.
 struct Sm80Needs {
   int64_t registers, sharedBytes;
 };
@@ -34,8 +35,8 @@ struct Sm80Row {
   int64_t dim; ///< upper limit for the larger one of the two head dimensions
   Sm80Config config;
 };
-/// Returns the first configuration that allows the head dimensions of `shape` and that `passes`
-/// accepts. Reduces its blocks to a size that `rows` rows and `cols` columns fill.
+/// Returns the first configuration of `table` that allows the head dimensions of `shape` and that
+/// `passes` accepts. Reduces its blocks if `rows` rows and `cols` columns do not fill them.
 std::optional<Sm80Config> chooseRow(ArrayRef<Sm80Row> table, const Shape &shape, int64_t rows,
                                     int64_t cols, function_ref<bool(const Sm80Config &)> passes);
 

@@ -36,8 +36,8 @@ static int64_t otherRegisters(const Sm80Config &c, Type element) {
   return c.rowPieces * (c.blockCols + 8) + (c.rowPieces * 4 + 8) * (element.isF32() ? 2 : 1) + 48;
 }
 
-/// Returns the size of the tiles in bytes: the block's rows of two tensors, and two buffers for the
-/// columns of each of two other tensors.
+/// Returns the total size of the tiles in bytes: the rows of the block for two tensors, and two
+/// buffers of columns for each of the two other tensors.
 static int64_t bytesOfTiles(const Sm80Config &c, const Shape &shape, Type element) {
   return (c.blockRows() + 2 * c.blockCols) *
          (Sm80Tiles::pitchOf(element, shape.dim) + Sm80Tiles::pitchOf(element, shape.valueDim));

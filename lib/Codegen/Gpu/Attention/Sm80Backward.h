@@ -13,8 +13,9 @@
 
 namespace mlir::fsdp::attention {
 
-/// Tiling of dK and dV with wgmma. `groups` warpgroups own 64 keys each, and one more warpgroup
-/// copies tiles. All warpgroups visit blocks of `blockQueries` queries.
+/// The tiling of the kernel with wgmma that computes dK and dV. `groups` warpgroups own 64 keys
+/// each, and one more warpgroup copies tiles. All warpgroups visit blocks of `blockQueries`
+/// queries.
 struct Sm90Keys {
   int64_t groups, blockQueries;
   int64_t tileQueries; ///< number of queries whose scores are in registers at once
@@ -24,20 +25,24 @@ struct Sm90Keys {
   int64_t threads() const { return 128 * (groups + 1); }
 };
 
-/// Kernels of the backward pass and offsets in their shared scratch, in units of f32. `lse`, which
-/// is multiplied by log2(e), and `delta` have one f32 per query of all heads.
+/// The kernels of the backward pass, and the offsets of the arrays in their common scratch, in
+/// units of f32. The arrays `lse`, which is multiplied by log2(e), and `delta` have one f32 for
+/// each query of all heads.
 struct Sm80Backward {
-  Sm80Config queries;                   ///< configuration with queries as rows
-  SmallVector<Sm80Config> keys;         ///< keys as rows: one kernel for dK and dV, or two kernels
+  Sm80Config queries;                   ///< configuration of the kernel that owns queries
+  SmallVector<Sm80Config> keys;         ///< configurations of the kernels that own keys: one for dK
+                                        ///< and dV, or one each
   std::optional<Sm90Keys> keysOfGroups; ///< replaces `keys` if the chip has wgmma
-  QueryOrder queryOrder;                ///< of the blocks of `queries`
-  KeyOrder order;                       ///< of the blocks of keysOfGroups
+  QueryOrder queryOrder;                ///< order of the blocks of `queries`
+  KeyOrder order;                       ///< order of the blocks of keys; used only if keysOfGroups
+                                        ///< is set
   int64_t lse = 0, delta = 0, scratchBytes = 0;
-  /// Offsets if keysOfGroups adds to dQ: of an i32 count of additions per block of queries, and of
-  /// the sums of dQ.
+  /// Offsets that are used if keysOfGroups adds to dQ. `added` is the offset of counts (i32): how
+  /// many additions each block of queries has got. `querySums` is the offset of the sums of dQ.
   int64_t added = 0, querySums = 0;
-  /// Offsets if query heads are divided into parts: of an i32 count, per block of keys, of the
-  /// parts that have added their sums, and of the sums of dK and dV.
+  /// Offsets that are used if query heads are divided into parts. `addedParts` is the offset of
+  /// counts (i32): how many parts have added their sums, for each block of keys. `keySums` is the
+  /// offset of the sums of dK and dV.
   int64_t addedParts = 0, keySums = 0;
   int64_t rowStride = 0; ///< distance between heads in `lse` and `delta`, in queries
 
@@ -51,9 +56,9 @@ Sm80Needs keyNeeds(const Sm80Config &config, const Shape &shape, Type element, b
 
 /// A query whose scores a lane computes.
 struct Query {
-  Value number;     ///< row in the tensor
-  Value exists;     ///< null if it need not be checked
-  Value lse, delta; ///< lse: times log2(e)
+  Value number;     ///< index of the query's row in the tensor
+  Value exists;     ///< true if the query exists; null if no check is needed
+  Value lse, delta; ///< lse is multiplied by log2(e)
   FragmentFunction::Values score, mask, weight, grad;
 };
 
@@ -63,20 +68,20 @@ struct Key {
   FragmentFunction::Values score, mask, weight, grad;
 };
 
-/// The score functions of a head. emit() computes weights and gradients with these functions.
+/// The score functions of one head. The function emit() uses them to compute weights and gradients.
 class ScoreGradients {
 public:
   ScoreGradients(GpuBuilder &b, AttentionGradOp op, const Shape &shape, const Head &head);
 
   Query query(Value number, Value exists, Value lse, Value delta) const;
   Key key(Value number, Value exists) const;
-  /// Callback for the contributions of a score element. The arguments are a function that returns
-  /// values of score_grad, the element's position, the values computed so far, and the condition
-  /// that the element is not masked (or null).
+  /// Type of a callback that emits the contributions of an element of the scores. Its arguments are
+  /// a function that returns values of score_grad, the position of the element, the values computed
+  /// so far, and a condition. The condition is true if the element is not masked, or null.
   using Contribute =
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
-  /// Returns weight_mod · P, and dS, for x = q · k and dp = dO · v. `masked` means that the pair
-  /// may be masked for a reason other than a missing key.
+  /// Returns weight_mod · P and dS of an element with x = q · k and dp = dO · v. `masked` must be
+  /// true if the pair of query and key may be masked although the key exists.
   std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                Contribute contribute = nullptr) const;
 
@@ -97,7 +102,7 @@ private:
   double scale;
 };
 
-/// State that all emitters of the backward pass share.
+/// The data that all functions that emit the backward pass read.
 struct Sm80Problem {
   const Sm80Backward &plan;
   const Shape &shape;
@@ -105,10 +110,10 @@ struct Sm80Problem {
   func::FuncOp kernel;
   const Sm80Captures &captures;
 };
-/// Emits dQ, and stores lse and δ of each query for the other kernels. If `tables` is true, only
-/// adds contributions to the tables of captured tensors.
+/// Emits the code that computes dQ and stores lse and δ of each query for the other kernels. If
+/// `tables` is true, the code only adds contributions to the tables of captured tensors.
 void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, bool tables);
-/// Emits dK if `wantsK` is true, and dV if `wantsV` is true.
+/// Emits the code that computes dK (if `wantsK` is true) and dV (if `wantsV` is true).
 void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
                       const KeyOrder &order, bool wantsK, bool wantsV);
 

@@ -11,16 +11,16 @@
 
 namespace mlir::fsdp::attention {
 
-/// Blocks [begin, end). The run is empty if end <= begin.
+/// Blocks [begin, end). If end <= begin, the run is empty.
 struct BlockRun {
   Value begin, end;
   Value length(GpuBuilder &b) const { return b.max(b.sub(end, begin), b.i32(0)); }
 };
-/// Returns the number of the block at position `turn` of all runs in order, or 0 if there are no
-/// runs.
+/// Returns the number of the block at position `turn` of the sequence that the runs form one after
+/// another. Returns 0 if there are no runs.
 Value emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn);
-/// Emits begin, fullBegin, fullEnd and end of `range` for the rows or columns [first, last), as
-/// 32-bit block numbers.
+/// Emits the bounds begin, fullBegin, fullEnd and end of `range` for the rows or columns [first,
+/// last), as 32-bit numbers of blocks.
 std::array<Value, 4> emitBlockBounds(GpuBuilder &b, const TileRange &range,
                                      const FragmentFunction &mask, const Head &head, Value first,
                                      Value last);
@@ -44,20 +44,21 @@ public:
 
 private:
   GpuBuilder &b;
-  SmallVector<BlockRun> all, full; ///< visited blocks and unmasked blocks; one run per range
+  // The visited blocks, and those of them that contain no masked element. Each range has one run.
+  SmallVector<BlockRun> all, full;
 };
 
-/// Returns the buffer that iteration `turn` uses of a tile with two buffers of `rows` rows.
+/// Returns the buffer that iteration `turn` uses. `tile` has two buffers with `rows` rows each.
 tile::SharedTile stageOf(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows, Value turn);
-/// Returns the `rows` rows of this warp in a tile.
+/// Returns the `rows` rows of a tile that belong to this warp.
 tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows);
 
 /// Returns the matrix [rows, cols] of one head of a [batch, heads, rows, cols] tensor.
 tile::GlobalRows slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head,
                         int64_t heads, int64_t rows, int64_t cols);
 
-/// Stores those rows of a fragment that the matrix has, each row times its factor (1 if null).
-/// `numbers` are the row indices of this lane's rows in the matrix.
+/// Multiplies each row of a fragment by its factor (or by 1 if the factor is null), and stores
+/// those rows that exist in the matrix. `numbers` are the indices of this lane's rows.
 void storeRows(GpuBuilder &b, const tile::Fragment &fragment, ArrayRef<Value> numbers,
                ArrayRef<Value> factors, const tile::GlobalRows &to);
 

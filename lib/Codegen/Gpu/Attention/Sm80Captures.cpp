@@ -4,25 +4,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Where an fsdp.contribute is summed depends on the arguments that its indices depend on:
+// The way in which contributions are summed depends on the arguments (b, h, q, k) that occur in the
+// indices of the op fsdp.contribute:
 //
 //   none, b, h       by each warp that has queries              one sum per warp
 //   q                along the row, by the same warps           one per head and query
 //   k                by the threads that have the key           one per head and key
 //   q and k          a second run computes the scores again and adds to a table
 //
-// Thousands of threads add to a table in unknown order. The threads add integers, whose sum does
-// not depend on the order: each value is multiplied by a power of two and rounded. The largest
-// possible sum then fits 62 bits. The power depends on the largest magnitude of a contribution,
-// which kernels compute before they add to tables. The rounding error of a contribution to an
-// element with n contributions is below 2^-(61 - log2(n)) of the largest magnitude.
+// Thousands of threads add to a table in unknown order. Therefore they add integers, whose sum does
+// not depend on the order. Each value is multiplied by a power of two and rounded to an integer.
+// The power is chosen such that the largest possible sum fits 62 bits. The power depends on the
+// largest magnitude of all contributions, which the kernels compute before they add to tables. The
+// rounding error of a contribution to an element with n contributions is below 2^-(61 - log2(n)) of
+// the largest magnitude.
 //
 //   clear      tables and maxima
 //   queries, keys, [tables]
 //   scatter    adds the sums in scratch to the tables
 //   convert    tables to results
 //
-// A contribution that is not finite makes its entire gradient NaN.
+// If a contribution is not finite, all elements of the gradient become NaN.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,7 +101,8 @@ Value Sm80Captures::valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at
   return keep ? b.select(keep, value, b.number(0)) : value;
 }
 
-/// Updates the maximum as an integer: bits of non-negative floats are ordered like the floats.
+/// Updates the maximum as an integer, because the bits of non-negative floats have the same order
+/// as the floats.
 void Sm80Captures::noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const {
   Value bits =
       arith::BitcastOp::create(b, b.loc, b.getI32Type(), math::AbsFOp::create(b, b.loc, size));
@@ -112,10 +115,11 @@ void Sm80Captures::storeSum(GpuBuilder &b, const Sm80Contribution &c, Value inde
   noteLargest(b, c, sum);
 }
 
-/// Returns 2^e, or 2^-e if `sign` is -1: e is the largest exponent for which no sum overflows.
+/// Returns 2^e if `sign` is 1, or 2^-e if `sign` is -1. e is the largest exponent with which no sum
+/// of the table overflows.
 Value Sm80Captures::scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t sign) const {
   Value bits = b.load(b.getI32Type(), at(b, gradient.largest, b.getI32Type()));
-  // The largest value is below 2^(exponent - 126).
+  // The largest magnitude is below 2^(exponent - 126).
   Value exponent = arith::ShRUIOp::create(b, b.loc, bits, b.i32(23));
   int64_t room = bitsOfSum - llvm::Log2_64_Ceil(std::max<int64_t>(gradient.contributions, 1));
   Value e = b.sub(b.i32(room + 126), b.max(exponent, b.i32(1)));
@@ -174,7 +178,8 @@ void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function,
              b.load(b.getF32Type(), b.shift(at(b, c.offset, b.getF32Type()), index)));
 }
 
-/// Emits body(i, index) for all i and index < counts[i]. Each i has its own blocks of threads.
+/// Emits code that runs body(i, index) for all i and all index < counts[i]. Each i has its own
+/// blocks of threads.
 static void inSegments(GpuBuilder &b, ArrayRef<int64_t> counts,
                        function_ref<void(size_t, Value)> body) {
   int64_t firstBlock = 0;

@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp::attention {
 
-/// One `fsdp.contribute`, and the location of its partial sums (f32) in scratch.
+/// One op `fsdp.contribute`, and the location of its partial sums (f32) in the scratch.
 struct Sm80Contribution : Contributed {
   /// Offset of the sums in bytes, and number of sums (0 if the indices depend on both q and k).
   int64_t offset = 0, count = 0;
@@ -20,12 +20,13 @@ struct Sm80Contribution : Contributed {
 
 /// The gradient of one captured float tensor.
 struct Sm80Gradient : CapturedFloat {
-  /// Offsets, in bytes, of the 64-bit fixed-point sums, and of the f32 with the largest magnitude.
+  /// Offset of the table of 64-bit fixed-point sums (`table`), and offset of an f32 with the
+  /// largest magnitude of a contribution (`largest`), in bytes.
   int64_t table = 0, largest = 0;
-  int64_t contributions = 0; ///< maximum number of contributions to one element
+  int64_t contributions = 0; ///< maximum number of contributions that are added to one element
 };
 
-/// Returns, for a value in the region of score_grad, the emitted value for the current element.
+/// Returns the emitted value that a value in the region of score_grad has for the current element.
 using ValueAt = function_ref<Value(Value)>;
 
 /// Plans and emits the sums of contributions; see Sm80Captures.cpp.
@@ -38,11 +39,12 @@ public:
   /// Returns true if some contributions are added directly to a table.
   bool hasTables() const;
   int64_t scratchBytes() const { return end; }
-  /// Returns the contributions whose indices depend on the arguments `where`.
+  /// Returns the contributions whose indices depend exactly on the arguments `where`.
   SmallVector<const Sm80Contribution *> of(Dependence where) const;
 
-  /// Return the number of blocks, and emit the code, of the launches that run before and after the
-  /// kernels of the backward pass, with 256 threads per block.
+  /// For each of three launches, these functions return the number of blocks and emit the code:
+  /// clear runs before the kernels of the backward pass, scatter and convert run after them. All
+  /// use 256 threads per block.
   int64_t clearBlocks() const { return llvm::divideCeil((end - clearFrom) / 8, threads); }
   void emitClear(GpuBuilder &b, func::FuncOp kernel) const;
   int64_t scatterBlocks() const;
@@ -52,13 +54,13 @@ public:
   static constexpr int64_t threads = 256;
 
   //===--- Inside the backward kernels ---------------------------------------===//
-  /// Returns the contribution of an element, or 0 if `keep` is false. `keep` may be null (true).
+  /// Returns the contribution of an element, or 0 if `keep` (null means true) is false.
   Value valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at, Value keep) const;
-  /// Store `sum` as partial sum `index` (storeSum()), or replace the largest magnitude by |size| if
-  /// |size| is larger (noteLargest()).
+  /// storeSum() stores `sum` as the partial sum with the number `index`. noteLargest() replaces the
+  /// largest magnitude by |size| if |size| is larger.
   void storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index, Value sum) const;
   void noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const;
-  /// Adds a value to the table's element at `position`, an integer of 32 or 64 bits.
+  /// Adds `value` to the element of the table at `position`, which is an integer of 32 or 64 bits.
   void addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value) const;
 
 private:

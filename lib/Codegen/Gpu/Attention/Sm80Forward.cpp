@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A block of threads computes a block of rows of one head, and a warp computes some of these rows.
-// AttentionForward.cpp explains the computation of a row. K and V have two buffers each, so that
-// copies overlap with products:
+// The comment of AttentionForward.cpp explains the computation of a row. K and V have two buffers
+// each, so that copies overlap with products:
 //
 //   fetch Q, K[0]; fetch V[0];
 //   for each block i of columns that is not entirely masked
@@ -16,9 +16,10 @@
 //     O = O · a + P · V;
 //   O / l, lse;
 //
-// After the first barrier, K[i] is visible to all warps, and all warps have read the other buffer,
-// which K[i + 1] overwrites. The second barrier has the same effects for V. The number of block i
-// is computed from the ranges of AttentionTiles, one iteration before block i is processed.
+// After the first barrier of an iteration, K[i] is visible to all warps. Moreover, all warps have
+// read the other buffer, so K[i + 1] may overwrite it. The second barrier has the same effects for
+// V as the first barrier for K. The number of block i is computed from the ranges of
+// AttentionTiles, one iteration before the block is processed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +44,7 @@ public:
   void emit();
 
 private:
-  /// State of the loop over blocks: sums of O, then the maximum and the sum of each row.
+  /// The values that the loop over blocks carries: sums of O, then maximum and sum of each row.
   struct State {
     Fragment o;
     ForwardScores::State rows;
@@ -80,7 +81,7 @@ private:
 // Positions
 //===----------------------------------------------------------------------===//
 
-/// Sets the rows and the head of this block.
+/// Computes which rows of which head this block of threads processes.
 void Sm80Forward::placeUnit() {
   auto [number, rowBlock] = order.tileAt(b, b.block(), b.i32(0));
   firstRow = b.mul(rowBlock, config.blockRows());
@@ -171,7 +172,8 @@ Sm80Forward::State Sm80Forward::processBlock(Value number, State state) {
 // Results
 //===----------------------------------------------------------------------===//
 
-/// Stores O and LSE of the rows that exist. Rows without keys get 0 and -inf.
+/// Stores O and the log-sum-exps of those rows that exist in the tensors. For rows without keys, O
+/// is 0 and the log-sum-exp is -inf.
 void Sm80Forward::finish(State state) {
   SmallVector<Value> inverses = scores->finish(state.rows, b.destination(kernel, op.getLse()));
   Pointer out = b.destination(kernel, op.getO());

@@ -15,10 +15,10 @@
 //       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q;
 //   scale · dK, dV;
 //
-// Keys are the rows of Pᵀ and dSᵀ, so both are in registers as the left factors of the later
-// products. If the sums of dK and dV do not fit the registers together, dK and dV have separate
-// kernels. Only one block of threads adds to a row of dK or dV, in the order of heads and queries,
-// so the bits are reproducible.
+// The rows of Pᵀ and dSᵀ are keys. Therefore both are already in the registers in which the later
+// products expect their left factors. If the sums of dK and dV together do not fit the registers,
+// there are two kernels, one for dK and one for dV. Each row of dK or dV is summed by only one
+// block of threads, in the order of heads and queries. Therefore the bits are reproducible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -221,7 +221,7 @@ KeyGradients::Sums KeyGradients::emitHead(Value group, Sums sums) {
   placeHead(group);
   Value zero = b.i32(0);
   if (shape.group > 1)
-    // After this barrier all warps have finished reading the previous head's buffers.
+    // Wait until all warps have finished reading the buffers of the previous head.
     b.barrier();
   b.when(b.isLess(zero, scores.blocks->count), [&] { fetch(zero); });
   b.commit();

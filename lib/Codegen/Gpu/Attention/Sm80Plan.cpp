@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the first configuration in a table that allows the head dimensions and, by a model, fits
-// registers and shared memory. A thread of the forward pass needs these registers:
+// Chooses the first configuration of a table that allows the head dimensions and that fits the
+// registers and the shared memory. A model estimates the registers. In the model, a thread of the
+// forward pass needs these registers:
 //
 //   rowPieces · (blockCols / 2)     scores, then weights, in place
 //   rowPieces · (valueDim / 2)      O
@@ -13,7 +14,7 @@
 //   rowPieces · 6                   maximum, sum and position of each row
 //   48                              addresses, bounds, values of score functions
 //
-// test/Codegen/Gpu/Inputs/ptxas-sm80.txt lists the registers that ptxas reports.
+// The file test/Codegen/Gpu/Inputs/ptxas-sm80.txt lists the registers that ptxas reports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +59,7 @@ std::optional<Sm80Config> attention::chooseRow(ArrayRef<Sm80Row> table, const Sh
     Sm80Config config = row.config;
     if (dim > row.dim || !passes(config))
       continue;
-    // Halves the number of rows of a block until at least half of them exist in the tensor.
+    // Halve the number of rows of a block as long as the tensor has rows for at most half of them.
     while (config.rowPieces > 1 && rows <= config.blockRows() / 2)
       config.rowPieces /= 2;
     while (config.warps > 4 && rows <= config.blockRows() / 2)

@@ -14,13 +14,14 @@
 //     dQ += dS · K;
 //   scale · dQ;
 //
-// This kernel sums contributions to captured tensors whose indices do not depend on the key. For
-// contributions whose indices depend on both query and key, this kernel records only the largest
-// magnitude. A second kernel with the same loop then adds these contributions to tables
-// (Sm80Captures.cpp).
+// The kernel also sums contributions to captured tensors if the indices of the contributions do not
+// depend on the key. If the indices depend on both query and key, the kernel records only the
+// largest magnitude of the contributions. A second kernel with the same loop then adds the latter
+// contributions to tables (Sm80Captures.cpp).
 //
-// Only one block of threads adds to a row of dQ, so the bits are reproducible. The cost is that S
-// and dP are computed twice, here and in Sm80KeyGradients.cpp: seven products instead of five.
+// Each row of dQ is summed by only one block of threads, so the bits are reproducible. The
+// disadvantage is that S and dP are computed both here and in Sm80KeyGradients.cpp, so that there
+// are seven products instead of five.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +55,8 @@ private:
   void placeQueries();
   std::pair<Value, Value> normOf(Value row, Value exists);
   void fetch(Value turn);
-  /// Sums of this lane's contributions over all elements and over each row, and largest magnitudes.
+  /// This lane's sums of contributions over all elements and over each row, and the largest
+  /// magnitudes of its contributions.
   struct Sums {
     SmallVector<Value> head, row, largest;
   };
@@ -116,7 +118,8 @@ void QueryGradients::placeTiles() {
   vTile = {b.sharedAt(v), valuePitch};
 }
 
-/// Returns lse · log2(e) and δ of a query. The four lanes that hold its row compute them.
+/// Returns lse · log2(e) and δ of a query. The four lanes that hold the query's row compute δ
+/// together.
 std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   Value number = b.add(b.mul(head.batch, shape.heads), head.head);
   Pointer lseOfHead = b.shift(b.binding(op.getLse()), b.mul(number, shape.rows));
@@ -157,7 +160,7 @@ void QueryGradients::placeQueries() {
     queries.push_back(functions->query(existing, Value(), lse, delta));
     Value place = b.add(b.mul(number, plan.rowStride), b.to64(row));
     exist.push_back(exists);
-    // If `tables` is true, an earlier kernel has stored lse and δ.
+    // If `tables` is true, an earlier kernel has already stored lse and δ.
     if (tables)
       continue;
     b.when(b.both(isFirst, b.isLower(row, plan.rowStride)), [&, lse = lse, delta = delta] {
@@ -198,7 +201,7 @@ SmallVector<Value> QueryGradients::flat(ArrayRef<Value> registers, const Sums &s
   return all;
 }
 
-/// Adds the contributions of an element in this lane's row `row`.
+/// Adds the contributions of an element that is in row `row` of this lane.
 void QueryGradients::contribute(Sums &sums, int64_t row, ValueAt at, const Site &site,
                                 FragmentFunction::Values &values, Value keep) {
   if (shape.rows % config.blockRows())
@@ -259,7 +262,7 @@ void QueryGradients::storeSums(const Sums &sums) {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-/// Returns dS of a tile. The values of a column are computed once and used for all rows.
+/// Returns dS for a tile of scores. The values of a column are computed once and used for all rows.
 SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment &dp, Value firstCol,
                                               bool masked, Sums sums) {
   Value own = b.add(firstCol, b.colOfLane());

@@ -4,15 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Accumulators have the layout of mma, in which stmatrix expects its operands. stmatrix stores two
-// groups of 8 columns as four 8x8 matrices. Lane l provides the address of one row:
+// Accumulators have the same layout as those of mma. This is also the layout in which stmatrix
+// expects the values that it stores. One stmatrix stores two groups of 8 columns as four 8x8
+// matrices. Lane l provides the address of one row of one matrix:
 //
 //   matrix   0              1               2               3
 //   rows     0 .. 7         8 .. 15         0 .. 7          8 .. 15        row l % 16
 //   group    first          first           second          second         group l / 16
 //
-// In shared memory, the 8 elements of a row in one group are one of eight 16-byte chunks. The
-// swizzle stores chunk c at chunk c ^ (row % 8), so that eight lanes address different chunks.
+// In shared memory, a row of a panel consists of eight chunks of 16 bytes. The 8 elements of the
+// row in one group of columns are one chunk. The swizzle stores chunk c at the place of chunk c ^
+// (row % 8). Therefore eight lanes with eight rows address different chunks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,7 +114,7 @@ void attention::storeFragment(Sm90Builder &b, const Fragment &fragment, ArrayRef
 }
 
 SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, Type element) {
-  // Two groups of 8 columns form the factor of a step of k = 16 without data movement.
+  // Two groups of 8 columns are already in the registers of the factor of a step of k = 16.
   SmallVector<Value> words;
   for (size_t i = 0; i < fragment.registers.size(); i += 2)
     words.push_back(b.pack(fragment.registers[i], fragment.registers[i + 1], element));
@@ -123,9 +125,9 @@ SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, 
 // Registers of roles
 //===----------------------------------------------------------------------===//
 
-/// Returns the registers per thread of the producer and of a consumer. Initially all warpgroups of
-/// a block have equal shares of the 65536 registers, in multiples of 8. The consumers take the
-/// registers that the producer releases.
+/// Returns the number of registers per thread of the producer and of each consumer. When the block
+/// starts, its warpgroups have equal shares of the 65536 registers, in multiples of 8 per thread.
+/// The consumers take the registers that the producer releases.
 RoleRegisters attention::registersOfRoles(int64_t groups) {
   switch (groups) {
   case 2:

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares tensor maps of heads, their tiles in shared memory (see Sm90Builder.h), and the
-// resources of a block of threads.
+// Declares functions for the tensor maps of heads, for their tiles in shared memory (see
+// Sm90Builder.h), and for the resources of a block of threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,24 +35,27 @@ inline int64_t tileBytes(int64_t rows, int64_t cols) {
 /// Returns true if tensor maps can copy rows of this type. Tensor maps require 16-bit elements and
 /// a head dimension that is a multiple of 8.
 bool hasTensorMap(RankedTensorType type);
-/// Returns the tensor map of a [batch, heads, rows, cols] tensor, seen as [batch · heads, rows,
-/// cols]. Boxes are panels of `boxRows` rows.
+/// Returns the tensor map of a [batch, heads, rows, cols] tensor. The map treats the tensor as
+/// [batch · heads, rows, cols]. A box of the map is a panel of `boxRows` rows.
 GpuTensorMap mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows);
-/// Returns the map of the argument in which the kernel returns `result`, or nothing if none exists.
+/// Returns the tensor map of the argument in which the kernel returns `result`, or nothing if the
+/// kernel does not return `result`.
 std::optional<GpuTensorMap> mapOfResult(func::FuncOp kernel, Value result, int64_t boxRows);
 
-/// Starts to copy rows of head `number`, from `firstRow` on, to `to`, in panels for `cols` columns.
-/// `barrier` counts tileBytes() bytes. One thread runs this code.
+/// Emits code that starts to copy rows of head `number`, beginning at `firstRow`, to the tile `to`,
+/// as panels with `cols` columns together. The barrier `barrier` counts the tileBytes() bytes that
+/// arrive. One thread runs this code.
 void copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow, Value number,
               int64_t cols, Value barrier);
-/// Starts to store panels of shared memory to rows of a head. One thread runs this code.
+/// Emits code that starts to store the panels of a tile in shared memory to rows of a head. One
+/// thread runs this code.
 void storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow, Value number,
                int64_t cols);
-/// Stores a fragment of 16 rows, each times its factor, to the tile at `to`, which begins at a row
-/// that is a multiple of 8. All threads of a warp run this code.
+/// Multiplies each of the 16 rows of a fragment by its factor, and stores the rows to the tile
+/// `to`. The tile must begin at a row that is a multiple of 8. All threads of a warp run this code.
 void storeFragment(Sm90Builder &b, const tile::Fragment &fragment, ArrayRef<Value> factors,
                    Type element, const PanelTile &to);
-/// Stores words that toFactor() has returned.
+/// Stores words that toFactor() has returned, to the tile `to`.
 void storeWords(Sm90Builder &b, const tile::Layout &layout, ArrayRef<Value> words,
                 const PanelTile &to);
 /// Converts P or dS to the left factor of a product: the words of each step of k, in registers.
@@ -62,13 +65,14 @@ SmallVector<Value> toFactor(GpuBuilder &b, const tile::Fragment &fragment, Type 
 // Registers of roles
 //===----------------------------------------------------------------------===//
 
-/// Registers per thread of the producer warpgroup and of each of `groups` consumer warpgroups.
+/// Number of registers per thread of the producer warpgroup, and of each consumer warpgroup.
 struct RoleRegisters {
   int64_t producer, consumer;
 };
 RoleRegisters registersOfRoles(int64_t groups);
-/// Emit code with which the producer releases registers (giveRegisters()), and each of `groups`
-/// consumer warpgroups takes more registers (takeRegisters()).
+/// Emit code that changes the number of registers of a warpgroup: the producer releases registers
+/// (giveRegisters()), and each of the `groups` consumer warpgroups takes more registers
+/// (takeRegisters()).
 void giveRegisters(Sm90Builder &b, int64_t groups);
 void takeRegisters(Sm90Builder &b, int64_t groups);
 
@@ -80,16 +84,16 @@ void takeRegisters(Sm90Builder &b, int64_t groups);
 /// copies tiles. All warpgroups visit blocks of `blockCols` keys.
 struct Sm90Config {
   int64_t groups, blockCols;
-  bool inTurns = false;   ///< true if warpgroups take turns in starting products
-  bool ownOutput = false; ///< true if O does not share the memory of Q
+  bool inTurns = false;   ///< true if the consumer warpgroups start their products alternately
+  bool ownOutput = false; ///< true if O has memory of its own and does not use the memory of Q
 
   int64_t blockRows() const { return Sm90Builder::groupRows * groups; }
   int64_t threads() const { return Sm90Builder::groupThreads * (groups + 1); }
 };
 /// Returns the configuration for `op`, or nothing if wgmma cannot be used.
 std::optional<Sm90Config> chooseSm90Forward(AttentionOp op, const GpuTarget &target);
-/// Returns the estimated registers, including `functionRegisters` for score functions, and the
-/// bytes of shared memory.
+/// Returns the estimated number of registers of a consumer thread, which includes
+/// `functionRegisters` for score functions, and the number of bytes of shared memory.
 Sm80Needs sm90ForwardNeeds(const Sm90Config &config, const Shape &shape, int64_t functionRegisters);
 
 LogicalResult lowerSm90Forward(func::FuncOp kernel, AttentionOp op, const Sm90Config &config,

@@ -8,8 +8,8 @@
 //   2. dK and dV, and the sums of dQ in scratch         Sm90KeyGradients.cpp
 //   3. dQ from its sums                                 Sm90QuerySums.cpp
 //
-// If Sm80QueryGradients.cpp computes dQ, only the kernels of that file and of step 2 are launched.
-// A consumer thread needs these registers:
+// If dQ is computed by the kernel of Sm80QueryGradients.cpp, only this kernel and the kernel of
+// step 2 are launched. A consumer thread needs these registers:
 //
 //   (dim + valueDim) / 2         sums of dK and dV
 //   tileQueries                  S and dP of the queries of a tile; in addition
@@ -20,8 +20,8 @@
 //   8                            with masks: bounds of unmasked blocks, existing rows and keys
 //   4                            if query heads share keys: the head, blocks of earlier heads
 //
-// If one of these terms is omitted, the plan accepts shapes for which ptxas spills:
-// test/Codegen/Gpu/attention-spills.test.
+// Each of these terms is necessary. Without it, the plan would accept shapes for which ptxas spills
+// (see test/Codegen/Gpu/attention-spills.test).
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,7 @@ Sm80Needs attention::sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bo
           Places(config, shape).bytes()};
 }
 
-/// Returns true if the kernel of dQ sums contributions to captured tensors.
+/// Returns true if the kernel for dQ must sum contributions to captured tensors.
 static bool contributesByQueries(AttentionGradOp op) {
   return llvm::any_of(op.getDcaptures(), [](Value v) { return !v.use_empty(); }) &&
          llvm::any_of(collectContributions(op),

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares what the roles of a block of threads share: the layout of tiles and barriers, and the
-// order of the blocks of queries.
+// Declares what the roles (producer, adder and consumers) of a block of threads share: the layout
+// of tiles and barriers, and the order of the blocks of queries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,23 +21,26 @@ namespace mlir::fsdp::attention {
 // Plan
 //===----------------------------------------------------------------------===//
 
-/// Returns the tiling for dK and dV of `op` with wgmma, or nothing if wgmma cannot be used.
+/// Returns the tiling of the kernel with wgmma that computes dK and dV of `op`, or nothing if wgmma
+/// cannot be used.
 std::optional<Sm90Keys> chooseSm90Keys(AttentionGradOp op, const GpuTarget &target);
-/// Returns the estimated registers of a consumer thread, and the bytes of shared memory.
+/// Returns the estimated number of registers of a consumer thread, and the number of bytes of
+/// shared memory.
 Sm80Needs sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask);
-/// Sets the scratch offsets of `plan`, whose keysOfGroups and order are set.
+/// Sets the offsets in the scratch of `plan`. The members keysOfGroups and order of `plan` must
+/// already be set.
 void placeSm90Scratch(Sm80Backward &plan, const Shape &shape);
 
 /// Emits the entry that computes dK and dV, and the launch of the entry. If config.addsToQ is true,
-/// the entry also sums dQ.
+/// the entry also adds its part of dQ to the sums of dQ.
 void lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol,
                    ModuleOp entries, GpuKernel &info);
 
-/// Emits lse and δ of each query, and clears the counts of additions.
+/// Emits the code that computes lse and δ of each query and sets the counts of additions to zero.
 inline constexpr int64_t normThreads = 256;
 void emitNorms(GpuBuilder &b, const Sm80Problem &problem);
 int64_t normBlocks(const Sm80Problem &problem);
-/// Emits dQ, computed from the sums of dQ in scratch, with 2 · blockQueries threads per block.
+/// Emits the code that computes dQ from its sums, with 2 · blockQueries threads per block.
 void emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem);
 int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 
@@ -48,9 +51,10 @@ int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 /// Returns `dim`, a head dimension, rounded up to a multiple of 16.
 inline int64_t paddedDim(int64_t dim) { return tile::Sm80Tiles::paddedCols(dim); }
 
-/// Layout of the sums of dQ for a block of queries. With 64 queries, a consumer warpgroup has all
-/// rows of one panel of columns; with 128 queries, it has half of the rows. Sums are stored in the
-/// order of the threads: thread t has four sums at 4 · t and the next four 512 elements later.
+/// The layout of the sums of dQ for one block of queries. If a block has 64 queries, each consumer
+/// warpgroup has all rows of one panel of columns. If it has 128 queries, each has half of the
+/// rows. The sums are stored in the order of the threads: thread t stores its first four sums at 4
+/// · t, and each following group of four sums 512 elements later.
 struct QuerySums {
   QuerySums(const Sm90Keys &config, const Shape &shape)
       : byColumns(config.blockQueries == Sm90Builder::groupRows),
@@ -66,7 +70,7 @@ struct QuerySums {
 /// Offsets in shared memory, in bytes.
 struct Sm90KeyPlaces {
   static constexpr int64_t stages = 2, normBytes = 4;
-  /// mbarriers. There is one barrier of each kind, or one per stage.
+  /// mbarriers. Of each kind, there is one barrier, or one barrier for each stage (buffer).
   enum Barrier {
     KeysFull = 0,
     QueriesFull = 1,
@@ -98,11 +102,11 @@ public:
         base(b.sharedAt(0)) {}
 
 protected:
-  /// A buffer of queries, and the parity of the barrier phase in which it is filled.
+  /// A buffer for queries, and the parity of the barrier phase in which the buffer is filled.
   struct Stage {
     Value index, parity;
   };
-  /// Returns the stage of the `number`-th block of queries that the block of threads visits.
+  /// Returns the buffer for the `number`-th block of queries that the block of threads visits.
   Stage stageOf(Value number) {
     return {b.rem(number, Sm90KeyPlaces::stages), b.rem(b.div(number, Sm90KeyPlaces::stages), 2)};
   }
@@ -117,17 +121,22 @@ protected:
   PanelTile tileOfQueries(int64_t place, int64_t bytes, const Stage &stage) {
     return {b.shiftBytes(sharedAt(place), b.mul(stage.index, bytes)), config.blockQueries};
   }
-  /// Selects the block of keys that block of threads `block` processes in its turn `turn` (0 or 1).
+  /// A block of threads processes up to two blocks of keys, one after the other. Selects the first
+  /// (`turn` is 0) or second (`turn` is 1) of these blocks of keys. `block` is the index of the
+  /// block of threads.
   void place(Value block, Value turn);
   /// Emits body(turn, carried) for each block of keys of this block of threads, and returns the
-  /// carried values, which start as `first`. If `unrolls` is true, no loop is emitted, because a
-  /// role with few registers has none for the variables of a loop.
+  /// carried values. Their initial values are `first`. If `unrolls` is true, the body is emitted
+  /// once per turn instead of in a loop, because a role with few registers has none for the
+  /// variables of a loop.
   SmallVector<Value> forEachBlock(ValueRange first, bool unrolls,
                                   function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
-  /// Emits body(head, carried) for each query head of this part; `head` is its number in the group.
+  /// Emits body(head, carried) for each query head of this part. `head` is the number of the query
+  /// head among the heads that share the keys.
   SmallVector<Value> forEachHead(ValueRange first,
                                  function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
-  /// Return the number of consuming threads, without and with the warp that adds to dQ.
+  /// Return the number of threads of the consumers (consumers()), and this number including the
+  /// warp that adds to dQ (withAdder()).
   int64_t consumers() const { return config.groups * Sm90Builder::groupThreads; }
   int64_t withAdder() const { return consumers() + 32; }
 
@@ -141,13 +150,13 @@ protected:
   const Sm90KeyPlaces places;
   const QuerySums querySums;
   Value base; ///< address of the shared memory
-  Value part; ///< number of the part of the query heads; null if there is one part
+  Value part; ///< number of the part of the query heads; null if there is only one part
 };
 
-/// Emits the copies of tiles for the consumers. One thread runs this code.
+/// Emits the code of the producer, which copies tiles for the consumers. One thread runs this code.
 void emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                      KeyScores &scores);
-/// Emits the additions of the consumers' dQ to the sums of dQ in scratch. One warp runs this code.
+/// Emits the code of one warp, which adds the consumers' dQ to the sums of dQ in scratch.
 void emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                     KeyScores &scores);
 /// Emits the code of consumer warpgroup `group`.

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The product with a block of keys runs while the softmax of the previous block is computed:
+// The product of Q with a block of keys runs while the softmax of the previous block is computed:
 //
 //   for each block of queries
 //     S = Q · K[0]ᵀ;  P = softmax(S);
@@ -19,12 +19,13 @@
 // warpgroup overlaps with the products of another. A warpgroup that has started its two products
 // signals the next warpgroup.
 //
-// Separate code for masked and unmasked blocks would need a branch between the start and the end of
-// a product. Therefore the partly masked blocks come first, in a loop of their own that includes
-// the first block. If the mask leaves any block unmasked, only few blocks are partly masked. In the
-// loop of masked blocks, no softmax overlaps with the warpgroup's own products, and the score
-// functions are emitted twice instead of three times. If the mask leaves no blocks unmasked, all
-// blocks are treated as masked.
+// If masked and unmasked blocks had separate code, a branch would be necessary between the start
+// and the end of a product. Therefore the partly masked blocks come first and have a loop of their
+// own, which always includes the first block. If there can be blocks without masked elements, only
+// few blocks are partly masked. In the loop over masked blocks, the softmax does not overlap with
+// products of the same warpgroup. The advantage is that the score functions are emitted twice
+// instead of three times. If there can be no blocks without masked elements, all blocks are treated
+// as masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +47,8 @@ public:
   void emit();
 
 private:
-  /// State that the loop over keys carries. `weights` is P of the latest block as a left factor.
+  /// The values that the loop over keys carries. `weights` is P of the latest block as a left
+  /// factor.
   struct State {
     Fragment o;
     ForwardScores::State rows;
@@ -85,7 +87,8 @@ private:
   const Layout scoreLayout, outputLayout;
   Value group, warp, isFirstLane;
   std::optional<ForwardScores> scores;
-  bool masked = false; ///< true if blocks in the overlapping loop may be masked
+  // True if the loop in which softmax and products overlap may process masked blocks.
+  bool masked = false;
   std::optional<KeySequence> sequence;
 };
 } // namespace
@@ -95,9 +98,10 @@ Consumer::Consumer(Sm90Builder &b, const Sm90Problem &problem, Value group)
       scoreLayout(Layout::mmaSums(warpRows, config.blockCols)),
       outputLayout(Layout::mmaSums(warpRows, paddedValueDim(shape))), group(group),
       warp(b.rem(b.warp(), Sm90Builder::groupThreads / 32)), isFirstLane(b.isEqual(b.lane(), 0)) {
-  // Hides that the address of the barriers is constant. Otherwise ptxas computes the address in
-  // uniform registers where a single lane arrives at a barrier. ptxas then treats the surrounding
-  // code as code of single lanes, too, and copies each descriptor before its use.
+  // Hide from ptxas that the address of the barriers is a constant. Otherwise ptxas computes the
+  // address in uniform registers at places where a single lane arrives at a barrier. It then treats
+  // the surrounding code as code of single lanes, too, and copies each matrix descriptor before the
+  // descriptor is used.
   Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
   barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
 }
@@ -147,8 +151,8 @@ SmallVector<Value> Consumer::multiplyValues(const State &state, const Stage &sta
                     element);
 }
 
-/// Waits until the previous warpgroup has arrived at the barrier of this warpgroup. Warpgroups take
-/// turns cyclically.
+/// Emits code that waits until the previous warpgroup has arrived at the barrier of this warpgroup.
+/// The first warpgroup follows the last one.
 void Consumer::waitForTurn() {
   if (config.inTurns)
     b.syncNamed(b.add(group, 1), 2 * Sm90Builder::groupThreads);
@@ -163,7 +167,7 @@ void Consumer::endTurn() {
 // Blocks of keys
 //===----------------------------------------------------------------------===//
 
-/// Computes the weights of block `turn` from `sums`, the block's product Q · Kᵀ.
+/// Computes the weights of the block at position `turn` from `sums`, the block's product Q · Kᵀ.
 Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows,
                              SmallVector<Value> &correction, bool masked) {
   Fragment s{scoreLayout, std::move(sums)};
@@ -173,13 +177,14 @@ Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores:
   return scores->weigh(scores->softmax(s, rows, correction), firstCol);
 }
 
-/// Multiplies O, which was computed with an earlier maximum, by the correction.
+/// Multiplies O by the correction, because O was computed with an earlier maximum.
 void Consumer::correct(Fragment &o, ArrayRef<Value> correction) {
   for (auto [reg, x] : llvm::enumerate(o.registers))
     x = b.mulf(x, correction[outputLayout.rowOf(reg)]);
 }
 
-/// Waits for the product Q · Kᵀ of a block and returns the weights of the block, without overlap.
+/// Waits for the product Q · Kᵀ of a block, and returns the weights of the block. Nothing overlaps
+/// with this computation.
 Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
                               SmallVector<Value> &correction) {
   Stage stage = stageOf(b.add(met, turn));
@@ -189,7 +194,7 @@ Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
   return weightsOf(std::move(sums), turn, rows, correction, scores->canBeMasked());
 }
 
-/// Processes the first block, without adding to O.
+/// Processes the first block of keys: computes its weights, and adds nothing to O.
 Consumer::State Consumer::begin(Value met) {
   State state = start();
   SmallVector<Value> correction;
@@ -210,7 +215,7 @@ Consumer::State Consumer::processBlockAlone(Value turn, Value met, State state) 
   return state;
 }
 
-/// Processes the masked blocks, which come first, but at least one block.
+/// Processes the blocks with masked elements, which come first. Processes at least one block.
 Consumer::State Consumer::beginMasked(Value met) {
   State state = start();
   state.weights.assign(scoreLayout.numRegisters() / 2, b.i32(0));
@@ -260,8 +265,8 @@ Consumer::State Consumer::addLast(State state, const Stage &stage) {
 // Blocks of queries
 //===----------------------------------------------------------------------===//
 
-/// Stores O / l of a warp's rows through shared memory. If O uses the memory of Q, signals that Q's
-/// tile is empty after the store has read O.
+/// Stores O / l of the rows of a warp, through shared memory. If O uses the memory of Q, signals
+/// that the tile of Q is empty as soon as the store has read O.
 void Consumer::finish(const QueryTile &tile, const State &state) {
   SmallVector<Value> inverses =
       scores->finish(state.rows, b.destination(problem.kernel, problem.op.getLse()));

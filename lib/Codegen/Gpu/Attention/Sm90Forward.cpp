@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each multiprocessor has one block of threads, which visits blocks of queries. One warpgroup
-// copies tiles (Sm90Producer.cpp). Two or three warpgroups compute 64 rows each (Sm90Consumer.cpp).
+// On each multiprocessor runs one block of threads, which processes several blocks of queries one
+// after another. One warpgroup copies tiles (Sm90Producer.cpp). Two or three other warpgroups
+// compute 64 rows each (Sm90Consumer.cpp).
 //
 // Sm90Orders.cpp chooses the order of the blocks of queries. Sm90Roles.cpp defines the order of the
 // blocks of keys.

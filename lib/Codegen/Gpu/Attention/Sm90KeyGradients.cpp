@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A block of threads owns 128 keys of one kv head. One lane of warpgroup 0 is the producer. Two
-// warpgroups with 64 keys each are consumers. There are two buffers of queries and of dS, which
-// form rings that continue from head to head:
+// warpgroups with 64 keys each are consumers. There are two buffers for queries and for dS. They
+// form rings, which continue from one head to the next:
 //
 //   producer                                  consumers
 //   copy K, V                                 wait for K, V
@@ -21,23 +21,24 @@
 //                                                 dK += dSᵀ · Q;  release Q
 //                                             scale · dK, dV
 //
-// Keys are the rows of Sᵀ and dPᵀ, so Pᵀ and dSᵀ are in registers as the left factors of the later
-// products. With score_mod or weight_mod, f·P is computed after both products. For dQ, both
-// warpgroups read dS of all keys with queries as rows; their matrix descriptors transpose dSᵀ,
-// which is in shared memory. Only one block of threads adds to a row of dK and dV, in the order of
-// heads and queries. All blocks of threads of a head add to a row of dQ, in a fixed order
-// (Sm90KeyProducer.cpp).
+// The rows of Sᵀ and dPᵀ are keys. Therefore Pᵀ and dSᵀ are already in the registers in which the
+// later products expect their left factors. With score_mod or weight_mod, f·P is computed after
+// both products. For dQ, both warpgroups read dS of all keys, with queries as rows. dSᵀ is in
+// shared memory, and the matrix descriptors of the product transpose it. Each row of dK and dV is
+// summed by only one block of threads, in the order of heads and queries. All blocks of threads of
+// a head add to each row of dQ, in a fixed order (Sm90KeyProducer.cpp).
 //
 // If query heads are divided into parts, each part adds its dK and dV to the sums of the earlier
-// parts in scratch. The last part converts the sums to results:
+// parts in scratch. The last part computes the results from the sums:
 //
 //   wait until count[block] = part;  dK, dV += sums[block]       (not the first part)
 //   sums[block] = dK, dV;  count[block] += 1                     (not the last part)
 //
 // A block of threads with two blocks of keys processes them one after the other. The producer
-// copies K and V of the second block when the consumers have read K and V of the first.
+// copies K and V of the second block as soon as the consumers have read K and V of the first block.
 //
-// If contributions to captured tensors are not summed by key, Sm80QueryGradients.cpp computes dQ.
+// If there are contributions to captured tensors that are not summed by key, dQ is computed by
+// Sm80QueryGradients.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,8 +61,9 @@ public:
         element(cast<RankedTensorType>(op.getQ().getType()).getElementType()),
         dim(paddedDim(shape.dim)), valueDim(paddedDim(shape.valueDim)),
         keyLayout(Layout::mmaSums(16, dim)), valueLayout(Layout::mmaSums(16, valueDim)) {
-    // Hides that the address of the barriers is constant; see Sm90Consumer.cpp. All other addresses
-    // follow from the hidden one, because a second base takes a register that some kernels lack.
+    // Hide from ptxas that the address of the barriers is a constant; see Sm90Consumer.cpp. All
+    // other addresses follow from the hidden one, because a second base takes a register that some
+    // kernels lack.
     Value first = sharedAt(places.barriers);
     Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), first));
     base =
@@ -75,7 +77,7 @@ private:
   };
   Sums consumeHead(Value before, Value after, Sums sums);
   Sums processBlock(Value block, const Stage &stage, Sums sums);
-  /// Gradients of a block of queries, or of some of its queries.
+  /// The gradients for all queries of a block, or for some of them.
   struct Gradients {
     SmallVector<Value> p, ds, columns; ///< (f·P)ᵀ and dSᵀ as left factors, and sums by key
   };
@@ -111,13 +113,13 @@ private:
 // Scores
 //===----------------------------------------------------------------------===//
 
-/// Releases a buffer after this warp has read it.
+/// Signals that this warp has read a buffer.
 void KeyConsumer::release(Value barrier) {
   b.syncWarp();
   b.when(b.isEqual(b.lane(), 0), [&] { b.arrive(barrier); });
 }
 
-/// Returns the descriptor of this warpgroup's rows of K or V.
+/// Returns the factor that consists of this warpgroup's rows of K or V.
 SharedFactor KeyConsumer::rowsOfGroup(int64_t place, int64_t k) {
   Value first =
       b.shiftBytes(sharedAt(place), b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
@@ -146,7 +148,7 @@ SmallVector<Value> KeyConsumer::masked(Value block, TypeRange types,
       scores.blocks->isFree(block), types, [&] { return emit(false); }, [&] { return emit(true); });
 }
 
-/// Returns the gradients of the queries of `block` that begin at `firstQuery`.
+/// Returns the gradients for those queries of block `block` that begin at `firstQuery`.
 KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block,
                                                 int64_t firstQuery, const Stage &stage,
                                                 ArrayRef<Value> columns) {
@@ -212,7 +214,7 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
       size_t count = s.size();
       SmallVector<Value> both = std::move(s);
       llvm::append_range(both, dp);
-      // Makes `block` a result of the wait. Otherwise LLVM moves the loads for later queries up to
+      // Make `block` a result of the wait. Otherwise LLVM moves the loads for later queries up to
       // the first queries, and the loaded values do not fit the registers.
       if (first > 0)
         both.push_back(block);
@@ -235,8 +237,8 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
 //===----------------------------------------------------------------------===//
 
 /// Stores dSᵀ to shared memory. The products that read this buffer two blocks ago are complete: all
-/// warpgroups wait for them before the barrier of the previous block. The new dSᵀ is visible after
-/// the next barrier.
+/// warpgroups wait for them before the barrier of the previous block. The new dSᵀ is visible to the
+/// other warpgroups after the next barrier.
 void KeyConsumer::shareGradients(ArrayRef<Value> ds, const Stage &stage) {
   Value rowsOfWarp = b.mul(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), 16);
   Value first = b.shiftBytes(sharedAt(places.gradients), b.mul(stage.index, places.gradientBytes));
@@ -260,7 +262,8 @@ SmallVector<Value> KeyConsumer::multiplyQueries(const Stage &stage) {
   return b.multiply({}, lhs, rhs, querySums.cols, element);
 }
 
-/// Stores dQ to shared memory after the adding warp has read the last dQ, and signals that warp.
+/// Stores dQ to shared memory after the adding warp has read the previous dQ, and then signals the
+/// adding warp.
 void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.syncNamed(b.i32(Places::SumsEmpty), withAdder());
   Value place = b.shiftBytes(sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));
@@ -315,8 +318,8 @@ KeyConsumer::Sums KeyConsumer::sumsOf(ValueRange values) {
           llvm::to_vector(values.drop_front(dk + dv))};
 }
 
-/// Processes the blocks of queries of a head. These blocks have the numbers `before` to `after` - 1
-/// among all blocks that the block of threads visits.
+/// Processes the blocks of queries of a head. Among all blocks that the block of threads visits,
+/// these blocks have the numbers `before` to `after` - 1.
 KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Value after, Sums sums) {
   sums.columns = scores.emptyColumns();
   sums = sumsOf(b.loop(before, after, 1, flat(sums), [&](Value number, ValueRange state) {
@@ -351,8 +354,9 @@ Value KeyConsumer::indexOfKeys() {
   return b.add(b.mul(head, scores.keyBlocks()), b.to64(b.div(scores.firstKey, config.blockKeys())));
 }
 
-/// Returns the address of the first of a consuming thread's `sums` sums, which are stored in groups
-/// of four. The groups are 4 · threads elements apart.
+/// Returns the address of the first sum of a consuming thread. The thread has `sums` sums, which
+/// are stored in groups of four. The distance between two groups of a thread is 4 · threads
+/// elements.
 static Pointer sumsOfThread(Sm90Builder &b, const Sm80Backward &plan, Value index, int64_t sums,
                             int64_t threads) {
   Value thread = b.sub(b.thread(), b.i32(Sm90Builder::groupThreads));
@@ -382,7 +386,7 @@ KeyConsumer::Sums KeyConsumer::addParts(const Sums &sums) {
       b.choose(b.isEqual(part, 0), ValueRange(own).getTypes(), [&] { return own; }, addOthers));
 }
 
-/// Stores the sums for the next part, and increments the count of parts.
+/// Stores the sums, which the next part reads, and increments the count of parts.
 void KeyConsumer::storePart(const Sums &sums) {
   SmallVector<Value> own = flat(sums);
   int64_t count = own.size();
@@ -427,8 +431,8 @@ void KeyConsumer::emit() {
                  });
                  if (plan.order.mostTurns() > 1) {
                    release(barrier(Places::KeysEmpty));
-                   // Computes the position of the block again, so that the position needs no
-                   // registers in the loop.
+                   // Compute the block's position again, because registers do not hold it during
+                   // the loop.
                    place(b.blockAgain(), turn);
                    scores.placeLane(warp);
                  }

@@ -5,14 +5,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Emits the first warpgroup of the kernel of Sm90KeyGradients.cpp. Warp 0 copies tiles. In scratch,
-// lse and δ of each head start at a multiple of a block of queries, so that copies are aligned and
-// queries that do not exist have lse = inf.
+// the lse and δ of each head begin at a multiple of a block of queries. Therefore copies are
+// aligned, and queries that do not exist have lse = inf.
 //
-// Warp 1 adds the consumers' dQ from shared memory to the sums in a fixed order. For each block of
-// queries, a count in scratch holds the number of blocks of keys that have added their dQ. A block
-// of keys waits until all earlier blocks of keys have added. The first block of keys stores instead
-// of adding. Earlier blocks are counted if their ranges of queries contain the block; each lane
-// examines every 32nd block.
+// Warp 1 adds the dQ that the consumers stored in shared memory to the sums in scratch, in a fixed
+// order. For each block of queries, a count in scratch tells how many blocks of keys have added
+// their dQ. A block of keys waits until all earlier blocks of keys have added their dQ. The first
+// block of keys stores its dQ instead of adding it. Only those earlier blocks of keys count whose
+// ranges contain the block of queries. To count them, each lane examines every 32nd block.
 //
 //   wait until the consumers have stored         (named barrier)
 //   wait until count[block] = number of earlier blocks of keys;
@@ -20,10 +20,10 @@
 //   when shared memory has been read: signal the consumers;
 //   when the sums have been written: count[block] += 1;
 //
-// Blocks of keys add in the order of the blocks of threads (BlockOrder.h). This order begins at the
-// last keys of a head, except in the second round of a pair, which begins at the first keys. With a
-// causal mask, each block of keys then starts with queries to which its predecessor has just added,
-// and all blocks proceed at the same pace.
+// Blocks of keys add in the order of the blocks of threads (BlockOrder.h). This order begins with
+// the last keys of a head, except in the second round of a pair, which begins with the first keys.
+// With a causal mask, each block of keys then starts with queries to which the block before it has
+// just added. Therefore all blocks proceed at the same pace.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,8 +61,8 @@ void KeyProducer::copyNorms(int64_t place, int64_t from, Value firstRow, const S
              b.i32(places.normsBytes), barrier);
 }
 
-/// Copies the block of queries at position `turn` of a head's sequence. `number` is the number of
-/// the block, counted over all heads.
+/// Copies the block of queries that is at position `turn` in the sequence of a head. `number` is
+/// the number of the block, counted over all heads.
 void KeyProducer::copyBlock(Value turn, Value number) {
   Stage stage = stageOf(number);
   Value firstRow = b.mul(scores.blockAt(turn), config.blockQueries),
@@ -130,8 +130,9 @@ private:
 };
 } // namespace
 
-/// Returns how many blocks of keys add to block `block` of queries before this block of keys: the
-/// blocks of later keys, or of earlier keys in the second turn, that visit `block`.
+/// Returns how many blocks of keys add to the block `block` of queries before this block of keys
+/// does. These are the blocks of later keys (or, in the second turn, of earlier keys) that visit
+/// `block`.
 Value QueryAdder::addedBefore(Value block) {
   Value own = b.div(scores.firstKey, config.blockKeys()), from = b.add(own, 1),
         to = b.i32(scores.keyBlocks());
@@ -150,11 +151,11 @@ Value QueryAdder::addedBefore(Value block) {
   return b.overWarp(count[0], [&](Value x, Value y) { return b.add(x, y); });
 }
 
-/// Adds dQ of this block of keys for the block of queries at position `turn`.
+/// Adds this block of keys' part of dQ for the block of queries at position `turn`.
 void QueryAdder::add(Value turn) {
   Value block = scores.blockAt(turn), before = addedBefore(block), isFirst = b.isEqual(b.lane(), 0);
-  // Uses a 32-bit index that no optimisation turns into loop-carried pointers, because this warp
-  // has few registers.
+  // Use a 32-bit index, which no optimisation turns into loop-carried pointers. This warp has too
+  // few registers for such pointers.
   Value number = b.mul(b.to32(scores.headNumber()), plan.rowStride / config.blockQueries),
         index = b.to64(b.uniform(b.add(number, block)));
   Value count = b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.added)));

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The model of AttentionOrder.h chooses among the orders of BlockOrder.h, with the clocks of
-// AttentionClocks.h. Heads are processed together if the data that their blocks share fits the L2
-// cache: keys and values in the forward pass, queries and the sums of their gradients in the
-// backward pass.
+// Chooses among the orders of BlockOrder.h by the model of AttentionOrder.h, with the clocks of
+// AttentionClocks.h. Several heads are processed together if the data that their blocks share fits
+// the L2 cache. In the forward pass, this data is keys and values. In the backward pass, it is
+// queries and the sums of their gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,22 +18,23 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
-/// Size in bytes of the part of the L2 cache for heads that are processed together.
+/// Number of bytes of the L2 cache that the heads that are processed together may use.
 static constexpr int64_t cacheBytes = INT64_C(32) << 20;
-/// Number of heads of any length that are processed together if there is no mask. All blocks of
-/// keys of a head then read the same queries at about the same time, so that these heads take less
-/// than half of the memory bandwidth.
+/// Number of heads that are processed together if there is no mask, whatever their length. All
+/// blocks of keys of a head then read the same queries at about the same time, so that these heads
+/// take less than half of the memory bandwidth.
 static constexpr int64_t streamedHeads = 16;
 
 namespace {
-/// The parsed attribute attentionOrderAttr, "kind:together/parts".
+/// The content of the attribute attentionOrderAttr, "kind:together/parts".
 struct AskedOrder {
   StringRef kind;
   int64_t together = 1, parts = 1;
 };
 } // namespace
 
-/// Returns the order that an attribute of the kernel of `op` selects, or nothing.
+/// Returns the order that the attribute of the kernel of `op` selects, or nothing if the kernel has
+/// no such attribute.
 static std::optional<AskedOrder> readAttribute(Operation *op) {
   auto text = op->getParentOp()->getAttrOfType<StringAttr>(attentionOrderAttr);
   if (!text)

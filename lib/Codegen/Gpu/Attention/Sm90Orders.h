@@ -13,17 +13,18 @@
 
 namespace mlir::fsdp::attention {
 
-/// Attribute of a kernel that selects the order of blocks, for tuning and tests. Forward:
-/// "sections:4" (4 heads together) or "pairs". Backward: "single" or "pairs", optionally with the
-/// number of heads or pairs that are processed together, and the number of parts of the query
-/// heads, as in "pairs:2/4".
+/// The name of a kernel's attribute that selects the order of blocks, for tuning and tests.
+/// In the forward pass, its value is "sections:4" (4 heads together) or "pairs". In the backward
+/// pass, its value is "single" or "pairs". Optionally, the number of heads or pairs that are
+/// processed together and the number of parts of the query heads follow, as in "pairs:2/4".
 inline constexpr StringLiteral attentionOrderAttr = "fsdp.attention_order";
 
-/// Returns the order of the blocks of queries that is fastest in the model, or the order that the
-/// kernel's attribute selects. Emits an error if the attribute's order is not possible.
+/// Returns the order of the blocks of queries. This is the order that the kernel's attribute
+/// selects or, without the attribute, the order that is fastest in the model. Emits an error if the
+/// order that the attribute selects is not possible.
 FailureOr<QueryOrder> chooseSm90Order(AttentionOp op, const Sm90Config &config, const Shape &shape,
                                       const GpuTarget &target);
-/// Returns the order of the blocks of keys, chosen like chooseSm90Order().
+/// Returns the order of the blocks of keys, which is chosen in the same way.
 FailureOr<KeyOrder> chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,
                                        const Shape &shape, const GpuTarget &target);
 

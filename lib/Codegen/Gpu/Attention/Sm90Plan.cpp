@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the first configuration in a table that allows the head dimensions and, by a model, fits
-// registers and shared memory. A consumer thread needs these registers:
+// Chooses the first configuration of a table that allows the head dimensions and that fits the
+// registers and the shared memory. A model estimates the registers. In the model, a consumer thread
+// needs these registers:
 //
 //   blockCols / 2       scores of the block that is multiplied
 //   blockCols / 4       weights of the previous block
@@ -14,8 +15,8 @@
 //   24                  values of score functions, if there are any
 //   8                   elements of captured tensors, if one is read per key
 //
-// Shared memory holds Q, two buffers of K, two buffers of V, barriers, and O if there is space.
-// test/Codegen/Gpu/Inputs/ptxas-sm90a.txt lists the registers that ptxas reports.
+// Shared memory holds Q, two buffers of K, two buffers of V, the barriers, and O if there is space.
+// The file test/Codegen/Gpu/Inputs/ptxas-sm90a.txt lists the registers that ptxas reports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +59,7 @@ static int64_t registersOfFunctions(AttentionOp op) {
   return (any ? 24 : 0) + (readsKeys ? 8 : 0);
 }
 
-/// Returns true if the configuration fits. If possible, O has its own memory.
+/// Returns true if the configuration fits. If there is space, O gets memory of its own.
 static bool makeFit(Sm90Config &config, const Shape &shape, int64_t functionRegisters,
                     const GpuTarget &target) {
   for (bool own : {true, false}) {

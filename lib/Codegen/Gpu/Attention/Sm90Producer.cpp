@@ -10,8 +10,8 @@
 //       wait until K's next buffer is empty; copy K to it;
 //       wait until V's next buffer is empty; copy V to it;
 //
-// K and V have separate rings of buffers, because scores are computed one block ahead of the sums.
-// Elements outside a tensor are copied as 0, and barriers count the bytes of these elements, too.
+// K and V have separate rings of buffers, because scores are computed one block ahead of the sums
+// of O. Elements outside a tensor are copied as 0, and barriers count their bytes, too.
 //
 //===----------------------------------------------------------------------===//
 

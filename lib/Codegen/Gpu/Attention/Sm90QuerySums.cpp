@@ -4,11 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Norms: eight lanes process a query. lse, times log2(e), is inf for queries without keys and those
-// that do not exist; δ = Σ O·dO. The same launch clears the counts of additions.
+// The launch for norms: eight lanes together compute lse · log2(e) and δ = Σ O·dO of a query. For
+// queries without keys and for queries that do not exist, lse is inf. The same launch sets the
+// counts of additions to zero.
 //
-// dQ is the scale times the sums, converted to the type of dQ. QuerySums defines the layout of the
-// sums. If no block of keys visits a block of queries, the sums are uninitialised, and dQ is 0.
+// The launch for dQ: dQ is the scale times the sums, converted to the type of dQ. QuerySums defines
+// the layout of the sums. If no block of keys visits a block of queries, the memory of its sums is
+// uninitialised, and dQ is set to 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +56,7 @@ static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
   return delta;
 }
 
-/// Clears the counts of parts with the indices `number`, `number` + `queries`, and so on.
+/// Sets the counts of parts with the indices `number`, `number` + `queries`, and so on, to zero.
 static void clearParts(GpuBuilder &b, const Sm80Backward &plan, Value number, int64_t queries) {
   int64_t counts = plan.order.kvHeads * plan.order.keyBlocks;
   b.loop(number, b.constant(counts), queries, [&](Value count) {
@@ -113,7 +115,7 @@ void attention::emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem) {
   Value count =
       b.load(b.getI32Type(), b.shift(b.scratch(b.getI32Type()), b.add(number, plan.added)));
   Value first = b.add(b.add(b.mul(number, sums.floats()), plan.querySums), own);
-  // If byColumns is true, a thread reads sums of all warpgroups, otherwise of one warpgroup.
+  // If byColumns is true, a thread reads sums of all warpgroups, otherwise those of one.
   int64_t parts = sums.byColumns ? sums.groups : 1;
   if (!sums.byColumns)
     first = b.add(first, b.mul(b.to64(b.div(b.thread(), threads)), sums.floatsOfGroup()));

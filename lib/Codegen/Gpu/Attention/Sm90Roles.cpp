@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Blocks of queries are assigned to blocks of threads at compile time (Sm90Orders.cpp). Assignment
-// by a shared counter would need memory that is cleared before each launch, which takes as much
-// time as the counter saves.
+// Blocks of queries are assigned to blocks of threads at compile time (Sm90Orders.cpp). If a shared
+// counter assigned the blocks at run time, its memory would have to be cleared before each launch.
+// This takes as much time as the counter would save.
 //
 //===----------------------------------------------------------------------===//
 

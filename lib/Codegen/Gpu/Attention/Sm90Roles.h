@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares what producer and consumers share: the layout of tiles and barriers, and the order in
-// which a block of threads visits blocks of queries and, for each block of queries, blocks of keys.
+// Declares what the producer and the consumers share: the layout of tiles and barriers, and the
+// order in which blocks are visited. A block of threads visits blocks of queries and, for each
+// block of queries, blocks of keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,17 +19,18 @@
 
 namespace mlir::fsdp::attention {
 
-/// Returns the number of columns of O in products, a multiple of 16.
+/// Returns the number of columns that O has in products, which is a multiple of 16.
 inline int64_t paddedValueDim(const Shape &shape) { return llvm::alignTo(shape.valueDim, 16); }
-/// Returns the size along k of the products that compute scores.
+/// Returns the number of values of k in the products that compute scores.
 inline int64_t paddedDim(const Shape &shape) { return llvm::alignTo(shape.dim, 16); }
 
 /// Offsets in shared memory, in bytes.
 class Sm90Places {
 public:
   static constexpr int64_t stages = 2;
-  /// mbarriers. There is one barrier of each kind, or one per stage. A Full phase ends when the
-  /// bytes have arrived, and an Empty phase when all consumers have read the bytes.
+  /// mbarriers. Of each kind, there is one barrier, or one barrier for each stage (buffer). A phase
+  /// of a Full barrier ends when all bytes have arrived. A phase of an Empty barrier ends when all
+  /// consumers have read the bytes.
   enum Barrier {
     QueriesFull = 0,
     QueriesEmpty = 1,
@@ -46,7 +48,7 @@ public:
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
 
-/// State that all emitters of an entry share.
+/// The data that all functions that emit an entry read.
 struct Sm90Problem {
   const Sm90Config &config;
   const Shape &shape;
@@ -57,19 +59,20 @@ struct Sm90Problem {
   SmallVector<TileRange> ranges;
   Sm90Places places;
 
-  /// Returns true if some blocks of keys may have no masked elements.
+  /// Returns true if there may be blocks of keys without masked elements.
   bool leavesFree() const;
 };
 
 /// A block of queries of one head.
 struct QueryTile {
   Head head;
-  Value number, kvNumber; ///< 32-bit numbers of query head and kv head over all batches
+  Value number, kvNumber; ///< 32-bit numbers of the query head and of the kv head, counted over all
+                          ///< batches
   Value firstRow, endRow;
 };
 
-/// The blocks of keys that a block of queries visits: first blocks with masked elements, then
-/// others.
+/// The sequence of blocks of keys that a block of queries visits: first the blocks with masked
+/// elements, then the others.
 class KeySequence {
 public:
   KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask,
@@ -90,10 +93,10 @@ private:
 
 /// A position in a ring of `stages` buffers.
 struct Stage {
-  Value index, parity; ///< number of the buffer, and parity of the phase in which it is filled
+  Value index, parity; ///< number of the buffer; parity of the phase in which the buffer is filled
 };
 
-/// Code that producer and consumers share.
+/// Emits code that the producer and the consumers have in common.
 class Sm90Role {
 public:
   Sm90Role(Sm90Builder &b, const Sm90Problem &problem)
@@ -101,9 +104,9 @@ public:
         barriers(b.sharedAt(problem.places.barriers)) {}
 
 protected:
-  /// Emits body(tile, t, k) for each tile of this block of threads, where `t` tiles and `k` blocks
-  /// of keys have been visited before. The body returns the number of blocks visited up to the end
-  /// of the tile.
+  /// Emits body(tile, t, k) for each tile of this block of threads. Before this tile, `t` tiles and
+  /// `k` blocks of keys have been visited. The body returns the number of blocks of keys that have
+  /// been visited at the end of the tile.
   void forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body);
   Value barrier(Sm90Places::Barrier which) {
     return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);
@@ -114,7 +117,7 @@ protected:
   PanelTile queries() { return {b.sharedAt(problem.places.queries), config.blockRows()}; }
   PanelTile keys(const Stage &stage);
   PanelTile values(const Stage &stage);
-  /// Returns the stage of the `number`-th block of keys that the block of threads visits.
+  /// Returns the buffer for the `number`-th block of keys that the block of threads visits.
   Stage stageOf(Value number) {
     return {b.rem(number, Sm90Places::stages), b.rem(b.div(number, Sm90Places::stages), 2)};
   }
@@ -129,7 +132,7 @@ private:
   QueryTile tileAt(Value block, Value round);
 };
 
-/// Emits the copies of tiles for the consumers. One thread runs this code.
+/// Emits the code of the producer, which copies tiles for the consumers. One thread runs this code.
 void emitProducer(Sm90Builder &b, const Sm90Problem &problem);
 /// Emits the code of consumer warpgroup `group`.
 void emitConsumer(Sm90Builder &b, const Sm90Problem &problem, Value group);

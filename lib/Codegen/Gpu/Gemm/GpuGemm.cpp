@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Chooses the kernel: with wgmma if tensor maps can copy the factors, otherwise with mma.
+// Chooses the kernel of a contraction: the kernel with wgmma if tensor maps can copy the factors,
+// otherwise the kernel with mma.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,31 +13,31 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Tiling of a block of threads. The block computes `blockRows` x `blockCols` elements of the
+/// The tiling of a block of threads. The block computes `blockRows` x `blockCols` elements of the
 /// result, and each of its warps `warpRows` x `warpCols`. Factors are loaded into `stages` buffers,
 /// `blockK` values of k at a time.
 struct GpuConfig {
   int64_t blockRows, blockCols, blockK;
   int64_t warpRows, warpCols;
   int64_t stages;
-  int64_t blocksPerSm;     ///< number of blocks that must fit a multiprocessor
-  bool warpgroups = false; ///< true: wgmma on tiles copied by tensor maps
+  int64_t blocksPerSm;     ///< number of blocks that must fit a multiprocessor together
+  bool warpgroups = false; ///< true if the kernel uses wgmma on tiles that tensor maps copy
   int64_t cluster = 1;     ///< number of blocks per cluster, which share tiles of rhs
 
   int64_t warps() const { return blockRows / warpRows * (blockCols / warpCols); }
   int64_t threads() const { return 32 * warps(); }
 };
 
-/// A factor's tile in shared memory. If `alongK` is true, a row of the tile is a row (or column) of
-/// the result, with contiguous values of k. Otherwise a row of the tile is a value of k, with
-/// contiguous rows (or columns) of the result.
+/// The tile of a factor in shared memory. If `alongK` is true, each row of the tile holds
+/// contiguous values of k for one row (or column) of the result. Otherwise each row of the tile
+/// holds contiguous rows (or columns) of the result for one value of k.
 struct GpuSide {
   SmallVector<int> digits; ///< digits of the rows (or columns) of the result
   int64_t size = 1;        ///< product of the sizes of `digits`
   int64_t width = 0;       ///< number of rows (or columns) of the result in a tile
   bool alongK = true;
   int64_t unit = 1;   ///< number of contiguous elements that one copy transfers
-  bool async = false; ///< true if cp.async copies the side without conversion
+  bool async = false; ///< true if cp.async copies the factor, without conversion
   int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0; ///< sizes, and offset in the stage
 };
 
@@ -49,18 +49,21 @@ struct GpuPlan {
   GpuSide lhs, rhs;
   SmallVector<int> outer, kOuter;
   int kInner = -1;
-  int64_t outerCount = 1, k = 1, kBlocks = 1; ///< kBlocks: number of tiles over all digits of k
+  int64_t outerCount = 1, k = 1, kBlocks = 1; ///< kBlocks is the number of tiles over all digits of
+                                              ///< k
   int64_t multiprocessors = 1;
-  int64_t splits = 1;    ///< number of parts of k, whose sums a second launch adds in order
-  int64_t storeCols = 1; ///< number of contiguous elements of a result row per thread
+  int64_t splits = 1;    ///< number of parts of k; a second launch adds their sums in order
+  int64_t storeCols = 1; ///< number of contiguous elements of a row of the result that one thread
+                         ///< computes
 
-  /// Return tile sizes and numbers of tiles. The tiles of a cluster's blocks count as one tile.
+  /// Return the sizes and the numbers of the tiles of the result. The tiles that the blocks of a
+  /// cluster compute count as one tile.
   int64_t tileRows() const { return config.blockRows * config.cluster; }
   int64_t rowTiles() const { return llvm::divideCeil(lhs.size, tileRows()); }
   int64_t colTiles() const { return llvm::divideCeil(rhs.size, config.blockCols); }
   int64_t tiles() const { return outerCount * splits * rowTiles() * colTiles(); }
   int64_t blocks() const { return tiles() * config.cluster; }
-  /// Returns the number of tiles of k per part, if the parts are equal.
+  /// Returns the number of tiles of k in each part, if all parts are equal.
   int64_t partBlocks() const { return kBlocks / splits; }
   int64_t stageBytes() const { return lhs.bytes + rhs.bytes; }
   /// Returns the distance between rows of sums in shared memory, in bytes: an odd multiple of 32.
@@ -71,43 +74,44 @@ struct GpuPlan {
   }
 };
 
-/// Number of columns of sums that a warpgroup stages in shared memory at a time, distance between
-/// rows of sums in bytes, and size of the staging memory in bytes. The memory holds either f32 sums
-/// with padded rows, or two panels of results: one panel is stored while the other is written.
+/// Number of columns of sums that a warpgroup writes to shared memory at a time, distance between
+/// rows of sums in bytes, and size in bytes of the memory for them. The memory holds either f32
+/// sums with padded rows, or two panels of results: one panel is stored while the other is written.
 inline constexpr int64_t groupCols = 32, groupPitch = groupCols * 4 + 32, groupBytes = 2 * 64 * 128;
 static_assert(groupBytes >= 64 * groupPitch);
-/// Maximum number of copies per side and thread whose addresses are kept in registers.
+/// Maximum number of copies per factor and thread for which the addresses are kept in registers.
 inline constexpr int64_t maxUnrolledCopies = 8;
-/// Attribute that selects the tile of a contraction, for tuning and tests: "128x64", or
-/// "128x64/4" with k in four parts.
+/// The name of a kernel's attribute that selects the tile of a contraction, for tuning and tests.
+/// Its value is "128x64", or "128x64/4" for k in four parts.
 inline constexpr StringLiteral gemmTileAttr = "fsdp.gemm_tile";
 
-/// Returns the number of contiguous elements of a result row that one aligned access to `operand`
-/// can transfer, at most storeCols and 16 bytes.
+/// Returns how many contiguous elements of a row of the result one aligned access to `operand` can
+/// transfer: at most storeCols elements and 16 bytes.
 int64_t alignedColumns(const Problem &problem, const GpuPlan &plan, const Operand &operand);
 /// Returns the cost of a plan's launch, and of the launch that adds the sums of parts.
 GpuCost costOf(const Problem &problem, const GpuPlan &plan);
 GpuCost costOfPartSums(const Problem &problem, const GpuPlan &plan, int64_t blocks,
                        int64_t threads);
-/// Estimates the registers per thread of a plan.
+/// Returns an estimate of the number of registers per thread that a plan needs.
 int64_t estimateRegisters(const GpuPlan &plan);
 
-/// Chooses the side that becomes the columns, and plans the kernel. On failure, sets `reason` to
-/// the unsupported property.
+/// Chooses the factor that provides the columns of the result, and plans the kernel. On failure,
+/// sets `reason` to the property that is not supported.
 FailureOr<GpuPlan> makeGpuPlan(Problem &problem, func::FuncOp kernel, const GpuTarget &target,
                                std::string &reason);
 
 /// Returns the first row and column of tile `number` of the result. Tiles are ordered in groups of
-/// eight rows of tiles, column by column within a group. Blocks that run at the same time then read
-/// the same rows and columns from the L2 cache.
+/// eight rows of tiles. Within a group, they are ordered column by column. With this order, blocks
+/// that run at the same time read the same rows and columns from the L2 cache.
 std::pair<Value, Value> emitTile(GpuBuilder &b, const GpuPlan &plan, Value number);
 
 /// Returns the tensor maps of lhs and rhs. Returns nothing if the plan does not use warpgroups or
 /// if tensor maps cannot copy the factors.
 std::optional<std::array<GpuTensorMap, 2>> makeTensorMaps(const Problem &problem,
                                                           const GpuPlan &plan);
-/// Returns a map for storing the result in boxes of 64 x 64. Returns nothing unless there is a
-/// single result, it has the factors' type, and the epilogue's loads do not depend on the row.
+/// Returns the tensor map with which the result is stored in boxes of 64 x 64. Returns nothing
+/// unless there is a single result, the result has the type of the factors, and no load of the
+/// epilogue depends on the row.
 std::optional<GpuTensorMap> makeResultMap(const Problem &problem, const GpuPlan &plan);
 /// Emits the kernel with mma.sync.
 void lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,

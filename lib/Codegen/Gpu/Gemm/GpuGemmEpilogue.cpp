@@ -6,7 +6,7 @@
 //
 // A thread computes strips of up to 16 bytes of contiguous results. The inputs of the elementwise
 // ops are loaded for several strips before the first strip is computed. Loads are as wide as the
-// alignment of addresses allows. A value shared by a whole strip is loaded once.
+// alignment of addresses allows. A value that all elements of a strip share is loaded once.
 //
 // If k is split, sums are stored in scratch as [part][outer][row][col]. The parts are added in
 // order, so results are reproducible.
@@ -39,7 +39,7 @@ bool gemm::startsFromZero(const Problem &problem) {
 // Strips
 //===----------------------------------------------------------------------===//
 
-/// Returns the condition that an element is in the result, or null if the tiles fit the result.
+/// Returns whether an element is in the result, or null if no tile exceeds the result.
 Value GpuEpilogue::existsAt(Value row, Value col) {
   Value exists;
   if (plan.lhs.size % plan.config.blockRows)
@@ -116,8 +116,8 @@ GpuEpilogue::Row GpuEpilogue::applyMaps(const Operand &operand, Row row) {
   return row;
 }
 
-/// Loads zeros if the strip does not exist, because another thread may write at the strip's
-/// address.
+/// If the strip does not exist, the code uses zeros instead of loading, because another thread may
+/// write at the address of the strip.
 GpuEpilogue::Row GpuEpilogue::loadExisting(const Operand &operand, const Strip &strip,
                                            const Position &position) {
   if (!strip.exists || operand.access.binding < 0)

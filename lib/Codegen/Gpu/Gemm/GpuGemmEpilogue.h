@@ -12,13 +12,13 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Contiguous elements of a result row that one thread computes.
+/// A strip: contiguous elements of a row of the result, which one thread computes.
 struct Strip {
   Value outer, row, col; ///< position of the first element
-  Value exists;          ///< condition that the strip exists; null if all strips exist
+  Value exists;          ///< true if the strip exists; null if all strips exist
 };
 
-/// Accumulators of a block or warpgroup, staged in shared memory as f32, row by row.
+/// The accumulators of a block or warpgroup, written row by row to shared memory as f32.
 struct StagedSums {
   Value begin;
   int64_t pitch; ///< distance between rows, in bytes
@@ -34,18 +34,20 @@ public:
   GpuEpilogue(GpuBuilder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel);
 
   using SumsOf = function_ref<SmallVector<Value>(unsigned)>;
-  /// Emits a loop over the strips of `staged`, divided among `threads` threads; `thread` is the
-  /// number of this thread. Calls body(strips, sums), where sums(i) returns the sums of strip i.
+  /// Emits a loop over the strips of `staged`. The strips are divided among `threads` threads, and
+  /// `thread` is the number of this thread. The loop runs body(strips, sums), where sums(i) returns
+  /// the sums of strip i.
   void forEachStrip(const StagedSums &staged, Value thread, int64_t threads,
                     function_ref<void(ArrayRef<Strip>, SumsOf)> body);
   /// Adds the initial value to strips, applies the elementwise ops and stores the results. sums(i)
-  /// returns the sums of strip i. The loads of all strips come first.
+  /// returns the sums of strip i. All strips are loaded before the first is computed.
   void finish(ArrayRef<Strip> strips, SumsOf sums);
-  /// Returns the results for the sums of a strip. The problem must have a single result.
+  /// Returns the elements of the result for the sums of a strip. There must be a single result.
   SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
-  /// Calls finish(), or, if k is split, stores the sums of the strips in scratch as part `split`.
+  /// If k is split into parts, stores the sums of the strips in scratch, at the place of the part
+  /// with the index `split`. Otherwise calls finish().
   void finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums);
-  /// Returns the sums of a strip over all parts of k, added in order.
+  /// Returns the sums of a strip over all parts of k, which are added in order.
   SmallVector<Value> collect(const Strip &strip);
 
 private:
@@ -76,7 +78,7 @@ private:
   SmallVector<Pointer> bindings;
 };
 
-/// If k is split, adds the launch that sums the parts, one strip per thread.
+/// If k is split, adds the launch that sums the parts. Each of its threads computes one strip.
 void addPartSums(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan, ModuleOp entries,
                  GpuKernel &info);
 

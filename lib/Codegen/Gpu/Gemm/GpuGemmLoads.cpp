@@ -5,11 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 // A tile is divided into units of 2 to 16 contiguous bytes. Thread t copies the units t, t +
-// threads, .. Only one term of a unit's source address depends on k. If a thread has few units, the
-// addresses of the units stay in registers. Otherwise the addresses are recomputed for each tile.
+// threads, .. In the source address of a unit, only one term depends on k. If a thread has few
+// units, it keeps the addresses of the units in registers. Otherwise it computes the addresses
+// again for each tile.
 //
-// Units without conversion are copied by cp.async, which fills missing elements with zeros.
-// Units that need conversion, or are smaller than 4 bytes, are copied through registers.
+// Units that need no conversion are copied by cp.async, which writes zeros in place of missing
+// elements. Units that need a conversion, or that are smaller than 4 bytes, are copied through
+// registers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +55,8 @@ Value gemm::shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value 
 // Units
 //===----------------------------------------------------------------------===//
 
-/// Returns how many elements of the unit that begins at `first` are below `limit`. If `inParts` is
-/// false, returns 0 or the size of the unit.
+/// Returns how many elements of a unit exist: those of the elements from `first` on that are below
+/// `limit`. If `inParts` is false, all elements of the unit exist or none.
 Value TileLoader::countUnits(Value first, Value limit, bool inParts) {
   Value all = b.i32(side.unit);
   if (!inParts)
@@ -82,7 +84,8 @@ TileLoader::Unit TileLoader::makeUnit(Value row, Value col) {
   return unit;
 }
 
-/// Returns unit `number` of this thread. Numbers of threads and of units per row are powers of two.
+/// Returns unit `number` of this thread. The number of threads and the number of units per row are
+/// powers of two.
 TileLoader::Unit TileLoader::makeUnit(int64_t number) {
   int64_t perRow = unitsPerRow();
   if (b.threads >= perRow)
@@ -119,7 +122,7 @@ void TileLoader::copyAsync(Value target, Value source, Value count) {
                           count ? b.mul(count, bytes()) : Value());
 }
 
-/// Returns the elements of a unit after the maps have been applied.
+/// Loads the elements of a unit and applies the unary maps of the operand.
 SmallVector<Value> TileLoader::loadElements(Value source) {
   const Access &access = operand.access;
   SmallVector<Value> elements;

@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rows of a tile are contiguous. Chunk c (16 bytes) of row r is stored at chunk c ^ s(r),
-// so that the eight rows of an ldmatrix, and the rows of one copy, are in different banks:
+// The rows of a tile follow one another without gaps. Chunk c (16 bytes) of row r is stored at the
+// place of chunk c ^ s(r). Therefore the eight rows of an ldmatrix, and the rows of one copy, are
+// in different banks:
 //
 //   bytes of a row   s(r)
 //   32               r / 4 % 2
 //   64               r / 2 % 4
 //   128 and more     r % 8, or 2 (r % 4) for elements that are read one by one
 //
-// A warp that reads elements one by one reads eight neighbours in each of four rows.
+// If elements are read one by one, a warp reads eight adjacent elements in each of four rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,17 +25,17 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Returns true if elements of a side are read one by one. Elements of f32 are read one by one if
-/// rows are values of k, because ldmatrix cannot transpose them.
+/// Returns true if the elements of a factor are read one by one. This is the case for f32 if rows
+/// are values of k, because ldmatrix cannot transpose f32 elements.
 bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Returns the byte offset of chunk `chunk` of row `row` from the start of a tile.
 Value emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
 /// Returns the address that is `rows` rows (a multiple of 8) and `bytes` bytes after the swizzled
-/// offset `swizzled`. Adding `bytes` must not change the row.
+/// offset `swizzled`. After the addition of `bytes`, the address must still be in the same row.
 Value shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value swizzled, int64_t rows,
                     int64_t bytes);
 
-/// Copies the tiles of one side.
+/// Emits the copies of the tiles of one factor.
 class TileLoader {
 public:
   TileLoader(tile::Sm80Tiles &b, const Problem &problem, const GpuPlan &plan, const GpuSide &side,
@@ -50,8 +51,8 @@ private:
   /// The elements that one copy of a thread transfers.
   struct Unit {
     Value target; ///< offset from the start of the tile, in bytes
-    Value source; ///< offset of the source for the first tile of k, in elements
-    Value rows;   ///< number of the unit's elements that exist; null if all exist
+    Value source; ///< offset of the source in the first tile of k, in elements
+    Value rows;   ///< how many elements of the unit exist; null if all exist
     Value k;      ///< first value of k of the unit within the tile
   };
   Unit makeUnit(int64_t number);

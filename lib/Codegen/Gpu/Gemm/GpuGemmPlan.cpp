@@ -13,14 +13,15 @@
 //   +---+       |    |    |
 //               +----+----+
 //
-// Chooses the cheapest tile and split of k that fit the chip from a table. The cost of a tile is
-// the time of its multiply-adds or of its loads, whichever is longer, plus a fraction of the other,
-// plus the time before and after its loop. The cost of a launch is that of a tile times the number
-// of rounds in which the multiprocessors process all tiles. The attribute `fsdp.gemm_tile` of a
-// kernel selects a tile instead: "128x64".
+// Chooses the cheapest tile of a table that fits the chip, and the cheapest number of parts of k.
+// The cost of a tile has three terms. The first is the time of its multiply-adds or of its loads,
+// whichever is longer; the second is a fraction of the shorter of these times. The third is the
+// time before and after the loop. The cost of a launch is the cost of a tile times the number of
+// rounds that the multiprocessors need for all tiles. If the kernel has the attribute
+// `fsdp.gemm_tile` ("128x64"), the attribute selects the tile instead.
 //
-// A thread has registers for its sums, for the factors before mma (twice as many if f32 factors are
-// split), two words for each copy, and 48 for addresses and bounds.
+// A thread needs registers for its sums, for the factors of mma (twice as many if f32 factors are
+// split), two for each copy, and 48 for addresses and bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,14 +31,15 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Each row lists rows, columns and k of a block, rows and columns of a warp, stages, and blocks
-/// per multiprocessor.
+/// Each row lists the rows, columns and k of a block, the rows and columns of a warp, the number of
+/// stages, and the blocks per multiprocessor.
 static const GpuConfig table16[] = {
     {128, 256, 32, 64, 64, 4, 1}, {128, 128, 32, 64, 64, 4, 2}, {128, 64, 32, 64, 32, 4, 2},
     {64, 128, 32, 32, 64, 4, 2},  {64, 64, 32, 32, 32, 4, 3},   {32, 64, 32, 16, 32, 4, 4},
     {64, 32, 32, 32, 16, 4, 4},   {32, 32, 32, 16, 16, 4, 4},
 };
-/// Configurations for warpgroups of 64 rows each. The last column is the cluster size.
+/// Configurations for kernels with wgmma, in which each warpgroup has 64 rows. The last column is
+/// the cluster size.
 static const GpuConfig tableGroups[] = {
     {128, 256, 64, 16, 256, 4, 1, true},    {128, 256, 64, 16, 256, 4, 1, true, 2},
     {128, 192, 64, 16, 192, 4, 1, true},    {128, 128, 64, 16, 128, 6, 1, true},
@@ -46,11 +48,11 @@ static const GpuConfig table32[] = {
     {128, 64, 16, 32, 32, 4, 1}, {64, 64, 16, 32, 32, 4, 2}, {32, 32, 16, 16, 16, 4, 4}};
 
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
-/// Minimum number of tiles of k per part, if k is split.
+/// Minimum number of tiles of k that a part has if k is split.
 static constexpr int64_t minSplitBlocks = 8;
-/// Cycles of an additional launch, and cycles before and after the loop of a tile.
+/// Constants of the model: cycles of an additional launch, and cycles around the loop of a tile.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
-/// Multiply-adds, bytes loaded, and bytes stored per multiprocessor and cycle.
+/// Constants of the model, per multiprocessor and cycle: multiply-adds, bytes loaded, bytes stored.
 static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,
                         bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;
@@ -127,8 +129,8 @@ static void placeSide(const Problem &problem, const GpuPlan &plan, const Operand
                         chunkBytes / std::max(bytes, bytesOf(operand.access.elementType)));
   side.async = operand.access.binding >= 0 && operand.access.maps.empty() &&
                operand.access.elementType == plan.element;
-  // Only cp.async can copy a part of a unit. If rows are values of k, the side must also have one
-  // digit.
+  // Only cp.async can copy a unit of which some elements do not exist. If rows are values of k, the
+  // rows (or columns) must also have only one digit.
   auto straddles = [&](int64_t unit) {
     return size % unit &&
            (!side.async || unit * bytes < 4 || (!side.alongK && side.digits.size() > 1));
@@ -222,7 +224,7 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
     for (int64_t splits : splitCounts) {
       plan.splits = splits;
       if ((asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks) ||
-          // The kernel with wgmma needs parts of k of equal size.
+          // The kernel with wgmma requires that all parts of k have the same size.
           (config.warpgroups && plan.kBlocks % splits))
         continue;
       double cycles = estimateCycles(plan, target);

@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Factors and result must be matrices: rows, columns and k have one digit (GemmProblem.h) each,
-//     and elements along one of the two digits of a matrix are contiguous.
-//  2. All other inputs must be matrices of the result's shape, or rows of its width.
-//  3. Identify the epilogue by evaluating it at some points, in f64 and without intermediate
-//     rounding. The epilogue consists of sums, products, quotients and exponentials, so two
-//     epilogues that agree at these points are equal. Supported epilogues are the sum of all
-//     inputs, the GELU of the sum, and the sum times the derivative of GELU.
+//  1. The factors and the result must be matrices. Rows, columns and k have one digit
+//     (GemmProblem.h) each, and each matrix is contiguous along one of its two digits.
+//  2. All other inputs must be matrices with the shape of the result, or single rows with the width
+//     of the result.
+//  3. Identify the epilogue by computing its value at some points, in f64 and without intermediate
+//     rounding. Epilogues consist of sums, products, quotients and exponentials. Therefore two
+//     epilogues that agree at these points are equal. The supported epilogues are the sum of all
+//     inputs, the GELU of this sum, and the sum times the derivative of GELU.
 //
-// Scales, and gradients of a bias that are summed together with the product, are not supported.
+// Not supported are scales, and gradients of a bias that are summed together with the product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Alignment of the leading dimension of the auxiliary activation matrix, in elements.
+/// Required alignment, in elements, of the leading dimension of the matrix that holds the argument
+/// of the activation.
 static constexpr int64_t auxLeadingUnit = 8;
 
 //===----------------------------------------------------------------------===//
@@ -40,7 +42,7 @@ static constexpr int64_t auxLeadingUnit = 8;
 
 using Numbers = DenseMap<Value, double>;
 
-/// Returns the result of an op on numbers, or nothing if the op is unsupported.
+/// Returns the result of a scalar op for the arguments `x`, or nothing if the op is unsupported.
 static std::optional<double> apply(Operation &op, ArrayRef<double> x) {
   return llvm::TypeSwitch<Operation *, std::optional<double>>(&op)
       .Case<arith::ExtFOp, arith::TruncFOp>([&](auto) { return x[0]; })
@@ -55,8 +57,8 @@ static std::optional<double> apply(Operation &op, ArrayRef<double> x) {
       .Default(std::optional<double>());
 }
 
-/// Evaluates an elementwise op and records its results and inner values in `numbers`. Returns
-/// false if the op is unsupported.
+/// Computes an elementwise op for the given arguments, and records its results and inner values in
+/// `numbers`. Returns false if the op is unsupported.
 static bool evaluate(linalg::LinalgOp op, ArrayRef<double> arguments, Numbers &numbers) {
   Block &body = op->getRegion(0).front();
   for (auto [argument, number] : llvm::zip(body.getArguments(), arguments))
@@ -102,8 +104,9 @@ static std::optional<double> evaluate(const Access &access, double number) {
   return number;
 }
 
-/// Returns the values that the kernel stores, if the result of the contraction is `root` and the
-/// value of load i is numbers[variables[i]]. Returns an empty list if an op is unsupported.
+/// Returns the values that the kernel stores for given inputs: the result of the contraction is
+/// `root`, and the value of load i is numbers[variables[i]]. Returns an empty list if an op is
+/// unsupported.
 static SmallVector<double> evaluateStores(const Problem &problem, double root,
                                           ArrayRef<int> variables, ArrayRef<double> numbers) {
   Numbers known;
@@ -111,7 +114,7 @@ static SmallVector<double> evaluateStores(const Problem &problem, double root,
   for (const MapStep &map : problem.maps) {
     SmallVector<double> arguments;
     for (auto [i, load] : llvm::enumerate(map.loadOf)) {
-      // An operand that is not read gets the value 0.
+      // An operand whose value is not used gets the value 0.
       double number = 0;
       if (load >= 0) {
         std::optional<double> loaded =
@@ -152,7 +155,7 @@ static double geluGradient(double x) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A tensor that is read in addition to the factors.
+/// A tensor that the kernel reads in addition to the factors.
 struct Variable {
   const Operand *operand;
   bool isRow;
@@ -171,7 +174,7 @@ private:
   bool readFactors();
   bool collectVariables();
   int addVariable(const Operand &operand, bool isInit);
-  /// Returns true if all stores equal the values of `expect` at every point.
+  /// Returns true if, at every point, all stored values equal the values that `expect` returns.
   bool agrees(function_ref<SmallVector<double>(double, ArrayRef<double>)> expect) const;
   bool readForm();
   bool placeVariables(size_t result);
@@ -288,7 +291,7 @@ bool Reader::agrees(function_ref<SmallVector<double>(double, ArrayRef<double>)> 
   return true;
 }
 
-/// Identifies the epilogue. Sets the activation and the location of the activation's argument.
+/// Identifies the epilogue. Sets the activation and the matrix that holds its argument.
 bool Reader::readForm() {
   auto sum = [](double products, ArrayRef<double> numbers) {
     return std::accumulate(numbers.begin(), numbers.end(), products);
@@ -340,7 +343,7 @@ bool Reader::placeVariables(size_t result) {
     if (place)
       return false;
     place = readMatrix(*variable.operand, m, n);
-    // A single row becomes a matrix in which every row is this row.
+    // A single row is described as a matrix in which every row is this row.
     if (!place && variable.isRow) {
       place = GpuMatrix();
       place->binding = variable.operand->access.binding;

@@ -12,9 +12,9 @@
 //   barrier; sums to shared memory; barrier;
 //   for each strip of the block's tile: load all other inputs, compute, store;
 //
-// After the barrier in the loop, the tile is visible to all warps, and all warps have read the
-// previous tile. If k is split, blocks store sums in scratch, and a second launch adds the sums and
-// applies the epilogue.
+// After the barrier of an iteration, the tile is visible to all warps, and all warps have read the
+// previous tile. If k is split, the blocks store their sums in scratch. A second launch then adds
+// the sums and applies the epilogue.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,8 @@ private:
   Value outer, split, firstRow, firstCol; ///< position of the block's tile
   Value warpRow, warpCol;                 ///< first element of the warp in the block's tile
   Value kFirst, kCount;                   ///< first tile of k, and number of tiles of k
-  Value rowLane, colLane;                 ///< swizzled byte offsets of the first load of a lane
+  // Swizzled offset in bytes of the first load of a lane, for each factor.
+  Value rowLane, colLane;
   std::optional<TileLoader> lhs, rhs;
 };
 } // namespace
@@ -106,8 +107,9 @@ TileLoader Sm80Gemm::loader(const GpuSide &side, const Operand &operand, Value f
 // Factors
 //===----------------------------------------------------------------------===//
 
-/// Returns the offset of a lane's row for ldmatrix. If `down` is true, the four matrices are
-/// numbered first down the tile, otherwise first along the rows.
+/// Returns the offset of the row whose address a lane provides to ldmatrix. If `down` is true, the
+/// four matrices are numbered first downwards in the tile. Otherwise they are numbered first along
+/// the rows.
 Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
   Value lane = b.lane();
   Value row = down ? b.rem(lane, 16) : b.add(b.rem(lane, 8), b.mul(b.div(lane, 16), 8));
@@ -119,7 +121,8 @@ Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
   return emitSwizzled(b, plan, side, row, chunk);
 }
 
-/// Returns the offset of a lane's f32 element if rows are values of k: column l/4 of row l%4.
+/// Returns the offset of the f32 element that a lane loads if rows are values of k: column l/4 of
+/// row l%4.
 Value Sm80Gemm::laneOfNumbers(const GpuSide &side, Value warpFirst) {
   Value col = b.add(b.rowOfLane(), warpFirst);
   return b.add(emitSwizzled(b, plan, side, b.rem(b.lane(), 4), b.div(col, 4)),
@@ -136,8 +139,8 @@ void Sm80Gemm::placeLanes() {
   colLane = place(plan.rhs, false, warpCol);
 }
 
-/// Loads single elements in the order of mma's left factor: rows k and k + 4 of column `col` and,
-/// if `both` is true, of column col + 8.
+/// Loads single elements in the order in which mma expects its left factor: rows k and k + 4 of
+/// column `col` and, if `both` is true, also of column col + 8.
 static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value tile, Value lane,
                                       int64_t col, int64_t k, bool both) {
   SmallVector<Value> words;
@@ -145,7 +148,7 @@ static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value 
     for (int64_t right : {0, 8}) {
       if (right && !both)
         continue;
-      // The swizzle repeats after four rows.
+      // The swizzle is the same for row r and row r + 4.
       int64_t mask = std::min<int64_t>(side.rowBytes, 128) - 1, bytes = (col + right) * 4;
       Value place =
           bytes & mask ? Value(arith::XOrIOp::create(b, b.loc, lane, b.i32(bytes & mask))) : lane;

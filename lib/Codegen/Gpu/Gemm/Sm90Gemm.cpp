@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each multiprocessor has one block, which visits tiles of the result. One lane of the first
-// warpgroup is the producer. Two warpgroups of 64 rows each are consumers. The ring of stages
-// continues from one tile to the next:
+// On each multiprocessor runs one block, which computes several tiles of the result one after
+// another. One lane of the first warpgroup is the producer. Two warpgroups of 64 rows each are
+// consumers. The stages (buffers) form a ring, which continues from tile to tile:
 //
 //   producer                                  consumers
 //   for each tile, for each tile of k         for each tile
@@ -17,14 +17,14 @@
 //                                               for each 32 columns: sums to shared memory,
 //                                                 strips of the result;
 //
-// If k is split into equal parts, a tile is processed once per part. The sums are stored in
-// scratch, and a second launch adds the sums and applies the epilogue.
+// If k is split into equal parts, each tile of the result is processed once per part. Its sums are
+// stored in scratch, and a second launch adds the sums of the parts and applies the epilogue.
 //
-// The two blocks of a cluster have consecutive row tiles, which need the same tile of rhs. Each
-// block copies half of the tile to both blocks, after the consumers of both blocks have released
-// the stage.
+// The two blocks of a cluster compute adjacent tiles of a column of tiles, which need the same tile
+// of rhs. Each block copies half of the tile of rhs to both blocks, after the consumers of both
+// blocks have released the stage.
 //
-// A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h): a row
+// A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h). A row
 // holds 64 values of k of a row (or column) of the result, or 64 rows (or columns) for one k.
 //
 //===----------------------------------------------------------------------===//
@@ -102,7 +102,7 @@ void Sm90Gemm::initBarriers() {
   config.cluster > 1 ? b.clusterBarrier() : b.barrier();
 }
 
-/// Returns the stage of this block's `number`-th tile of k, counted over all tiles of the result.
+/// Returns the stage for this block's `number`-th tile of k, counted over all tiles of the result.
 Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
   Value index = b.rem(number, config.stages),
         barrier = b.shiftBytes(b.sharedAt(barriersAt(plan)), b.mul(index, 8));
@@ -110,7 +110,8 @@ Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
           b.shiftBytes(barrier, 8 * config.stages), b.rem(b.div(number, config.stages), 2)};
 }
 
-/// Emits body(first) for each tile. `first` is the number of tiles of k processed before this tile.
+/// Emits body(first) for each tile of the result. `first` is the number of tiles of k that were
+/// processed before this tile of the result.
 void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
   int64_t tiles = plan.rowTiles() * plan.colTiles(), atATime = blocks / config.cluster;
   b.loop(b.div(b.block(), config.cluster), b.i32(plan.tiles()), atATime, [&](Value number) {
@@ -128,8 +129,8 @@ void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
 // Producer
 //===----------------------------------------------------------------------===//
 
-/// Copies one side of the tile. Each of the `parts` blocks of a cluster copies 1/parts of the side
-/// to all blocks of the cluster.
+/// Copies one factor's part of a stage. If a cluster has several blocks, each of `parts` blocks
+/// copies 1/parts of it to all blocks of the cluster.
 void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
                         const Stage &stage, Position position) {
   int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner,
@@ -183,7 +184,8 @@ void Sm90Gemm::produce() {
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) {
-  // A warpgroup's 64 rows of lhs are 64 rows in one panel, or a panel whose rows are values of k.
+  // The 64 rows of lhs of a warpgroup are 64 rows within a panel, or they are a panel whose rows
+  // are values of k.
   auto factor = [&](const GpuSide &side, Value place) {
     return side.alongK ? b.factorAlong(place, side.width, config.blockK)
                        : b.factorAcross(place, config.blockK, config.blockK);
@@ -193,7 +195,7 @@ SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) 
   return b.multiply(sums, lhs, rhs, config.blockCols, plan.element);
 }
 
-/// Returns the start of the warpgroup's shared memory for its sums.
+/// Returns the address of the shared memory in which this warpgroup writes its sums.
 Value Sm90Gemm::ownChunk() {
   return b.shiftBytes(b.sharedAt(config.stages * plan.stageBytes()), b.mul(group, groupBytes));
 }
@@ -228,8 +230,7 @@ void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
   }
 }
 
-/// Returns the results of 16 rows and 64 columns, whose sums begin at register `from` of `sums`, as
-/// words: two words for each four sums.
+/// Returns the results for 16 rows and 64 columns, packed in words: two words for four sums.
 SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
   GpuPlan pairs = plan;
   pairs.storeCols = 2;
@@ -262,14 +263,14 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   int first = plan.rhs.digits.back(), second = plan.lhs.digits.back();
   Value chunk = ownChunk(), barrier = b.add(group, 1), isFirst = b.isEqual(ownThread, 0),
         lane = b.lane();
-  // The lane provides the address of this row.
+  // The row whose address this lane provides.
   Value row = b.add(b.mul(b.div(ownThread, 32), 16), b.rem(lane, 16));
   Value swizzled = b.createOrFold<arith::XOrIOp>(b.loc, b.div(lane, 16), b.rem(lane, 8));
   Value place = b.add(b.mul(row, panelBytes), b.mul(swizzled, 16));
   for (int64_t from = 0; from < config.blockCols; from += panel) {
     Value target = b.shiftBytes(chunk, from / panel % 2 * panel * panelBytes);
-    // With an odd number of panels, the last panel of the previous tile is in the same buffer, so
-    // that no store may be pending.
+    // If the number of panels is odd, the first panel of a tile uses the buffer of the last panel
+    // of the previous tile, so wait for all stores; otherwise wait for all but one.
     int64_t pending = from == 0 && config.blockCols / panel % 2 ? 0 : 1;
     b.when(isFirst, [&] { b.waitForStores(pending, /*sourceOnly=*/true); });
     b.syncNamed(barrier, groupThreads);
@@ -295,14 +296,14 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   }
 }
 
-/// Releases a stage. In each warp, one lane for each block of the cluster signals that block.
+/// Releases a stage. In each warp, as many lanes as the cluster has blocks signal one block each.
 void Sm90Gemm::release(const Stage &stage) {
   b.when(b.isLower(b.lane(), config.cluster),
          [&] { config.cluster > 1 ? b.arriveIn(stage.empty, leaves) : b.arrive(stage.empty); });
 }
 
 void Sm90Gemm::consume() {
-  // All lanes get the number of an existing block, because mapa may run in lanes that do not
+  // All lanes get the number of an existing block, because mapa may also run in lanes that do not
   // arrive.
   leaves = b.rem(b.lane(), config.cluster);
   SmallVector<Value> zeros(config.blockCols / 2, b.number(0));

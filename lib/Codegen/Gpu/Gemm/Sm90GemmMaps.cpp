@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A tensor map has a dimension for each digit that the tensor depends on. The first dimension is
-// contiguous in memory; the second is the other dimension of the tile. All further digits are
-// constant within a tile. Therefore a tile's rows must not cross a border of their innermost digit.
+// The tensor map of a tensor has one dimension for each digit that the tensor depends on. The first
+// dimension is contiguous in memory, and the second is the other dimension of the tile. All further
+// digits are constant within a tile. Therefore the rows (or columns) of a tile must not cross a
+// border of their innermost digit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,16 +18,17 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// cuTensorMapEncodeTiled limits the alignment and size of strides and the number of dimensions.
+/// Limits of cuTensorMapEncodeTiled for the alignment and size of strides, and for dimensions.
 static constexpr int64_t strideAlignment = 16, strideLimit = INT64_C(1) << 40, maxDimensions = 5;
 
-/// Returns true if all digits of a tile's rows (or columns) except the innermost are constant.
+/// Returns true if, within a tile, all digits of the rows (or columns) except the innermost are
+/// constant.
 static bool isFlat(const Problem &problem, const GpuSide &side) {
   return side.digits.size() == 1 || problem.digits[side.digits.back()].size % side.width == 0;
 }
 
-/// Returns a map with boxes of 64 contiguous elements along digit `first` by `rows` elements along
-/// digit `second`.
+/// Returns a tensor map whose boxes have 64 contiguous elements along digit `first`, and `rows`
+/// elements along digit `second`.
 static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan,
                                                  const Operand &operand, int first, int second,
                                                  int64_t rows) {

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Fork. The child becomes the leader of a process group, limits the size of files, redirects
-//     its output to a pipe, and executes the program. If the execution fails, the child sends the
-//     error through a second pipe; a successful execution closes this pipe.
+//     its output to a pipe, and executes the program. If the program cannot be executed, the child
+//     sends the error through a second pipe. Otherwise the start of the program closes this pipe.
 //  2. Read the pipe until the program ends, the time limit passes or the text is too long.
-//  3. Kill the group, including processes that the program started and did not end.
+//  3. Kill the process group, including processes that the program started and did not end.
 //
 // The operating system kills the program if the thread that called runBounded() ends.
 //
@@ -48,7 +48,8 @@ struct Pipe {
 };
 } // namespace
 
-/// Executes the program in the child, where allocation is forbidden. Returns only on failure.
+/// Executes the program in the child, where memory must not be allocated. Returns only if the
+/// program cannot be executed.
 static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -65,8 +66,8 @@ static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
   return errno;
 }
 
-/// Appends available text to `text`, up to `most` bytes, plus one byte if there is more text.
-/// Returns true if the pipe is still open.
+/// Appends text from the pipe to `text`, up to `most` bytes in all, plus one byte if there is more
+/// text. Returns true if the pipe is still open.
 static bool readSome(int pipe, size_t most, std::string &text) {
   char piece[1 << 14];
   ssize_t count = read(pipe, piece, sizeof piece);
@@ -75,8 +76,8 @@ static bool readSome(int pipe, size_t most, std::string &text) {
   return count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/// Reads until the program ends or a limit is reached. An ended program remains a zombie, so that
-/// the system does not reuse the number of its process group.
+/// Reads until the program ends or a limit is reached. A program that has ended remains a zombie,
+/// so that the system does not use the number of its process group again.
 static ProcessEnd::Kind readWithin(pid_t child, int output, const ProcessLimits &limits,
                                    std::string &text) {
   Clock::time_point last = Clock::now() + std::chrono::seconds(limits.seconds);
@@ -118,7 +119,7 @@ ProcessEnd fsdp::runBounded(ArrayRef<std::string> arguments, const ProcessLimits
     [[maybe_unused]] ssize_t written = write(failure.ends[1], &error, sizeof error);
     _exit(127);
   }
-  // Parent and child both set the group, because either may run first.
+  // Both the parent and the child set the group, because either of them may run first.
   setpgid(child, child);
   output.closeEnd(1);
   failure.closeEnd(1);

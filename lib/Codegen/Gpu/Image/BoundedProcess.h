@@ -13,15 +13,15 @@
 namespace mlir::fsdp {
 
 struct ProcessLimits {
-  unsigned seconds;   ///< limit of the running time
-  size_t textBytes;   ///< limit of standard output and standard error together, in bytes
-  uint64_t fileBytes; ///< limit of each file that the program writes, in bytes
+  unsigned seconds;   ///< maximum running time
+  size_t textBytes;   ///< maximum size of standard output and standard error together, in bytes
+  uint64_t fileBytes; ///< maximum size of each file that the program writes, in bytes
 };
 
-/// The way in which a program ended, and its standard output and standard error.
+/// How a program ended, and what it wrote to standard output and standard error.
 struct ProcessEnd {
   enum Kind { Exited, Signalled, TimedOut, WroteTooMuch, NotBegun } kind;
-  int number = 0; ///< exit code, signal, or errno of the failed start
+  int number = 0; ///< exit code, number of the signal, or errno if the program could not be started
   std::string text;
 };
 

@@ -7,8 +7,9 @@
 //     0                        64-byte aligned
 //     | PTX of all kernels     | cubin, if ptxas is found |
 //
-// A launch becomes a phase over its blocks of threads. The kernel's scratch becomes shared scratch.
-// The driver of the chip loads the cubin; the driver of a newer chip compiles the PTX.
+// In the image, a launch becomes a phase whose range is its blocks of threads. The scratch of a
+// kernel becomes shared scratch. The driver loads the cubin if the GPU is the chip. For a newer
+// GPU, the driver compiles the PTX.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,12 +112,12 @@ class GpuTargetInfo : public TargetInfo {
 public:
   explicit GpuTargetInfo(GpuTarget target) : target(std::move(target)) {}
 
-  /// A chunk of R rows of logits reads a bf16 weight [V, H] twice, and reads and writes the
-  /// gradient of the weight in f32: 12 V H bytes for 6 R V H operations. A GPU does about 300
-  /// operations in the time of one byte (H100: 990 TFLOP/s, 3.35 TB/s). With 2048 rows the
+  /// A chunk of R rows of logits reads a bf16 weight [V, H] twice. It also reads and writes the
+  /// gradient of the weight in f32. These are 12 V H bytes for 6 R V H operations. A GPU does about
+  /// 300 operations in the time of one byte (H100: 990 TFLOP/s, 3.35 TB/s). With 2048 rows the
   /// operations take 3.5 times as long as the bytes.
   ChunkLimits getChunkLimits() const override { return {256 << 20, 2048}; }
-  /// Tensor maps and the widest cp.async copy multiples of 16 bytes.
+  /// Tensor maps, and the widest form of cp.async, copy multiples of 16 bytes.
   int64_t getRowAlignment() const override { return 16; }
   bool hostComputes() const override { return false; }
   StringRef getClusterName() const override { return gpuClusterName; }
@@ -133,7 +134,7 @@ private:
 std::unique_ptr<TargetInfo> fsdp::createGpuTargetInfo(const CodegenOptions &options) {
   if (!GpuTarget::isKnown(options.target))
     return nullptr;
-  // The context only provides a location without diagnostics.
+  // The context is only needed for a location; nothing prints its diagnostics.
   MLIRContext context;
   FailureOr<GpuTarget> target = GpuTarget::get(options, UnknownLoc::get(&context));
   return std::make_unique<GpuTargetInfo>(*target);

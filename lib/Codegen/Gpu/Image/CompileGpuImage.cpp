@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Emit each supported kernel as entries of one module. Kernels that a library computes become
-//     calls of the library.
+//  1. Emit the entries of each supported kernel into one module. If a library computes a kernel,
+//     emit a call of the library instead.
 //  2. Lower the module and emit its PTX.
 //  3. Assemble the PTX if ptxas is found.
 //
-// The stage Plan creates one kernel for all equal dispatches, so no kernel is compiled twice.
+// No kernel is compiled twice, because the stage Plan creates one kernel for all equal dispatches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget
   Type element = cast<RankedTensorType>(op.getQ().getType()).getElementType();
   if (element.isF64())
     return (what + " in f64").str();
-  // Offsets within a head have 32 bits.
+  // Offsets within a head have 32 bits in the generated code.
   int64_t largest = std::max(shape.rows, shape.cols) * std::max(shape.dim, shape.valueDim) *
                     tile::Sm80Tiles::bytesOf(element);
   if (largest >= INT64_C(1) << 31)
@@ -59,8 +59,8 @@ static std::optional<std::string> whyNone(Op op, StringRef what, const GpuTarget
   return std::nullopt;
 }
 
-/// Returns true for contractions with a tiled kernel or a tile attribute. All other contractions
-/// are lowered as ordinary reductions.
+/// Returns true for a contraction that has a tiled GPU kernel or a tile attribute. All other
+/// contractions are lowered as ordinary reductions.
 static bool isContraction(func::FuncOp kernel, const GpuTarget &target) {
   bool contracts =
       kernel.getBody().hasOneBlock() && !kernel.front().getOps<linalg::ContractOp>().empty();
@@ -86,9 +86,10 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
 // Compilation
 //===----------------------------------------------------------------------===//
 
-/// Allows tanh with an absolute error of 2^-21 (GpuMath.cpp) if scores are computed from bf16 or
-/// f16. Exponentials depend on the absolute error of a score. The error of a capped score, which is
-/// the cap times 2^-21, does not exceed the error of the f32 sum over products.
+/// Allows tanh to have an absolute error of 2^-21 (GpuMath.cpp) if scores are computed from bf16 or
+/// f16. This is sufficient, because the exponential of a score depends on the absolute error of the
+/// score. A capped score has an error of the cap times 2^-21, which is not more than the error of
+/// the f32 sum over products.
 static void shortenTanh(func::FuncOp kernel, LLVM::LLVMFuncOp entry) {
   Type element = getElementTypeOrSelf(kernel.front().front().getOperand(0).getType());
   if (element.isF32())
@@ -120,7 +121,8 @@ LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target,
   return success();
 }
 
-/// Emits the entries of all supported kernels of `module`, and their launches into `image`.
+/// Emits the entries of all supported kernels of `module` into a new module, and adds their
+/// launches to `image`.
 static FailureOr<OwningOpRef<ModuleOp>> collectEntries(ModuleOp module, const GpuTarget &target,
                                                        GpuImage &image) {
   OwningOpRef<ModuleOp> entries = ModuleOp::create(module.getLoc());

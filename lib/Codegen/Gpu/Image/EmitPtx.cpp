@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Translates NVVM to LLVM IR, optimises, and emits PTX. LLVM does not unroll loops: the builders
-// have unrolled all loops that benefit, and more unrolling would only cost registers. Library
-// functions are disabled, because the GPU has no library that defines them.
+// Translates NVVM to LLVM IR, optimises, and emits PTX. LLVM's loop unrolling is switched off: the
+// builders have already unrolled all loops that benefit, and more unrolling would only cost
+// registers. LLVM may not use library functions, because no library defines them on the GPU.
 //
 //===----------------------------------------------------------------------===//
 

@@ -29,10 +29,10 @@ LogicalResult lowerToNvvm(ModuleOp entries);
 /// Emits the entries as PTX. Emits a diagnostic on failure.
 FailureOr<std::string> emitPtx(ModuleOp entries, const GpuTarget &target);
 
-/// Returns the path of ptxas from PATH, CUDA_HOME/bin, CUDA_PATH/bin or /usr/local/cuda/bin,
-/// or an empty string if there is none.
+/// Returns the path of ptxas, which is searched in PATH, CUDA_HOME/bin, CUDA_PATH/bin and
+/// /usr/local/cuda/bin. Returns an empty string if ptxas is not found.
 std::string findPtxas();
-/// Sets the instruction counts of the reports from the cubin.
+/// Counts instructions in the cubin of `image`, and sets the counts in the reports of `image`.
 void countInstructions(GpuImage &image);
 /// Assembles the PTX and sets the cubin and the reports of `image`. Emits a diagnostic on failure.
 LogicalResult assemble(GpuImage &image, StringRef ptxas, const GpuTarget &target,

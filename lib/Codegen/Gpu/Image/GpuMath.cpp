@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Uses approximate f32 instructions where they are accurate enough. The last column is the error:
+// Replaces f32 operations by approximate instructions where these are accurate enough. The last
+// column is the error:
 //
 //   exp2    ex2.approx.ftz                    2 ulp; 0 below 2^-126
 //   tanh    1 - 2 / (1 + e), e = 2^(2 log2(e) |x|); x + x^3 p(x^2) up to 0.6     4 ulp
@@ -12,11 +13,11 @@
 //   rsqrt   rsqrt.approx.ftz                  2 ulp
 //   /       div.full; by a constant, multiplication by its inverse     2 ulp
 //
-// ExpandMath.cpp expands all other functions with arithmetic only: exp and erf in f32; logarithms,
-// powers, trigonometric and inverse functions in f64. The single instruction tanh.approx would also
-// compute tanh, but its error of 2^-11 results in an error of 0.02 for a score capped at 50. With
-// the flag `afn`, five instructions result in an error of 0.00002. The test GpuMathTest.cpp
-// measures the errors.
+// ExpandMath.cpp expands all other functions to arithmetic: exp and erf in f32; logarithms, powers,
+// trigonometric and inverse functions in f64. The single instruction tanh.approx would also compute
+// tanh, but its error of 2^-11 results in an error of 0.02 for a score capped at 50. With the flag
+// `afn`, tanh takes five instructions, and this error is 0.00002. The test GpuMathTest.cpp measures
+// the errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,7 +37,8 @@ static Value real(OpBuilder &b, Location loc, double value) {
   return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(static_cast<float>(value)));
 }
 
-/// Emits tanh by the form for `afn`. If intermediate values are infinite, the result is 1 or -1.
+/// Emits the form of tanh that is used with the flag `afn`. The result is 1 or -1 even if
+/// intermediate values are infinite.
 static Value emitShortTanh(OpBuilder &b, Location loc, Value x) {
   Value one = real(b, loc, 1);
   Value e =
@@ -62,8 +64,8 @@ static Value emitTanh(OpBuilder &b, Location loc, Value x) {
   return math::CopySignOp::create(b, loc, result, x);
 }
 
-/// Emits x / y. Division of the full range of values needs scaled operands. A constant divisor with
-/// a normal inverse becomes a multiplication by the rounded inverse, without scaling.
+/// Emits x / y. A division that is correct for all values needs scaled operands. If the divisor is
+/// a constant with a normal inverse, x is multiplied by the rounded inverse, without scaling.
 static Value emitDivision(OpBuilder &b, Location loc, Value x, Value y) {
   llvm::APFloat divisor(0.f);
   if (matchPattern(y, m_ConstantFloat(&divisor))) {
@@ -97,7 +99,7 @@ struct Divide : OpRewritePattern<arith::DivFOp> {
   }
 };
 
-/// Replaces an op by a single instruction.
+/// Replaces an op by a call of a single intrinsic.
 template <typename Op>
 struct CallOne : OpRewritePattern<Op> {
   CallOne(MLIRContext *context, StringRef name)

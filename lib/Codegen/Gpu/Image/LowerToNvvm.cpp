@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Entries are functions of the LLVM dialect that contain ops of scf, arith and math. Math ops that
-// NVPTX does not support are errors here, because instruction selection would abort the process.
+// NVPTX does not support are reported as errors here. Otherwise instruction selection would abort
+// the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +36,8 @@ void fsdp::loadGpuDialects(MLIRContext &context) {
   context.loadDialect<NVVM::NVVMDialect>();
 }
 
-/// Returns true for math ops that have instructions: rounding to integers, signs, square roots, fma
-/// and bit counts.
+/// Returns true for math ops for which the GPU has instructions: rounding to integers, signs,
+/// square roots, fma and bit counts.
 static bool hasInstruction(Operation *op) {
   return isa<math::FmaOp, math::AbsFOp, math::AbsIOp, math::CopySignOp, math::FloorOp, math::CeilOp,
              math::TruncOp, math::RoundEvenOp, math::SqrtOp, math::CtPopOp,
@@ -60,11 +61,12 @@ static LogicalResult legalise(ModuleOp entries) {
     fill(patterns);
     GreedyRewriteConfig config;
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
-    // LLVM merges equal blocks later. Comparing all blocks here takes longer than the patterns.
+    // LLVM merges equal blocks later, and comparing all blocks here would take longer than the
+    // patterns.
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     return applyPatternsGreedily(entries, std::move(patterns), config);
   };
-  // Legalise 16-bit arithmetic first, because the expansions of math support f32 and f64 only.
+  // Replace 16-bit arithmetic first, because the expansions of math support only f32 and f64.
   if (failed(run([](RewritePatternSet &p) {
         populateLegaliseFloatsPatterns(p);
         arith::populateCeilFloorDivExpandOpsPatterns(p);

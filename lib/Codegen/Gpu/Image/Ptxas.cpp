@@ -12,10 +12,10 @@
 //   ptxas info    : (C7510) Potential Performance Loss: ..         warning
 //   ptxas k.ptx, line 12; error : ..                                error
 //
-// Without a bound on the number of blocks per multiprocessor, ptxas uses few registers, so that
-// many blocks fit, and may spill. An entry that spills gets a bound that allows a few more
-// registers per thread. If the entry still spills, it gets the bound 1. All entries are assembled
-// again each time.
+// Entries are first assembled without a bound on the number of blocks per multiprocessor. ptxas
+// then uses few registers, so that many blocks fit, and may spill. An entry that spills then gets a
+// bound on the blocks, which allows a few more registers per thread. If the entry still spills, its
+// bound becomes 1. Each time, all entries are assembled again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,15 +95,15 @@ static void warnOfSerialised(StringRef log, Location loc) {
       emitWarning(loc) << "ptxas: " << line.substr(line.find('(')).trim();
 }
 
-/// Number of registers per thread that an entry that spilled gets in addition, and maximum number
-/// of blocks per multiprocessor.
+/// Number of additional registers per thread for an entry that spilled, and maximum number of
+/// blocks per multiprocessor.
 static constexpr int64_t roomRegisters = 16, mostBlocks = 32;
 
-/// For each entry, the number of blocks that must fit a multiprocessor.
+/// For each entry with a bound, the number of blocks that must fit a multiprocessor.
 using Bounds = llvm::StringMap<int64_t>;
 
-/// Returns the offset of the entry's body in the PTX. Returns npos if the entry is not found or
-/// already has a bound.
+/// Returns the position at which the body of an entry begins in the PTX. Returns npos if the PTX
+/// has no such entry or if the entry already has a bound.
 static size_t findUnbound(StringRef ptx, StringRef symbol) {
   size_t begin = ptx.find((".entry " + symbol + "(").str()), body = ptx.find("\n{", begin);
   if (begin == StringRef::npos || body == StringRef::npos)
@@ -112,8 +112,8 @@ static size_t findUnbound(StringRef ptx, StringRef symbol) {
   return head.contains(".minnctapersm") || head.contains(".maxnreg") ? StringRef::npos : body;
 }
 
-/// Sets or lowers the bounds of entries that spill, so that they get more registers. Returns true
-/// if any bound has changed.
+/// For entries that spill, adds a bound or lowers the bound, so that they get more registers.
+/// Returns true if any bound has changed.
 static bool widen(const GpuImage &image, StringRef ptx, const GpuTarget &target, Bounds &bounds) {
   llvm::StringMap<int64_t> threads;
   for (const GpuKernel &kernel : image.kernels)
@@ -168,8 +168,8 @@ static std::string readAll(StringRef path) {
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// Maximum sizes in bytes of a file, of the output of ptxas, and of a note of a diagnostic. Kernels
-/// of the largest models have some MiB of machine code and of text.
+/// Maximum sizes, in bytes, of a file that ptxas writes, of the text output of ptxas, and of a note
+/// of a diagnostic. Kernels of the largest models have some MiB of machine code and of text.
 static constexpr uint64_t mostFileBytes = uint64_t(1) << 30;
 static constexpr size_t mostLogBytes = size_t(16) << 20, mostNoteBytes = size_t(16) << 10;
 
@@ -217,7 +217,7 @@ static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const Code
   }
   if (end.number == 0)
     return success();
-  // Shells exit with this code if they cannot find a command.
+  // A shell exits with this code if it cannot find a command.
   constexpr int noCommand = 127;
   InFlightDiagnostic diag = error()
                             << (end.number == noCommand ? "cannot find a program that it runs"
@@ -230,7 +230,7 @@ static LogicalResult checkEnd(const ProcessEnd &end, StringRef ptxas, const Code
 /// Emits an error unless the bytes begin with the ELF header of a CUDA file.
 static LogicalResult checkCubin(StringRef bytes, StringRef ptxas, Location loc) {
   using Header = llvm::object::ELF64LE::Ehdr;
-  // The fields of the header have an alignment of 1.
+  // The fields of the header have an alignment of 1, so that the bytes may have any address.
   auto header = reinterpret_cast<const Header *>(bytes.data());
   std::string found;
   if (bytes.empty())
@@ -261,8 +261,8 @@ static LogicalResult writeSource(StringRef text, StringRef path, Location loc) {
   return emitError(loc) << "cannot write '" << path << "': " << ec.message();
 }
 
-/// Assembles the image's PTX through files in `folder` and sets the cubin and the reports. Returns
-/// the output of ptxas.
+/// Assembles the PTX of the image by means of files in `folder`, and sets the cubin and the
+/// reports. Returns the output of ptxas.
 static FailureOr<std::string> run(GpuImage &image, StringRef ptxas, const CodegenOptions &options,
                                   const std::string &folder, Location loc) {
   std::string source = folder + "/kernels.ptx", cubin = folder + "/kernels.cubin";

@@ -19,9 +19,10 @@
 //                                 of four bytes, bits 34 .. 81 followed by bits 16 .. 23
 //
 // A loop extends from the target of a backward branch to that branch. A loop is ignored if the
-// branch's target is inside a loop that ends before the branch: such a branch retries a wait, and
-// its code is at the end of the entry. The main loop is the innermost loop with the most matrix
-// instructions and, among equals, with the fewest instructions.
+// target of the branch is inside another loop that ends before the branch. Such a branch repeats a
+// wait, and its code is at the end of the entry. The main loop is the innermost loop with the
+// largest number of matrix instructions. Among loops with the same number, it is the loop with the
+// fewest instructions.
 //
 // Products in flight are followed through two turns of the main loop, in the order of its
 // instructions, and the second turn is counted.
@@ -41,8 +42,8 @@ static constexpr size_t instructionBytes = 16;
 static constexpr uint64_t multiplies = 0x23c, multipliesInGroup = 0x1f0, branches = 0x947,
                           waitsForGroup = 0x9c5, isSpecial = 0x308, meetsThreads = 0x11d,
                           fencesMemory = 0x992;
-/// Cycles of the tensor core of one scheduler: for m16n8k16 on sm_80, and for 16 rows, 8 columns
-/// and k = 16 on sm_90.
+/// Number of cycles for which a product of 16 rows, 8 columns and k = 16 occupies the tensor core
+/// of one scheduler, on sm_80 (m16n8k16) and on sm_90.
 static constexpr int64_t cyclesOfMma = 8, cyclesOfGroupCols = 4;
 
 namespace {
@@ -76,7 +77,7 @@ struct Instruction {
 } // namespace
 
 namespace {
-/// Instructions [begin, end) of a loop; `mma` of them multiply matrices.
+/// The instructions [begin, end) of a loop. `mma` is the number of those that multiply matrices.
 struct Loop {
   size_t begin, end;
   int64_t mma = 0, tensorCycles = 0;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Lowers kernels that no other GPU lowering supports. Each phase of LoopKernels.cpp becomes a
-// launch with one thread per element of the phase's range. The code is slow but covers every
-// kernel.
+// launch with one thread per element of the phase's range. This code is slow, but every kernel can
+// be lowered to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t blockThreads = 64;
 
-/// Replaces a phase's range [begin, end) by the element of the thread, and erases the argument for
-/// the worker's scratch.
+/// Replaces the range [begin, end) of a phase by the single element that belongs to the thread, and
+/// erases the argument for the worker's scratch.
 static void giveToThreads(func::FuncOp phase, func::FuncOp kernel, GpuLaunch &launch,
                           int64_t extent) {
   unsigned last = phase.getNumArguments() - 1;

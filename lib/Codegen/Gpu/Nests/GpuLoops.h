@@ -15,7 +15,7 @@
 
 namespace mlir::fsdp {
 
-/// Lowers `work`, a copy of `kernel`, without fusing ops; see GpuLoops.cpp. Erases `work`.
+/// Lowers `work`, which is a copy of `kernel`, without fusing ops; see GpuLoops.cpp. Erases `work`.
 LogicalResult lowerGpuLoops(func::FuncOp work, func::FuncOp kernel, GpuKernel &info);
 
 } // namespace mlir::fsdp

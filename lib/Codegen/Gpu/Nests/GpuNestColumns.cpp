@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Emits reductions over any dimensions. A thread computes contiguous elements of the result and
-// visits the reduced elements in order. If there are too few threads, the reduced elements are
+// visits the reduced elements in order. If this needs too few threads, the reduced elements are
 // divided into parts. The results of the parts are stored in scratch, and a second launch adds
 // these results in order:
 //
@@ -13,8 +13,8 @@
 //   launch 2   y[n] = init[n] + (part[0, n] + part[1, n] + ..)
 //
 // A scatter has one block per token. The block of the first token with an id adds the updates of
-// all tokens with that id to the row, in order. Blocks of the other tokens find an earlier token
-// with their id and exit. A warp examines 32 ids at a time:
+// all tokens with that id to the row, in order. The block of any other token finds an earlier token
+// with the same id and exits. A warp examines 32 ids at a time:
 //
 //   for base = 32 (t / 32); base < tokens; base += 32
 //     found = ballot(base + lane >= t and ids[base + lane] == id);
@@ -37,7 +37,8 @@ static constexpr int64_t blockThreads = 128;
 // Columns
 //===----------------------------------------------------------------------===//
 
-/// Reduces the elements [from, to) for `width` elements of the result, beginning at `first`.
+/// Reduces the elements [from, to) of the reduced dimensions, for `width` elements of the result
+/// that begin at `first`.
 GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayRef<int64_t> shape,
                                    AffineExpr first, int64_t width, Value from, Value to,
                                    int64_t count) {
@@ -61,8 +62,8 @@ GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayR
   });
 }
 
-/// Combines the results of the parts in order, then with the initial values. The results are stored
-/// as [parts, elements], or for row reductions as [elements, parts].
+/// Combines the results of the parts in order, and then combines the sums with the initial values.
+/// The results are stored as [parts, elements], or for row reductions as [elements, parts].
 void GpuNests::finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_t> offsets,
                            int64_t parts) {
   RankedTensorType type = segment.front().getType();
@@ -161,8 +162,8 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
     return commit(entry, segment);
   if (!commit(entry, {}))
     return false;
-  // Whatever the kind of the steps, the results of the parts are stored as [parts, elements], the
-  // order for column reductions.
+  // For all kinds of steps, the results of the parts are stored as [parts, elements], which is the
+  // order that finishParts() expects for column reductions.
   SmallVector<Step> turned(segment);
   for (Step &step : turned)
     step.kind = StepKind::ColumnReduction;
@@ -175,7 +176,7 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
 // Scatter
 //===----------------------------------------------------------------------===//
 
-/// Adds the updates of all tokens from `token` on that have the id `id` to row `row`.
+/// Adds to row `row` the updates of all tokens, from `token` on, that have the id `id`.
 void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id,
                          Value row) {
   auto op = cast<ScatterAddRowsOp>(step.value.getDefiningOp());
@@ -195,8 +196,8 @@ void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineEx
     Values sums = b.choose(
         active, types,
         [&] {
-          // Copies the evaluator, because values emitted in the branch are not available after the
-          // branch.
+          // Use a copy of the evaluator, because values that are emitted in the branch are not
+          // available after the branch.
           Evaluator own(inner);
           Values old;
           for (int64_t j = 0; j < width; ++j)
@@ -253,7 +254,8 @@ bool GpuNests::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // Stores the initial value first, unless the initial value is in the buffer of the sums.
+  // A first launch stores the initial value, unless the initial value already is in the buffer of
+  // the sums.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

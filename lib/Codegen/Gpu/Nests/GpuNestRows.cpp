@@ -10,9 +10,10 @@
 //     s = tree over j, lanes, warps in order                equal in all threads
 //     for u ..: y[row, width u + j] = x[row, ..] - s / n    group 2: maps
 //
-// Steps over the same columns that do not read one another form a group. One pass over the row
-// computes a group. The threads of a row synchronise between groups, because a group may read what
-// the previous group stored, and overwrite what it read.
+// Steps that run over the same columns and do not read one another form a group. All steps of a
+// group are computed in one pass over the row. Between two groups, the threads of a row
+// synchronise, because the second group may read what the first group stored, and may overwrite
+// what the first group read.
 //
 // If there are few long rows that are only reduced, each row is divided into parts, with one block
 // per part. The results of the parts are stored in scratch. A second launch with one thread per row
@@ -33,7 +34,7 @@ static constexpr int64_t warpThreads = 32, warpBlockThreads = 128;
 // Threads
 //===----------------------------------------------------------------------===//
 
-/// Returns `value`, of any type, of the lane whose number is this lane's number xor `bits`.
+/// Returns `value`, of any type, of another lane: its number is this lane's number xor `bits`.
 Value GpuNests::exchange(Value value, int64_t bits) {
   Location loc = b.loc;
   Type type = value.getType();
@@ -81,7 +82,7 @@ Value GpuNests::getShared(Entry &entry, Type element, int64_t elements) {
   return memref::GetGlobalOp::create(b, b.loc, type, name);
 }
 
-/// Reduces over the threads of a row, with warps in order. Every thread gets the result.
+/// Reduces a value over the threads of a row, with warps in order. Every thread gets the result.
 Value GpuNests::reduceThreads(Entry &entry, Value value, int64_t perRow,
                               function_ref<Value(Value, Value)> combine) {
   for (int64_t bits = std::min(perRow, warpThreads) / 2; bits > 0; bits /= 2)
@@ -194,7 +195,7 @@ void GpuNests::emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> 
 // Groups
 //===----------------------------------------------------------------------===//
 
-/// Emits a group whose steps have one element per row. Every thread of the row computes the
+/// Emits a group of steps that have only one element per row. Every thread of the row computes the
 /// element, and one thread stores it.
 void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at,
                            ArrayRef<AffineExpr> rowIndices, int64_t rank,
@@ -207,8 +208,8 @@ void GpuNests::emitScalars(Entry &entry, ArrayRef<Step> group, Evaluator &at,
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      // Copies the evaluator, because values emitted in the branch are not available after the
-      // branch.
+      // Use a copy of the evaluator, because values that are emitted in the branch are not
+      // available after the branch.
       Evaluator own(at);
       storeAll(entry, step, own, indices, value);
     });
@@ -240,7 +241,7 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
   unsigned next = 0;
   for (const Step &step : group) {
     if (!step.isReduction()) {
-      // Later steps read the value from memory.
+      // Let later steps read the value from memory.
       if (!isa<BlockArgument>(step.value))
         entry.state.stored[step.value] = {getTargets(entry, step).front(), 0};
       continue;
@@ -258,8 +259,8 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
     if (readsWhatItWrites())
       synchronise(threads.perRow);
     whenFirst(threads, [&] {
-      // Copies the evaluator, because values emitted in the branch are not available after the
-      // branch.
+      // Use a copy of the evaluator, because values that are emitted in the branch are not
+      // available after the branch.
       Evaluator own(at);
       storeAll(entry, step, own, indices, value);
     });
@@ -271,8 +272,8 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// Returns the number of threads for a row of `size` columns. The number is less than a warp only
-/// if the rows then fill all blocks.
+/// Returns the number of threads for a row of `size` columns. The number is less than the size of a
+/// warp only if the rows then still fill all blocks.
 static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   int64_t vectors = llvm::divideCeil(size, width);
   if (vectors > 4 * warpThreads || (vectors > warpThreads && count < 1024))
@@ -282,8 +283,8 @@ static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   return count % (warpBlockThreads / part) == 0 ? part : warpThreads;
 }
 
-/// Forms groups. If `late` is true, maps of one shape are one group even if they read one another:
-/// a map that another map reads is also evaluated there.
+/// Forms groups. If `late` is true, all maps of one shape form one group even if they read one
+/// another. A map that another map reads is then evaluated again where it is read.
 SmallVector<ArrayRef<Step>> GpuNests::formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   const Step *firstMap =
       llvm::find_if(segment, [](const Step &step) { return !step.isReduction(); });
@@ -333,7 +334,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
       emitGroup(entry, group, rows, at, indices, threads);
     entry.state.onRead = nullptr;
   };
-  // Here each warp has one row or none, so warps with a row do not wait for warps without one.
+  // Here each warp has one row or none, so that warps with a row never wait for warps without one.
   if (count % rowsPerBlock)
     b.when(b.isLess(row, index(count)), emit);
   else
@@ -341,7 +342,7 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   return commit(entry, segment);
 }
 
-/// Emits the launches of few long rows that are reduced by one group of steps.
+/// Emits the launches for few long rows that a single group of steps reduces.
 bool GpuNests::buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   if (formGroups(segment, rows).size() != 1 || !segment.front().isReduction())
     return false;

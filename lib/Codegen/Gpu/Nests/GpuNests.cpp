@@ -14,8 +14,8 @@
 //             may be divided among several threads (GpuNestColumns.cpp)
 //   scatter   a block per token (GpuNestColumns.cpp)
 //
-// Elements are evaluated one by one, and LLVM combines accesses to contiguous elements. There are
-// no atomic additions, and no order varies between runs, so the bits are reproducible.
+// The emitted code computes elements one by one, and LLVM combines accesses to contiguous elements.
+// There are no atomic additions, and all orders are fixed. Therefore the bits are reproducible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -93,7 +93,7 @@ Value GpuNests::view(Entry &entry, int64_t offset, int64_t elements, Type elemen
   return memref::ViewOp::create(b, b.loc, type, entry.scratch, index(offset), ValueRange());
 }
 
-/// Returns the memory for a step's value: the step's destinations, or a view of the scratch.
+/// Returns the memory for storing a step's value: its destinations, or a view of the scratch.
 GpuNests::Values GpuNests::getTargets(Entry &entry, const Step &step) {
   Values targets;
   for (BlockArgument destination : step.destinations)
@@ -150,7 +150,8 @@ int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t tot
 // Flat maps
 //===----------------------------------------------------------------------===//
 
-/// Emits one thread for each `width` positions of [0, size), and one for the remaining positions.
+/// Emits code for one thread for each `width` positions of [0, size), and for one more thread that
+/// processes the remaining positions.
 void GpuNests::emitPositions(Entry &entry, int64_t size, int64_t width,
                              function_ref<void(Evaluator &, AffineExpr, int64_t)> body) {
   int64_t whole = size / width, rest = size % width, count = whole + (rest > 0);
@@ -215,7 +216,8 @@ void GpuNests::dropParts(size_t parts) {
 }
 
 bool GpuNests::build() {
-  // Removes the steps of costly values, because recomputing is cheaper on GPUs than storing.
+  // Remove the steps that only store costly values for later steps, because on GPUs it is cheaper
+  // to compute these values again.
   llvm::erase_if(steps, [](const Step &step) {
     return step.kind == StepKind::Map && step.destinations.empty();
   });
@@ -256,8 +258,8 @@ bool fsdp::lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel
   std::optional<SmallVector<Step>> steps = collectSteps(kernel);
   if (!steps || steps->empty())
     return false;
-  // Tries the order of the kernel first. If this order overwrites values that are still read, tries
-  // with all stores at the end.
+  // Try the order of the kernel first. If values that are still read would be overwritten in this
+  // order, try an order in which all stores are at the end.
   for (bool late : {false, true}) {
     GpuNests nest(kernel, target, *steps, late);
     if (!nest.build())

@@ -18,9 +18,9 @@
 
 namespace mlir::fsdp {
 
-/// Lowers the steps of one kernel, launch by launch. An entry is a function on flat memrefs; its
-/// arguments are the bindings, then the scratch. Emits entries before the kernel and does not
-/// change the kernel.
+/// Lowers the steps of one kernel, launch by launch. An entry is a function on flat memrefs. Its
+/// arguments are the bindings of the kernel, then the scratch. Emits the entries before the kernel
+/// and does not change the kernel.
 class GpuNests : SegmentDriver {
 public:
   /// If `late` is true, all maps run after all reductions, in one pass that reads before it stores.
@@ -28,7 +28,7 @@ public:
   ~GpuNests() override;
   /// Emits all launches. Returns false if a step is refused.
   bool build();
-  /// Moves the launches to `info` and describes the entries.
+  /// Moves the launches to `info`, and adds the attributes of describeNestEntry() to the entries.
   void finish(GpuKernel &info);
 
 private:
@@ -39,7 +39,7 @@ private:
     int64_t blocks = 1, threads = 1;
   };
   using Values = SmallVector<Value>;
-  /// The threads of one row: the count `perRow`, and the number `local` of this thread among them.
+  /// The threads of one row: their number `perRow`, and the number `local` of this thread in them.
   struct RowThreads {
     int64_t perRow;
     Value local;
@@ -83,8 +83,8 @@ private:
   void emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> shape,
                 ArrayRef<AffineExpr> rowIndices, Evaluator &at, AffineExpr first, int64_t count,
                 int64_t width, Values &carried, Value active);
-  /// Emits loops over the positions [0, size) of a row, `width` at a time. Returns the carried
-  /// values.
+  /// Emits loops over the positions [0, size) of a row, in steps of `width` positions. Returns the
+  /// carried values.
   Values emitColumns(int64_t size, int64_t width, Evaluator &at, const RowThreads &threads,
                      Values carried,
                      function_ref<void(Evaluator &, AffineExpr, int64_t, Values &)> body);
@@ -113,7 +113,8 @@ private:
   AccessLog log;
 };
 
-/// Lowers a kernel of maps, reductions and scatters. Returns false if it contains anything else.
+/// Lowers a kernel that consists of maps, reductions and scatters. Returns false if the kernel
+/// contains anything else.
 bool lowerGpuNests(func::FuncOp kernel, const GpuTarget &target, GpuKernel &info);
 /// Lowers a kernel that is neither a tiled contraction nor attention.
 LogicalResult lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Properties of an entry are recorded as attributes of its function before the function is
-// lowered to the LLVM dialect.
+// Before an entry on memrefs is lowered to the LLVM dialect, its properties are recorded as
+// attributes of its function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@
 
 namespace mlir::fsdp {
 
-/// Records the number of threads and the written arguments of a function on memrefs.
+/// Records the number of threads, and which arguments are written, as attributes of `entry`.
 void describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads);
-/// Turns LLVM functions with the attributes of describeNestEntry() into entries.
+/// Turns the LLVM functions that have the attributes of describeNestEntry() into entries.
 void makeNestEntries(ModuleOp entries);
 
 /// Returns the cost of a launch of `entry`, a function on memrefs.

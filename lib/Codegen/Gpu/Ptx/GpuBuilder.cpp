@@ -26,8 +26,8 @@ Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange
 // Entries
 //===----------------------------------------------------------------------===//
 
-/// Returns a name that is not a prefix of any kernel's name, because names of launches begin with a
-/// kernel's name.
+/// Returns a name for the shared memory that is not the begin of any kernel's name, because the
+/// names of launches begin with the name of a kernel.
 static std::string nameShared(func::FuncOp kernel) {
   std::string name = "shared";
   auto functions = kernel->getParentOfType<ModuleOp>().getOps<func::FuncOp>();
@@ -37,7 +37,8 @@ static std::string nameShared(func::FuncOp kernel) {
   return name;
 }
 
-/// Returns the global for the dynamic shared memory of a launch. The launcher determines its size.
+/// Returns the global that stands for the dynamic shared memory of a launch. The size of this
+/// memory is determined when the kernel is launched.
 static LLVM::GlobalOp getShared(OpBuilder &b, ModuleOp entries, func::FuncOp kernel) {
   for (auto global : entries.getOps<LLVM::GlobalOp>())
     if (global.getAddrSpace() == sharedSpace && global.getLinkage() == LLVM::Linkage::External)

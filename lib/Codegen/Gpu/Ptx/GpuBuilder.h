@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds the code of one thread. Indices within a tile have 32 bits, and offsets in global memory
-// have 64 bits. Shared memory is the launch's dynamic shared memory, addressed in bytes.
+// Declares the class that emits the code of one thread. Indices within a tile have 32 bits, and
+// offsets in global memory have 64 bits. Shared memory means the dynamic shared memory of the
+// launch, which is addressed in bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +33,7 @@ public:
 
   /// Creates an entry and sets the insertion point in it. The entry's arguments are the bindings of
   /// `kernel`, the scratch if `scratch` is true, and `maps` tensor maps. At least `minBlocks`
-  /// blocks must fit a multiprocessor. `cluster` is the number of blocks per cluster.
+  /// blocks must fit a multiprocessor together. `cluster` is the number of blocks per cluster.
   void enter(ModuleOp entries, func::FuncOp kernel, StringRef symbol, int64_t minBlocks,
              bool scratch, int64_t maps = 0, int64_t cluster = 1);
   /// Ends the entry.
@@ -53,8 +54,8 @@ public:
   Value block();
   Value lane() { return rem(thread(), 32); }
   Value warp() { return div(thread(), 32); }
-  /// Return row l/4 and column 2 (l%4) for lane l: the position in the accumulator of mma and wgmma
-  /// of the lane's register 0.
+  /// Return the row l/4 and the column 2 (l%4) of lane l. This is the position, in an accumulator
+  /// of mma or wgmma, of register 0 of the lane.
   Value rowOfLane() { return div(lane(), 4); }
   Value colOfLane() { return mul(rem(lane(), 4), 2); }
   /// Emits 2^x. Results below 2^-126 become 0.
@@ -68,8 +69,8 @@ public:
   void syncWarp();
   /// Returns `value` of the lane whose number is this lane's number xor `bits` (shfl.bfly).
   Value exchange(Value value, int64_t bits);
-  /// Combines the values of the four lanes that hold a row (overQuad), or of all lanes of the warp
-  /// (overWarp). Each of these lanes gets the result.
+  /// Combine the values of the four lanes that hold a row (overQuad()), or of all lanes of the warp
+  /// (overWarp()). Each of the lanes gets the result.
   Value overQuad(Value value, function_ref<Value(Value, Value)> combine);
   Value overWarp(Value value, function_ref<Value(Value, Value)> combine);
 

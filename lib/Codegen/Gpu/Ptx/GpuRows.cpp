@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Elements of 16 or 32 bits are moved in 32-bit words, up to four at a time. All other elements,
-// and elements that do not fill a word, are moved one by one.
+// Elements of 16 or 32 bits are loaded and stored in words of 32 bits, up to four words at a time.
+// All other elements, and elements that do not fill a word, are loaded and stored one by one.
 //
 //===----------------------------------------------------------------------===//
 

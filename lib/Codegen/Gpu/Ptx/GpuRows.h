@@ -11,9 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// Loads `count` contiguous elements. `place` is aligned to the size of `aligned` elements.
+/// Loads `count` contiguous elements. The address `place` must be a multiple of the size of
+/// `aligned` elements.
 SmallVector<Value> loadRow(GpuBuilder &b, const Pointer &place, int64_t count, int64_t aligned);
-/// Stores contiguous elements. `place` is aligned to the size of `aligned` elements.
+/// Stores contiguous elements to `place`, which must be aligned as for loadRow().
 void storeRow(GpuBuilder &b, ArrayRef<Value> values, const Pointer &place, int64_t aligned);
 
 } // namespace mlir::fsdp

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Limits are from the CUDA programming guide, "Technical Specifications per Compute Capability".
-// PTX versions are the oldest that have the kernels' instructions, so that older drivers accept the
-// PTX.
+// The limits are from the CUDA programming guide, "Technical Specifications per Compute
+// Capability". The PTX versions are the oldest versions that have the instructions of the kernels,
+// so that older drivers accept the PTX, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Default workspace of cuBLAS in bytes, on chips without and with warpgroup instructions.
+/// Default bytes of the workspace of cuBLAS, on chips without and with warpgroup instructions.
 static constexpr int64_t plainWorkspace = 4 << 20, largeWorkspace = 32 << 20;
 
 static const GpuTarget chips[] = {

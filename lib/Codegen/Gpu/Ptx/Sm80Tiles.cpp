@@ -4,20 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// ldmatrix reads four matrices of 8 rows x 16 bytes. Lane l addresses row l%8 of matrix l/8
-// and receives word l%4 of row l/4 of each matrix. The matrices are arranged as
+// ldmatrix reads four matrices of 8 rows x 16 bytes. Lane l provides the address of row l%8 of
+// matrix l/8, and receives word l%4 of row l/4 of each matrix. They are numbered as follows:
 //
 //   rows (factor a)   0 2      columns of b    0 1     b by rows of k   0 2
 //                     1 3      (its rows)      2 3     (.trans)         1 3
 //
-// so that they are the operands of mma. The accumulator of a product is the left factor of the next
-// product without data movement: two tiles of 8 columns, rounded to 16 bits, form a step of k = 16.
-// In tf32, one tile of 8 columns is a step. A lane then holds columns 2 (l%4) and 2 (l%4) + 1,
-// where mma expects columns l%4 and l%4 + 4. Any order of k is correct if the rows of the right
-// factor have the same order.
+// The words are then the operands of mma. The accumulator of a product is, without data movement,
+// the left factor of the next product: two tiles of 8 columns, rounded to 16 bits, form a step of
+// k = 16. In tf32, one tile of 8 columns is a step. In this case, a lane holds columns 2 (l%4) and
+// 2 (l%4) + 1, but mma expects columns l%4 and l%4 + 4. This is correct, because any order of the
+// values of k is allowed if the rows of the right factor have the same order.
 //
-// f32: x = high + low with high = tf32(x), low = tf32(x - high). The product is low·high +
-// high·low + high·high, with an error of about 2^-22 · |a|·|b|.
+// f32: x = high + low with high = tf32(x), low = tf32(x - high). A product of f32 values is
+// computed as low·high + high·low + high·high, with an error of about 2^-22 · |a|·|b|.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,14 +32,14 @@ using namespace mlir::fsdp::tile;
 // Factors
 //===----------------------------------------------------------------------===//
 
-/// Returns the address of this lane's row in a block of 16 rows x 32 bytes. The matrices of the
-/// block are numbered first downwards, then to the right.
+/// Returns the address of the row that this lane provides to ldmatrix, in a block of 16 rows x 32
+/// bytes. The matrices of the block are numbered first downwards, then to the right.
 Value Sm80Tiles::laneOfRows(const SharedTile &tile) {
   Value row = rem(lane(), 16), half = div(lane(), 16);
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
 }
 
-/// Returns the address of this lane's row if matrices are numbered to the right, then downwards.
+/// Returns the same address, but for matrices that are numbered first to the right, then downwards.
 Value Sm80Tiles::laneOfCols(const SharedTile &tile) {
   Value row = add(rem(lane(), 8), mul(div(lane(), 16), 8)), half = rem(div(lane(), 8), 2);
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
@@ -247,7 +247,7 @@ void Sm80Tiles::copyAsync(const SharedTile &to, const GlobalRows &from, Value fi
     total % threads ? when(isLower(number, total), copy) : copy();
   };
   Value own = thread();
-  // A thread copies the chunk with the number `unit` of each of its rows.
+  // Each thread copies the chunk with the same number `unit` in each of its rows.
   if (threads % units == 0) {
     Value row = div(own, units), unit = rem(own, units);
     for (int64_t from = 0; from < total; from += threads)

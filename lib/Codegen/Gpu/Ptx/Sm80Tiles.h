@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the tile builder for sm_80. A fragment is an accumulator of mma.sync. Tiles are in
-// shared memory; cp.async fills them and ldmatrix reads them.
+// Declares the class that emits code on tiles for sm_80. A fragment is an accumulator of mma.sync.
+// Tiles are in shared memory, where cp.async writes them and ldmatrix reads them.
 //
 //   elements    step of k   instructions of a product         factors
 //   f16, bf16   16          m16n8k16, sums in f32             unchanged
 //   f32         8           three of m16n8k8 in tf32          high + low, 11 bits each
 //
-// The distance between rows of a tile is an odd multiple of 16 bytes. The eight rows of an ldmatrix
-// are therefore in different banks, and every address is a lane's address plus a constant.
+// The distance between rows of a tile is an odd multiple of 16 bytes. Therefore the eight rows of
+// an ldmatrix are in different banks, and every address is an address of the lane plus a constant.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@
 
 namespace mlir::fsdp::tile {
 
-/// Rows in shared memory, `pitch` bytes apart.
+/// A tile: rows in shared memory, whose distance is `pitch` bytes.
 struct SharedTile {
   Value base;
   int64_t pitch;
@@ -47,8 +47,8 @@ public:
   static int64_t bytesOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
   int64_t elementBytes() const { return bytesOf(element); }
   int64_t stepOfK() const { return isSplit() ? 8 : 16; }
-  /// Return the number of columns of a tile for `cols` columns of a matrix, and the distance
-  /// between the tile's rows in bytes.
+  /// Return the number of columns of a tile that holds `cols` columns of a matrix, and the distance
+  /// between the rows of this tile in bytes.
   static int64_t paddedCols(int64_t cols) { return llvm::alignTo(cols, 16); }
   static int64_t pitchOf(Type element, int64_t cols) {
     return paddedCols(cols) * bytesOf(element) + 16;
@@ -57,13 +57,14 @@ public:
   //===--- Copies ----------------------------------------------------------===//
 
   /// Starts to copy rows [first, first + rows) with all threads. Elements outside `from` become 0.
-  /// The caller sets `whole` to true if all rows exist.
+  /// `whole` must be true only if all these rows exist.
   void copyAsync(const SharedTile &to, const GlobalRows &from, Value first, int64_t rows,
                  bool whole);
   /// Starts to copy the 4-byte elements [first, first + count). Elements at or after `extent`
   /// become 0.
   void copyWordsAsync(Value to, const Pointer &from, Value first, int64_t count, int64_t extent);
-  /// Ends a group of copies: those that this thread started since the last commit.
+  /// Ends a group of copies. The group has the copies that this thread started since the last
+  /// commit.
   void commit();
   /// Waits until all groups of this thread except the latest `pending` groups are complete.
   void waitForCopies(int64_t pending);
@@ -80,7 +81,8 @@ public:
   Fragment multiplyAcross(Fragment sums, const Fragment &a, const SharedTile &b);
 
   //===--- Pieces of products ----------------------------------------------===//
-  /// A lane's words of one factor of a product. `low` is empty unless f32 values are split in two.
+  /// The words that a lane holds of one factor of a product. If f32 values are split in two, `low`
+  /// holds their second parts. Otherwise `low` is empty.
   struct Factor {
     SmallVector<Value> high, low;
   };

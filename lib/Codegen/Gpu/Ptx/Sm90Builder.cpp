@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A product is one inline assembly: a fence, a wgmma for each step of k, and a commit. In the
-// product and in the wait, the sums are operands and results that share registers. Otherwise LLVM
-// and ptxas would not take into account that the sums change between product and wait. Offsets are
-// added to a descriptor inside the assembly, because LLVM would otherwise keep the descriptors of
-// all steps in registers.
+// A product is emitted as one inline assembly: a fence, a wgmma for each step of k, and a commit.
+// In the assembly of the product and of the wait, each sum is both an operand and a result, which
+// share a register. Otherwise LLVM and ptxas would not take into account that the sums change
+// between product and wait. Offsets are added to a descriptor inside the assembly, because LLVM
+// would otherwise keep the descriptors of all steps in registers.
 //
 // A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") has units of 16 bytes:
 //
@@ -18,8 +18,8 @@
 //           32 .. 45   distance between groups of eight rows: 1024 bytes
 //           62 .. 63   1: 128-byte swizzle
 //
-// The swizzle of a chunk depends on bits 7 .. 9 of its address. A step within a panel may therefore
-// start at any multiple of 32 bytes in a row, or at any multiple of eight rows.
+// The place to which a chunk is swizzled depends on bits 7 .. 9 of its address. A step within a
+// panel may therefore start at any multiple of 32 bytes in a row, or at any multiple of eight rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,9 +29,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Longest time for which a wait suspends a thread before the thread checks again.
+/// Maximum time in nanoseconds for which a wait suspends a thread before the thread checks again.
 static constexpr int64_t waitNanoseconds = 10'000'000;
-/// Number of values of k of one instruction, and their size in bytes.
+/// Number of values of k of one wgmma instruction, and their size in bytes.
 static constexpr int64_t stepCols = 16, stepBytes = 32;
 
 //===----------------------------------------------------------------------===//
@@ -59,7 +59,7 @@ SmallVector<Value> Sm90Builder::assembly(const Twine &text, const Twine &constra
 
 static std::string registerOf(Type type) { return type.isF32() ? "=f," : "=r,"; }
 
-/// Returns the constraints "0,1,.." of operands that share registers with results.
+/// Returns the constraints "0,1,.." for `count` operands that share registers with the results.
 static std::string tied(size_t count) {
   std::string text;
   for (size_t i = 0; i < count; ++i)

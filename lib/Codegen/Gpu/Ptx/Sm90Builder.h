@@ -9,15 +9,15 @@
 // parentheses in the section headings are those of the PTX ISA document, chapter 9.7.
 //
 // A tile in shared memory consists of panels. A panel has the layout of a copied box with 64
-// elements of 16 bits per row. It has 64 columns and `rows` rows of 128 bytes; panels are
-// contiguous. The 16-byte chunks of a row are permuted by the row's number (128-byte swizzle). A
-// tile is aligned to 1024 bytes.
+// elements of 16 bits per row. It has 64 columns and `rows` rows of 128 bytes. The panels of a tile
+// follow one another without gaps. The 16-byte chunks of a row are permuted depending on the number
+// of the row (128-byte swizzle). A tile is aligned to 1024 bytes.
 //
 //   columns   0 .. 63          64 .. 127
 //   row 0     base             base + rows · 128
 //   row 1     base + 128       base + rows · 128 + 128
 //
-// Either the columns or the rows of a tile are values of k in a product.
+// In a product, the values of k are either the columns or the rows of a tile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +48,8 @@ public:
   //===--- Roles -----------------------------------------------------------===//
   /// Returns the value of lane 0 (shfl.sync), so that the assembler knows the value to be uniform.
   Value uniform(Value value);
-  /// Reads the number of the block again, so that values computed from the number need no registers
-  /// before this point.
+  /// Reads the number of the block again. Values that are computed from this number then need no
+  /// registers before this point.
   Value blockAgain();
   /// Returns the uniform number of this thread's warpgroup in the block.
   Value warpgroup() { return uniform(div(thread(), groupThreads)); }
@@ -65,22 +65,23 @@ public:
 
   //===--- Named barriers (bar, barrier) -----------------------------------===//
 
-  /// Arrive at barrier `number` (1 .. 15). syncNamed() then waits until `threads` threads (a
-  /// multiple of 32) have arrived.
+  /// Arrive at the named barrier `number` (1 .. 15). syncNamed() then also waits until `threads`
+  /// threads (a multiple of 32) have arrived.
   void syncNamed(Value number, int64_t threads);
   void arriveNamed(Value number, int64_t threads);
 
   //===--- Barriers in memory (mbarrier) -----------------------------------===//
 
-  /// Initialises an 8-byte barrier whose phases end after `count` arrivals and all expected bytes.
-  /// One thread calls initBarrier() for all barriers, then fenceBarriers(), and then synchronises
-  /// with the other threads.
+  /// Initialises a barrier of 8 bytes. A phase of the barrier ends after `count` arrivals and when
+  /// all expected bytes have arrived. One thread calls initBarrier() for all barriers, then
+  /// fenceBarriers(), and then synchronises with the other threads.
   void initBarrier(Value barrier, int64_t count);
   void fenceBarriers();
-  /// Waits until the phase with parity `parity` has ended; the first phase has parity 0. On a new
+  /// Waits until the phase with parity `parity` has ended. The first phase has parity 0. On a new
   /// barrier, a wait for parity 1 returns at once.
   void wait(Value barrier, Value parity);
-  /// Arrives and adds `bytes` to the number of bytes for which the phase waits.
+  /// Arrives at the barrier, and adds `bytes` to the number of bytes that must arrive before the
+  /// phase ends.
   void expect(Value barrier, int64_t bytes);
   void arrive(Value barrier);
 
@@ -95,14 +96,14 @@ public:
   /// `target`. `barrier` counts the bytes of the box, including bytes outside the tensor. One
   /// thread runs this code.
   void copyBox(Value target, Value map, ValueRange coordinates, Value barrier);
-  /// Starts to copy `bytes` bytes of global memory to `target`; `barrier` counts the bytes. The
+  /// Starts to copy `bytes` bytes of global memory to `target`. `barrier` counts these bytes. The
   /// size and both addresses must be multiples of 16 bytes.
   void copyBulk(Value target, Value source, Value bytes, Value barrier);
   /// Stores words of two 16-bit elements as four 8x8 matrices in shared memory (stmatrix). Lane l
   /// provides the address of row l % 8 of matrix l / 8, and holds word l % 4 of row l / 4 of each
   /// matrix.
   void storeMatrices(Value place, ArrayRef<Value> words);
-  /// Starts to copy shared memory to a box; elements outside the tensor are skipped. One thread
+  /// Starts to copy shared memory to a box. Elements outside the tensor are not written. One thread
   /// runs this code. All threads that wrote the memory must have called fenceAsync() and passed a
   /// barrier.
   void storeBox(Value map, ValueRange coordinates, Value source);
@@ -111,7 +112,8 @@ public:
   /// Starts to add f32 values in shared memory to global memory, each by an atomic addition.
   /// Requires the alignment of copyBulk().
   void addBulk(Value target, Value source, Value bytes);
-  /// Ends a group of stores: those that this thread started since the last commit.
+  /// Ends a group of stores. The group has the stores that this thread started since the last
+  /// commit.
   void commitStores();
   /// Waits until all groups except the latest `pending` groups are complete. If `sourceOnly` is
   /// true, waits only until the sources of these groups have been read.
@@ -123,36 +125,37 @@ public:
   /// Synchronises all threads of the cluster and makes their earlier writes visible
   /// (barrier.cluster). A block must not exit while other blocks use its shared memory.
   void clusterBarrier();
-  /// Copies like copyBox(), but to the same offset in each of the first `blocks` blocks of the
-  /// cluster. The barrier at the same offset in each of these blocks counts the bytes.
+  /// Copies a box as copyBox() does, but to the same offset in each of the first `blocks` blocks of
+  /// the cluster. The barrier at the same offset in each of these blocks counts the bytes.
   void copyBoxToCluster(Value target, Value map, ValueRange coordinates, Value barrier,
                         int64_t blocks);
-  /// Arrives at the barrier at the same offset in block `number` of the cluster.
+  /// Arrives at a barrier in block `number` of the cluster: the barrier that has the same offset as
+  /// `barrier`.
   void arriveIn(Value barrier, Value number);
 
   //===--- Synchronisation between blocks ----------------------------------===//
 
-  /// Orders this thread's bulk copies to and from global memory with its ordinary accesses
+  /// Makes this thread's bulk copies from and to global memory ordered with its ordinary accesses
   /// (fence.proxy.async).
   void fenceGlobal();
   // Waits until an i32 in global memory equals `value`. Earlier writes of the thread that stored
-  // the value are then visible (ld.acquire). Only a block with a lower number may store `value`.
+  // the value are then visible (ld.acquire). A block with a lower number must store the value.
   void waitForValue(Value place, Value value);
   /// Adds 1 to an i32 in global memory after all earlier writes of this thread (red.release).
   void increment(Value place);
 
   //===--- Products (wgmma) ------------------------------------------------===//
 
-  /// Returns the factor that consists of the rows of a tile from row r on, with `k` columns (a
-  /// multiple of 16) as values of k. The tile has `rows` rows. `place` is the address of row r, a
-  /// multiple of 8, in the first panel.
+  /// Returns a factor of a product: the rows of a tile from row r on. The first `k` columns (a
+  /// multiple of 16) are the values of k. The tile has `rows` rows. `place` is the address of row r
+  /// in the first panel. r is a multiple of 8.
   SharedFactor factorAlong(Value place, int64_t rows, int64_t k);
-  /// Returns the factor that consists of the columns of a tile from column c on, with the first `k`
-  /// of its `rows` rows as values of k. `place` is row 0 of the panel of column c, a multiple of
-  /// 64.
+  /// Returns a factor of a product: the columns of a tile from column c on. The first `k` of its
+  /// `rows` rows are the values of k. `place` is the address of row 0 of the panel that begins with
+  /// column c. c is a multiple of 64.
   SharedFactor factorAcross(Value place, int64_t rows, int64_t k);
   /// Starts the product sums + lhs · rhs as one group, for 64 rows and `cols` columns (a multiple
-  /// of 8, up to 256). The result has cols / 2 registers; in each warp they have the layout
+  /// of 8, up to 256). The result is cols / 2 registers, which in each warp have the layout
   /// Layout::mmaSums(16, cols). If `sums` is empty, the product starts from 0. `element` is bf16 or
   /// f16. The results must not be used before waitForSums().
   SmallVector<Value> multiply(ArrayRef<Value> sums, const SharedFactor &lhs,
@@ -162,8 +165,8 @@ public:
   SmallVector<Value> multiply(ArrayRef<Value> sums, ArrayRef<Value> lhs, const SharedFactor &rhs,
                               int64_t cols, Type element);
   /// Waits until all products except the latest `pending` products are complete. Returns `values`
-  /// for use by later ops. Results of incomplete products must be in `values`, or remain unused
-  /// until a later wait.
+  /// in the form in which later ops must use them. The results of products that are not complete
+  /// must be among `values`, or must not be used before a later wait.
   SmallVector<Value> waitForSums(ArrayRef<Value> values, int64_t pending = 0);
 
 protected:

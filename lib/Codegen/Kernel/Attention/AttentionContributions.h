@@ -12,25 +12,27 @@
 
 namespace mlir::fsdp::attention {
 
-/// Number of arguments of score_grad before b, h, q, k.
+/// Number of arguments of the region score_grad that precede the arguments b, h, q and k.
 inline constexpr unsigned leadingOfGrad = 2;
 
-/// The type of a captured float tensor, and the result that is the tensor's gradient.
+/// The type of a captured float tensor, and the result of the op that is the gradient of this
+/// tensor.
 struct CapturedFloat {
   RankedTensorType type;
   Value result;
 };
 
-/// An `fsdp.contribute` to a gradient that has uses.
+/// An `fsdp.contribute` op of score_grad that adds to a gradient, if this gradient has uses.
 struct Contributed {
   ContributeOp op;
-  unsigned gradient; ///< index into the list of collectCapturedFloats()
-  Dependence where;  ///< arguments that the indices of `op` depend on
+  unsigned gradient; ///< index of the gradient in the list that collectCapturedFloats() returns
+  Dependence where;  ///< whether the indices of `op` depend on q, on k, on both or on neither
 };
 
 /// Returns the captured float tensors in the order of the captures.
 SmallVector<CapturedFloat> collectCapturedFloats(AttentionGradOp op);
-/// Returns the contributions of score_grad whose gradients have uses, in the order of the ops.
+/// Returns the contributions of score_grad to those gradients that have uses, in the order in which
+/// the `fsdp.contribute` ops occur.
 SmallVector<Contributed> collectContributions(AttentionGradOp op);
 
 } // namespace mlir::fsdp::attention

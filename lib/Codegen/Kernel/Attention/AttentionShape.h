@@ -24,17 +24,19 @@ struct Shape {
 };
 Shape getShape(RankedTensorType q, RankedTensorType k, RankedTensorType v);
 
-/// Batch and head of a tile, as 64-bit scalars.
+/// Indices of the batch, the query head and the key/value head of a tile, as 64-bit scalars.
 struct Head {
   Value batch, head, kvHead;
 };
 
-/// Returns the site of a head with q = k = 0, where values that depend only on b and h are emitted.
+/// Returns a site with the batch and the head of `head` and with q = k = 0. Values that depend only
+/// on b and h can be emitted at this site.
 tile::Site siteOf(CodeBuilder &b, const Head &head);
 
-/// Emits begin, fullBegin, fullEnd and end of `range`, as 64-bit block numbers. [first, last) are
-/// rows of a tile if the blocks of `range` consist of columns, and columns if they consist of rows.
-/// `unit` holds the values of `mask` that depend only on b and h.
+/// Emits the members begin, fullBegin, fullEnd and end of `range` as 64-bit block numbers. If the
+/// blocks of `range` consist of columns, [first, last) is the range of rows of a tile. If the
+/// blocks consist of rows, [first, last) is the range of columns of a tile. `unit` contains the
+/// emitted values of `mask` that depend only on b and h.
 SmallVector<Value> emitBounds(CodeBuilder &b, const TileRange &range,
                               const tile::ScoreFunction &mask,
                               const tile::ScoreFunction::Values &unit, const Head &head,

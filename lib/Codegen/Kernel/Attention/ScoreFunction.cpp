@@ -8,10 +8,10 @@
 //   %x = arith.sitofp (cast %d)       =>    %d' = arith.subi %k', splat q : vector<16xi32>
 //   %y = arith.mulf %slope, %x              %x' = arith.sitofp %d';  %y' = splat slope · %x'
 //
-// Clones the ops that a value needs, operands before users. An op stays scalar if its operands are
-// the same in all lanes. A load from a captured tensor is a vector load if the last index is k and
-// no other index depends on the lane. A load is a scalar load if no index depends on the lane, and
-// a gather otherwise.
+// To emit a value, emit() clones the ops from which the value is computed, operands before their
+// users. A clone stays scalar if its operands are the same in all lanes. A load from a captured
+// tensor becomes a vector load if the last index is k and no other index depends on the lane. It
+// becomes a scalar load if no index depends on the lane. In all other cases, it becomes a gather.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
-/// Returns true for casts between integers, which preserve values that have a known range.
+/// Returns true if `op` is a cast between integer types. Such a cast does not change a value whose
+/// range is known.
 static bool isIntegerCast(Operation *op) {
   return isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp, arith::ExtUIOp,
              arith::TruncIOp>(op);
@@ -42,13 +43,15 @@ static Value toWidth(CodeBuilder &b, Value value, unsigned bits, bool isSigned =
   return arith::ExtUIOp::create(b, b.loc, type, value);
 }
 
-/// Converts an emitted value to the width of the type of `original`; the type index has 64 bits.
+/// If `original` is an index or a 64-bit integer, extends its emitted value `emitted` to 64 bits.
+/// Otherwise returns `emitted` unchanged.
 Value ScoreFunction::widened(CodeBuilder &b, Value emitted, Value original) const {
   Type type = original.getType();
   return type.isIndex() || type.isInteger(64) ? toWidth(b, emitted, 64) : emitted;
 }
 
-/// Returns true if every 64-bit integer among the operands and results is held in 32 bits.
+/// Returns true if `op` can compute in 32 bits: it is one of the ops below, and all of its operands
+/// and results that are 64-bit integers or indices are held in 32 bits.
 bool ScoreFunction::computesNarrow(Operation *op) const {
   if (!isa<arith::ConstantOp, arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MinSIOp,
            arith::MaxSIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemSIOp,
@@ -90,7 +93,7 @@ Value ScoreFunction::emitCast(CodeBuilder &b, Operation *op, Value operand,
                               const Site &site) const {
   Value source = op->getOperand(0), result = op->getResult(0);
   unsigned bits = typeOf(result).getIntOrFloatBitWidth();
-  // The cast preserves the value.
+  // The cast does not change the value, because the ranges of the operand and the result are known.
   if (rangeOf(source) && rangeOf(result))
     return toWidth(b, operand, bits);
   return toWidth(b, widened(b, operand, source), bits,
@@ -136,7 +139,8 @@ Value ScoreFunction::emitExtract(CodeBuilder &b, Operation *op, const Site &site
   const Captured &captured = captures[number];
   Type element = captured.type.getElementType();
   ValueRange indices = extract.getIndices();
-  // Lanes are consecutive in memory if the last index is k and no other index depends on k.
+  // The lanes read consecutive elements in memory if the last index is k and no other index depends
+  // on k.
   Value k = region.front().getArgument(scores + 3);
   bool along = site.lanes && !indices.empty() && indices.back() == k &&
                llvm::none_of(indices.drop_back(), [&](Value i) {

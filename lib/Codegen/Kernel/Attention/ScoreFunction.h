@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // score_mod, mask_mod, weight_mod and score_grad are functions of one element (b, h, q, k). Values
-// that depend on fewer arguments are hoisted out of loops:
+// that depend only on some of these arguments are computed outside the loops over the other
+// arguments:
 //
 //   none      b, h          once per head
 //   row       b, h, q       once per row of a tile, stored in a buffer of the tile
@@ -34,20 +35,21 @@ struct Captured {
   RankedTensorType type;
 };
 
-/// Position in the score matrix of the elements of one register of a fragment.
+/// The position in the score matrix of the elements that one register of a fragment holds.
 struct Site {
   Value b, h, q;             ///< 64-bit scalars
   Value column;              ///< column of lane 0, a 64-bit scalar
-  Value lastColumn;          ///< last column of the matrix; null if all columns exist
-  SmallVector<Value> scores; ///< the leading arguments of the region: (s), (), or (g, s)
-  int64_t lanes = 0;         ///< number of lanes; 0 for the single element at `column`
+  Value lastColumn;          ///< last column of the matrix; null if no lane is beyond it
+  SmallVector<Value> scores; ///< values of the arguments before b, h, q, k: (s), (), or (g, s)
+  int64_t lanes = 0;         ///< number of lanes; 0 if the site is the single element at `column`
 };
 
 class ScoreFunction {
 public:
   using Values = DenseMap<Value, Value>;
 
-  /// `extents` are the sizes of b, h, q, k. The region has `scores` arguments before b, h, q, k.
+  /// `extents` contains the numbers of batches, heads, rows and columns, which bound b, h, q and k.
+  /// The region has `scores` arguments before the arguments b, h, q and k.
   ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> extents,
                 ArrayRef<Captured> captures);
 
@@ -57,16 +59,19 @@ public:
   /// Returns the value that the region yields.
   Value result() const { return region.front().getTerminator()->getOperand(0); }
 
-  /// Returns the values that depend on rows (or columns) only and are stored for each tile.
+  /// Returns the values that are stored in a buffer of the tile. If `dependence` is Row, these
+  /// values depend on the row but not on the column; otherwise they depend on the column but not on
+  /// the row.
   ArrayRef<Value> staged(Dependence dependence) const {
     return dependence == Dependence::Row ? rows : columns;
   }
-  /// Returns the type of a value in generated code.
+  /// Returns the type that a value of the region has in the generated code.
   Type typeOf(Value value) const;
   /// Emits the values that depend only on b and h, and adds them to `known`.
   void emitUnit(CodeBuilder &b, const Site &site, Values &known) const;
-  /// Emits `value` at a site. `known` holds the values computed at this site so far; emitted values
-  /// are added to it. Values that do not depend on the lane are scalars.
+  /// Emits the code that computes `value` at a site, and returns the emitted value. `known` maps
+  /// values of the region to values that were emitted for this site before. The function adds the
+  /// values that it emits to `known`. Emitted values that do not depend on the lane are scalars.
   Value emit(CodeBuilder &b, Value value, const Site &site, Values &known) const;
   /// Emits the row-major position of the element at `indices` in a captured tensor of type `type`,
   /// as an integer of 32 or 64 bits.

@@ -4,16 +4,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The random generator produces blocks of four words, for four consecutive elements. Dropout
-// numbers elements in row-major order, so consecutive lanes have consecutive numbers:
+// The random generator produces blocks of four random words. The words of a block belong to four
+// consecutive elements. Dropout numbers the elements in row-major order, so consecutive lanes have
+// consecutive numbers:
 //
 //   element = 4·x + k   lanes of a register    e  e+1  e+2  e+3 | e+4 ..
 //                       blocks                 block e/4        | block e/4 + 1 ..
 //                       words                  w0   w1   w2  w3 | w0 ..
 //
-// If lane 0 is at the start of a block, four lanes share one block, and each lane uses one word of
-// the block. Otherwise each lane computes its own block and uses one word. Shared and separate
-// blocks give the same random numbers.
+// If lane 0 is at the start of a block, each group of four lanes computes one block, and each lane
+// uses one word of this block. Otherwise each lane computes the whole block of its element, and
+// uses only one word of it. The random numbers are the same in either case.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +37,9 @@ static Value toWords(CodeBuilder &b, Value value) {
   return arith::ExtSIOp::create(b, b.loc, type, value);
 }
 
-/// Arranges the words of several blocks in the order of the lanes. Vector i of `block` holds word i
-/// of every block.
+/// Returns a vector with the words of several blocks in the order of the lanes: the four words of
+/// the first block, then those of the second block. Vector i of `block` contains word i of every
+/// block.
 static Value interleave(CodeBuilder &b, std::array<Value, 4> block, int64_t lanes) {
   auto narrow = VectorType::get({lanes / 4}, b.getI32Type());
   for (Value &words : block)
@@ -51,7 +53,8 @@ static Value interleave(CodeBuilder &b, std::array<Value, 4> block, int64_t lane
   return b.shuffle(low, high, order);
 }
 
-/// Returns 1 / draw.keep in lanes whose word (i32) is below the limit, otherwise 0.
+/// Returns 1 / draw.keep in lanes whose random word (i32) is below the limit, and 0 in other lanes.
+/// If draw.type is i1, returns true and false instead.
 static Value keepBelow(CodeBuilder &b, const RandomDraw &draw, Value words, int64_t lanes) {
   auto vector = VectorType::get({lanes}, draw.type), bits = VectorType::get({lanes}, b.getI1Type());
   int64_t limit = getKeptBelow(draw.keep);
@@ -72,8 +75,8 @@ static Value keepBelow(CodeBuilder &b, const RandomDraw &draw, Value words, int6
   return b.select(kept, scale, b.zero(vector));
 }
 
-/// Returns x if `element` is x + k and x is a multiple of 4, because lane 0 is then at the start of
-/// a block. Otherwise returns null.
+/// Returns x if `element` is x + k and x is known to be a multiple of 4. In this case, lane 0 is at
+/// the start of a block. Otherwise returns null.
 static Value getAlignedBase(Value element, Value k) {
   auto add = element.getDefiningOp<arith::AddIOp>();
   if (!add || (add.getLhs() != k && add.getRhs() != k) || add.getLhs() == add.getRhs())

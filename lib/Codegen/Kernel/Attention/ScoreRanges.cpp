@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Ranges: b, h, q and k are within their extents. The result of an op has a range
-//     (inferResultRange) if all operands have ranges and if 32-bit arithmetic computes the same
-//     result. Values read from memory have no range.
-//  2. Staging: a value is stored if a value that depends on other arguments reads it, and if
-//     loading it is cheaper than recomputing it.
+//  1. Ranges: The extents determine the ranges of b, h, q and k. The range of an op's result is
+//     known (inferResultRange) if the ranges of all operands are known and if 32-bit arithmetic
+//     computes the same result as 64-bit arithmetic. The ranges of values read from memory are
+//     unknown.
+//  2. Staging: A value is computed in advance and stored if a value that depends on more arguments
+//     reads it, and if loading it is cheaper than recomputing it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,7 @@ ScoreFunction::ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> 
 // Ranges
 //===----------------------------------------------------------------------===//
 
-/// Values within these limits are computed in 32 bits.
+/// Values in the range from -farthest to farthest - 1 are computed in 32 bits.
 static constexpr int64_t farthest = INT64_C(1) << 31;
 
 std::optional<IntegerRange> ScoreFunction::rangeOf(Value value) const {
@@ -42,7 +43,8 @@ std::optional<IntegerRange> ScoreFunction::rangeOf(Value value) const {
   return found == ranges.end() ? std::nullopt : std::optional(found->second);
 }
 
-/// Returns true if unsigned ops and shifts have the same result in 32 bits as in 64.
+/// Returns false if `op` is an unsigned op or a shift whose result in 32 bits may differ from its
+/// result in 64 bits. `in` contains the ranges of the operands.
 static bool isSameIn32Bits(Operation *op, ArrayRef<IntegerRange> in) {
   bool isShift = isa<arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(op);
   bool isUnsigned =
@@ -90,7 +92,9 @@ void ScoreFunction::findRanges() {
 // Stored values
 //===----------------------------------------------------------------------===//
 
-/// Returns true for additions and casts of arguments, and for values that depend only on b and h.
+/// Returns true if recomputing `value` is cheaper than loading it from a buffer. This holds for
+/// arguments, for values that depend only on b and h, and for sums, differences and integer casts
+/// of cheap values.
 bool ScoreFunction::isCheap(Value value) const {
   Operation *op = value.getDefiningOp();
   if (!op || dependenceOf(value) == Dependence::None)
@@ -102,7 +106,8 @@ bool ScoreFunction::isCheap(Value value) const {
 
 void ScoreFunction::stage() {
   llvm::SmallSetVector<Value, 8> all[3];
-  // Marks `value`, which an element reads, or the values from which it is recomputed, as stored.
+  // Marks `value`, which another value reads, as stored. If recomputing `value` is cheap, marks the
+  // values from which it is recomputed instead.
   std::function<void(Value)> require = [&](Value value) {
     Dependence own = dependenceOf(value);
     Operation *op = value.getDefiningOp();

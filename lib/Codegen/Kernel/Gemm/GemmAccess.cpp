@@ -12,8 +12,8 @@
 //   transpose   tensor<8x4x16xbf16>             16, 128, 1
 //   extf        tensor<8x4x16xf32>              16, 128, 1   maps = {extf}
 //
-// Refuses reshapes that merge dimensions without a common stride. Takes time linear in the number
-// of ops.
+// Refuses a reshape that merges dimensions if no single stride describes the merged dimension.
+// Takes time linear in the number of ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -79,7 +79,7 @@ static FailureOr<Access> traceCollapse(tensor::CollapseShapeOp op) {
   ArrayRef<int64_t> shape = op.getSrcType().getShape();
   SmallVector<int64_t> strides;
   for (const ReassociationIndices &group : op.getReassociationIndices()) {
-    // Stride and size of the merged dimension so far.
+    // Stride and size of the dimension that the visited dimensions of the group form together.
     int64_t stride = 0, span = 0;
     for (int64_t d : llvm::reverse(group)) {
       if (shape[d] == 1)
@@ -113,7 +113,8 @@ static FailureOr<Access> traceSlice(tensor::ExtractSliceOp op) {
   return access;
 }
 
-/// Follows a fill, or an elementwise op with one tensor input that does not read its destination.
+/// Follows a fill, or an elementwise op that has one tensor input and does not read its output
+/// operand.
 static FailureOr<Access> traceMap(linalg::LinalgOp op, OpResult result) {
   if (op.getNumDpsInits() != 1 || op.getNumParallelLoops() != op.getNumLoops())
     return failure();

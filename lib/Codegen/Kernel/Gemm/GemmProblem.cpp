@@ -4,15 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each loop of the contraction becomes a digit. The role of a digit is batch (in both inputs
-//     and the result), m (in lhs and the result), n (in rhs and the result) or k (not in the
-//     result).
-//  2. Visit the ops after the contraction. A reshape splits digits where necessary; split digits
-//     form a tree, so that earlier lists of digits stay valid. An elementwise op is recorded; any
-//     other op is refused. Each tensor has a list of digits per dimension.
+//  1. Each loop of the contraction becomes a digit of the index space (see GemmProblem.h). The role
+//     of a digit is batch (in both inputs and the result), m (in lhs and the result), n (in rhs and
+//     the result) or k (not in the result).
+//  2. Visit the ops after the contraction. A reshape splits digits where necessary. The two parts
+//     of a split digit become its children in a tree, so that earlier lists, which contain the
+//     split digit, stay valid. Elementwise ops are recorded, and kernels with other ops are
+//     refused. Each dimension of a tensor has a list of digits.
 //  3. When all splits are known, convert strides per dimension to strides per digit.
-//  4. Merge neighbouring digits of a role that are contiguous in every operand, remove digits
-//     of size 1, and add a digit of size 1 to roles without digits.
+//  4. Remove digits of size 1. Merge two neighbouring digits of a role if a single stride describes
+//     both digits in every operand. Add a digit of size 1 to roles without digits.
 //
 // Takes time linear in the size of the kernel.
 //
@@ -57,7 +58,8 @@ SmallVector<int> Problem::digitsOf(Role role) const {
 namespace {
 using DigitList = SmallVector<int>;
 
-/// Digits that can be split in two. The number of a split digit denotes both halves.
+/// Digits that can be split into an outer and an inner digit. The number of a split digit denotes
+/// both parts.
 class DigitTree {
 public:
   int add(int64_t size, Role role) {
@@ -77,8 +79,9 @@ public:
   }
   Digit digit(int leaf) const { return {nodes[leaf].size, nodes[leaf].role}; }
 
-  /// Divides the digits of `list` into lists whose products of sizes are `sizes`. Fails if the
-  /// digits cannot be split into these sizes.
+  /// Divides `list` into one list per element of `sizes`. The product of the digits' sizes in a
+  /// list is the corresponding element of `sizes`. Splits digits where necessary, and fails if no
+  /// splits lead to these sizes.
   FailureOr<SmallVector<DigitList>> cut(ArrayRef<int> list, ArrayRef<int64_t> sizes) {
     DigitList rest = leaves(list);
     SmallVector<DigitList> parts(sizes.size());
@@ -116,7 +119,7 @@ private:
   std::vector<Node> nodes;
 };
 
-/// The digits of each dimension of a tensor or op.
+/// One list of digits for each dimension of a tensor, or for each loop of an op.
 using DimDigits = SmallVector<DigitList>;
 
 class Reader {
@@ -138,7 +141,8 @@ private:
   DigitTree tree;
   SmallVector<int> loopDigits;
   DenseMap<Value, DimDigits> dimsOf;
-  /// Strides and digits of each dimension, kept until all splits are known.
+  /// The stride and the digits of each dimension of a tensor. They are kept until all splits of
+  /// digits are known.
   struct Pending {
     SmallVector<int64_t> dimStrides;
     DimDigits dims;
@@ -150,7 +154,8 @@ private:
 };
 } // namespace
 
-/// Returns the digits of each dimension of a tensor that `map` accesses.
+/// Returns the digits of each dimension of a tensor that an op accesses through `map`. `loops`
+/// contains the digits of the op's loops.
 static DimDigits throughMap(AffineMap map, ArrayRef<DigitList> loops) {
   DimDigits dims;
   for (AffineExpr expr : map.getResults())
@@ -218,7 +223,7 @@ LogicalResult Reader::readMap(linalg::LinalgOp op) {
   if (op.getNumParallelLoops() != op.getNumLoops() || !op.hasPureTensorSemantics() ||
       !hasVectorBody(op))
     return failure();
-  // Tensors computed from the contraction determine the digits of this op's loops.
+  // The operands that are computed from the contraction determine the digits of this op's loops.
   SmallVector<DigitList> loops(op.getNumLoops());
   llvm::SmallBitVector known(op.getNumLoops());
   for (OpOperand &operand : op->getOpOperands()) {
@@ -277,8 +282,8 @@ LogicalResult Reader::readMap(linalg::LinalgOp op) {
   return success();
 }
 
-/// Returns the op that inserts a result into a larger tensor, if `value` is its result and the rest
-/// of the tensor is undefined, otherwise null.
+/// If `value` is the result of a tensor.insert_slice into a tensor whose other elements are
+/// undefined, returns the tensor.insert_slice. Otherwise returns null.
 static tensor::InsertSliceOp getPlacement(Value value) {
   auto insert = value.getDefiningOp<tensor::InsertSliceOp>();
   bool isPlacement = insert && insert.getDest().getDefiningOp<tensor::EmptyOp>() &&
@@ -323,7 +328,8 @@ LogicalResult Reader::readOp(Operation &op) {
   if (auto ret = dyn_cast<func::ReturnOp>(op))
     return readStores(ret);
   if (!computed)
-    // traceAccess() follows this op from the ops that use the op's result.
+    // This op is not computed from the contraction. traceAccess() visits the op if an operand of a
+    // later op depends on it.
     return success();
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
     return readReshape(expand.getSrc(), expand.getResult(), expand.getReassociationIndices(),
@@ -337,7 +343,8 @@ LogicalResult Reader::readOp(Operation &op) {
 }
 
 void Reader::resolveStrides() {
-  // Digits of a role are in the order of the result's dimensions, and k digits in loop order.
+  // The digits are in the order of the result's dimensions, followed by the k digits in the order
+  // of the loops.
   SmallVector<int> all;
   for (const DigitList &list : dimsOf[problem.root()])
     llvm::append_range(all, tree.leaves(list));

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Defines the canonical form of a kernel with one linalg.contract. The index space is a list of
-// *digits*: the loop dimensions of the contraction, split where a reshape after the contraction
-// splits a dimension. Every tensor of the kernel, also if it is a view, then has a base, an offset
-// and one stride per digit.
+// *digits*. A digit is a loop dimension of the contraction, or a part of one, if a reshape after
+// the contraction splits the dimension. Every tensor of the kernel, even a view, then has a base,
+// an offset and one stride per digit.
 //
 //   contract [b, t, n] += x[b, t, k] * w[n, k]      digits   b    t     n    k
 //                                           x       strides  T·K  K     0    1
@@ -24,23 +24,24 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Location of a tensor's elements in a binding. Element (i0, i1, ..) of the tensor is the result
-/// of `maps` for element offset + Σ i_d · dimStrides[d] of the binding.
+/// Location of a tensor's elements in a binding. To compute element (i0, i1, ..) of the tensor,
+/// apply `maps` to the element offset + Σ i_d · dimStrides[d] of the binding.
 struct Access {
   int binding = -1; ///< index of the kernel argument; if -1, every element is `splat`
-  TypedAttr splat;  ///< a scalar
+  TypedAttr splat;  ///< value of all elements if `binding` is -1
   Type elementType; ///< element type of the binding, before the maps
   int64_t offset = 0;
   SmallVector<int64_t> dimStrides;    ///< strides of the tensor's dimensions, in elements
   SmallVector<linalg::LinalgOp> maps; ///< unary ops, applied in order
 };
 
-/// An access, and the strides per digit of the accessed tensor, in elements.
+/// An access, and the stride of the accessed tensor for each digit, in elements.
 struct Operand {
   Access access;
   SmallVector<int64_t> strides;
 
-  /// Returns true if both operands read the same elements at the same addresses, without maps.
+  /// Returns true if the elements of both operands are at the same addresses, and neither operand
+  /// has maps.
   bool sameAs(const Operand &other) const;
 };
 
@@ -51,12 +52,14 @@ struct Digit {
   Role role;
 };
 
-/// An elementwise op after the contraction. Operand i of `op` is loads[loadOf[i]], or a tensor
-/// computed earlier if loadOf[i] is -1.
+/// An elementwise op after the contraction. Operand i of `op` is loads[loadOf[i]] of the problem.
+/// If loadOf[i] is -1, operand i is a tensor that was computed from the contraction, or the op does
+/// not read it.
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
-  SmallVector<SmallVector<int64_t>> indexStrides; ///< strides of linalg.index d per digit
+  /// For each loop d of `op`, the stride of linalg.index d for each digit.
+  SmallVector<SmallVector<int64_t>> indexStrides;
 };
 
 struct StoreStep {
@@ -66,21 +69,24 @@ struct StoreStep {
 
 struct Problem {
   linalg::ContractOp contract;
-  SmallVector<Digit> digits; ///< digits of a role: outermost first; for k in loop order
-  Operand lhs, rhs;          ///< lhs has rows (m), rhs columns (n) of the result
-  Operand init;              ///< initial value of the accumulation
+  /// The digits of each role are in order, outermost first. The k digits are in loop order.
+  SmallVector<Digit> digits;
+  Operand lhs, rhs; ///< lhs has the rows (m) of the result, rhs has the columns (n)
+  Operand init;     ///< initial value of the accumulation
   SmallVector<Operand> loads;
   SmallVector<MapStep> maps;
   SmallVector<StoreStep> stores;
   /// Maps the result of a view op to the tensor that it views.
   DenseMap<Value, Value> viewOf;
 
+  /// Returns true if the accumulation starts at a constant instead of a tensor.
+  bool startsAtConstant() const { return init.access.binding < 0 && init.access.maps.empty(); }
   Value root() const { return linalg::ContractOp(contract)->getResult(0); }
   Value key(Value v) const {
     auto it = viewOf.find(v);
     return it == viewOf.end() ? v : it->second;
   }
-  /// Calls `fn` on the strides of every operand and of every linalg.index.
+  /// Calls `fn` on the list of strides of every operand and of every linalg.index.
   void forEachStrides(function_ref<void(SmallVector<int64_t> &)> fn);
   /// Returns the digits of a role, outermost first.
   SmallVector<int> digitsOf(Role role) const;
@@ -90,10 +96,11 @@ struct Problem {
 /// contractions does not support the kernel.
 FailureOr<Problem> analyse(func::FuncOp kernel);
 
-/// Follows the definition of a tensor to a kernel argument or a splat. Fails if the tensor has
-/// another source, or if strides cannot express the views.
+/// Follows the definition of a tensor through views and unary ops to a kernel argument or a splat.
+/// Fails if the tensor has another source, or if strides cannot describe the views.
 FailureOr<Access> traceAccess(Value value);
-/// Returns true if every op in the body is elementwise, so that the body can run on vectors.
+/// Returns true if every op in the body of `op` is elementwise. Then the body can be emitted on
+/// vectors.
 bool hasVectorBody(linalg::LinalgOp op);
 
 } // namespace mlir::fsdp::gemm

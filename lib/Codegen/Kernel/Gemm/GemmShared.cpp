@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Digits of a flat index are computed from the innermost to the outermost. Elementwise ops are
-// emitted in the order of the kernel. The result of each elementwise op is one SSA value.
+// setDigits() computes the digits of a flat index from the innermost to the outermost digit.
+// emitMaps() emits the elementwise ops in the order of the kernel. Each result of an elementwise op
+// becomes one SSA value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +33,8 @@ int64_t gemm::product(const Problem &problem, ArrayRef<int> digits) {
   return size;
 }
 
-/// Removes extensions of floats at the end of an access, because extensions are exact and products
-/// are computed in the wider type.
+/// Removes the float extensions at the end of an access. They are not needed, because extensions
+/// are exact and the products are computed in the wider type.
 static void dropExtensions(Access &access) {
   while (!access.maps.empty()) {
     Block *body = access.maps.back().getBlock();
@@ -45,8 +46,9 @@ static void dropExtensions(Access &access) {
   }
 }
 
-/// Returns false if the kernel cannot be computed tile by tile: if a written buffer is also a
-/// factor, or if a tile would read elements of a written buffer that another tile writes.
+/// Returns true if the kernel can be computed tile by tile although it writes to its arguments in
+/// place. Returns false if a written argument is also a factor of the contraction, or if a tile
+/// would read elements that another tile writes.
 static bool isSafeInPlace(const Problem &problem) {
   for (const StoreStep &store : problem.stores) {
     int written = store.dest.access.binding;

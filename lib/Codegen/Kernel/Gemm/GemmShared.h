@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares functions that do not depend on how a target tiles a contraction: the check for
-// supported kernels, the choice of rows and columns, digits of an index, and the elementwise ops
-// after the contraction.
+// Declares functions that do not depend on how a target tiles a contraction. They check whether a
+// kernel is supported, choose the rows and columns, compute the digits of an index, and emit the
+// elementwise ops after the contraction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,34 +18,39 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Analyses a kernel that can be computed tile by tile. Removes extensions of the factors, because
-/// extensions are exact. Fails without a diagnostic if the kernel is unsupported.
+/// Converts a kernel into its canonical form. Removes the float extensions of the factors, because
+/// extensions are exact. Fails without a diagnostic if the kernel is unsupported or cannot be
+/// computed tile by tile.
 FailureOr<Problem> analyseTileable(func::FuncOp kernel);
 
-/// Returns the element type of an access after its maps.
+/// Returns the element type of the values of an access after its maps were applied.
 Type getValueType(const Access &access);
 
 /// Returns the product of the sizes of `digits`.
 int64_t product(const Problem &problem, ArrayRef<int> digits);
 
-/// Chooses which side of the product becomes the columns (n): the side that is contiguous in the
-/// tensors stored and loaded after the contraction. If both sides or neither are contiguous,
-/// chooses a side with more than one element.
+/// Chooses which side of the product becomes the columns (n), and exchanges lhs and rhs if
+/// necessary. Prefers the side that is contiguous in more of the tensors stored and loaded after
+/// the contraction, where stores count twice. If there is no difference, prefers a side with more
+/// than one element.
 void orient(Problem &problem);
 
-/// Values of all digits at one element, of one integer type; null means 0.
+/// The values of all digits at one element. All values have the same integer type, and a null value
+/// stands for 0.
 using Position = SmallVector<Value>;
 
-/// Sets `digits` in `position` from `flat`, an index in the row-major index space of `digits`.
+/// Sets the values of `digits` in `position`. Computes these values from `flat`, an index in the
+/// row-major index space that `digits` forms.
 void setDigits(CodeBuilder &b, const Problem &problem, Position &position, Value flat,
                ArrayRef<int> digits);
-/// Emits Σ position · strides, in 64 bits.
+/// Emits the sum of the products of `position` and `strides` over all digits, in 64 bits.
 Value emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position &position);
 
 /// Emits the elementwise ops after the contraction on vectors of `lanes` elements, or on scalars if
-/// `lanes` is 0. Returns the value of each computed tensor. `sums` has the accumulator's type.
-/// `load` returns the element of an operand in problem.loads, and `index` the loop index of an op
-/// in problem.maps.
+/// `lanes` is 0. Returns the emitted value of each tensor that is computed from the contraction.
+/// `sums` contains the sums of the contraction in the type of the accumulator. `load` returns the
+/// value of the operand problem.loads[load], and `index` the value of loop `loop` of the op
+/// problem.maps[map].
 DenseMap<Value, Value> emitMaps(CodeBuilder &b, const Problem &problem, Value sums, int64_t lanes,
                                 function_ref<Value(unsigned load)> load,
                                 function_ref<Value(unsigned map, unsigned loop)> index);
