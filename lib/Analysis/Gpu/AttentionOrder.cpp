@@ -30,13 +30,23 @@ static constexpr int64_t mostAdditions = INT64_C(1) << 22;
 // Visits
 //===----------------------------------------------------------------------===//
 
+/// Returns true if a bound of `range` contains a tree that satisfies `test`.
+static bool contains(const TileRange &range, function_ref<bool(TileExpr)> test) {
+  return llvm::any_of(ArrayRef{range.begin, range.fullBegin, range.fullEnd, range.end},
+                      [&](const TileExpr &bound) { return bound.contains(test); });
+}
+
 static bool dependsOnData(const TileRange &range) {
-  return llvm::any_of(
-      ArrayRef{range.begin, range.fullBegin, range.fullEnd, range.end}, [](const TileExpr &bound) {
-        return bound.contains([](TileExpr e) {
-          return e.kind() == TileExpr::Kind::Scalar || e.kind() == TileExpr::Kind::Opaque;
-        });
-      });
+  return contains(range, [](TileExpr e) {
+    return e.kind() == TileExpr::Kind::Scalar || e.kind() == TileExpr::Kind::Opaque;
+  });
+}
+
+static bool dependsOnHead(const TileRange &range) {
+  return contains(range, [](TileExpr e) {
+    return e.kind() == TileExpr::Kind::Symbol &&
+           (e.asSymbol() == TileExpr::Symbol::Batch || e.asSymbol() == TileExpr::Symbol::Head);
+  });
 }
 
 std::vector<BlockVisits> fsdp::getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size) {
@@ -58,6 +68,14 @@ std::vector<BlockVisits> fsdp::getVisits(ArrayRef<TileRange> ranges, int64_t ext
     }
   }
   return visits;
+}
+
+bool fsdp::mayVisitFree(ArrayRef<TileRange> ranges, int64_t extent, int64_t size) {
+  bool isUnknown = llvm::any_of(ranges, [](const TileRange &range) {
+    return !(range.fullBegin == range.fullEnd) && (dependsOnData(range) || dependsOnHead(range));
+  });
+  return isUnknown || llvm::any_of(getVisits(ranges, extent, size),
+                                   [](const BlockVisits &visits) { return visits.free > 0; });
 }
 
 //===----------------------------------------------------------------------===//

@@ -32,6 +32,10 @@ struct BlockVisits {
 /// and does not count its blocks in `free`. It evaluates the bounds for batch 0 and head 0.
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
+/// Returns false if all visited blocks have masked elements, for the arguments of getVisits().
+/// Returns true if this is unknown, because a bound depends on data, on the batch or on the head.
+bool mayVisitFree(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
+
 //===----------------------------------------------------------------------===//
 // Tiles of queries
 //===----------------------------------------------------------------------===//

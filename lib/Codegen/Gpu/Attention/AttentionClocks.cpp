@@ -195,18 +195,18 @@ struct Sm80Products {
 };
 } // namespace
 
-static Sm80Products productsOf(Sm80Pass pass, double dim, double valueDim) {
+static Sm80Products productsOf(AttentionPass pass, double dim, double valueDim) {
   constexpr double forward = 4.5, backward = 6;
   switch (pass) {
-  case Sm80Pass::Forward:
+  case AttentionPass::Forward:
     return {dim + valueDim, dim + valueDim, valueDim, forward, 80};
-  case Sm80Pass::Queries:
+  case AttentionPass::Queries:
     return {2 * dim + valueDim, 2 * dim + valueDim, 0, backward, 40};
-  case Sm80Pass::Keys:
+  case AttentionPass::Keys:
     return {2 * (dim + valueDim), 2 * (dim + valueDim), 0, backward, 65};
-  case Sm80Pass::KeysOfK:
+  case AttentionPass::KeysOfK:
     return {2 * dim + valueDim, 2 * dim + valueDim, 0, backward, 65};
-  case Sm80Pass::KeysOfV:
+  case AttentionPass::KeysOfV:
     return {dim + valueDim, dim + valueDim, 0, backward - 2, 65};
   }
   llvm_unreachable("all passes are above");
@@ -239,31 +239,31 @@ static StepClocks stepOfSm80(const Sm80Products &products, const Sm80Config &con
 }
 
 /// Bytes of memory that a kernel moves.
-static double bytesOf(Sm80Pass pass, const TensorBytes &bytes) {
+static double bytesOf(AttentionPass pass, const TensorBytes &bytes) {
   double all = bytes.q + bytes.k + bytes.v + bytes.o + bytes.norms;
   switch (pass) {
-  case Sm80Pass::Forward:
+  case AttentionPass::Forward:
     return all;
-  case Sm80Pass::Queries:
+  case AttentionPass::Queries:
     return all + bytes.q + bytes.o + 2 * bytes.norms;
-  case Sm80Pass::Keys:
+  case AttentionPass::Keys:
     return all + bytes.norms + bytes.k + bytes.v;
-  case Sm80Pass::KeysOfK:
+  case AttentionPass::KeysOfK:
     return all + bytes.norms + bytes.k;
-  case Sm80Pass::KeysOfV:
+  case AttentionPass::KeysOfV:
     return all + bytes.norms + bytes.v;
   }
   llvm_unreachable("all passes are above");
 }
 
-Sm80Work attention::workOf(Sm80Pass pass, AttentionTiles tiles, const FunctionWork &functions,
+Sm80Work attention::workOf(AttentionPass pass, AttentionTiles tiles, const FunctionWork &functions,
                            const Sm80Config &config, const Shape &shape, Type element,
                            const GpuTarget &target) {
   constexpr int64_t cacheBytes = INT64_C(32) << 20;
   const GpuRates &rates = GpuRates::get(target.chip);
   double dim = toDouble(tile::Sm80Tiles::paddedCols(shape.dim)),
          valueDim = toDouble(tile::Sm80Tiles::paddedCols(shape.valueDim));
-  bool ownsQueries = pass == Sm80Pass::Forward || pass == Sm80Pass::Queries;
+  bool ownsQueries = pass == AttentionPass::Forward || pass == AttentionPass::Queries;
   Sm80Products products = productsOf(pass, dim, valueDim);
   auto step = [&](const OpWork &work) {
     return stepOfSm80(products, config, dim + valueDim, element.isF32(), work, rates);

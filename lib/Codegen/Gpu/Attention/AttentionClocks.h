@@ -20,6 +20,10 @@
 
 namespace mlir::fsdp::attention {
 
+/// Passes over the scores. Forward and Queries own blocks of queries, the others blocks of keys,
+/// for both gradients or one of them.
+enum class AttentionPass { Forward, Queries, Keys, KeysOfK, KeysOfV };
+
 /// The clocks of one step. In a step, a block of threads that owns queries processes one block of
 /// keys, or a block of threads that owns keys processes one block of queries.
 struct StepClocks {
@@ -35,7 +39,7 @@ struct FunctionWork {
   bool isPlain = true; ///< there is neither score_mod nor weight_mod
 };
 FunctionWork workOfFunctions(AttentionOp op);
-FunctionWork workOfFunctions(AttentionGradOp op);
+FunctionWork workOfFunctions(AttentionGradOp op, AttentionPass pass);
 
 /// A kernel whose blocks of threads own a block of one side and visit blocks of the other.
 struct KernelClocks {
@@ -66,10 +70,6 @@ struct TensorBytes {
 // mma.sync
 //===----------------------------------------------------------------------===//
 
-/// Kernels with mma.sync. Forward and Queries own blocks of queries, the others blocks of keys, for
-/// both gradients or one of them.
-enum class Sm80Pass { Forward, Queries, Keys, KeysOfK, KeysOfV };
-
 /// Work of a launch with a block of threads for each owned block.
 struct Sm80Work {
   std::vector<double> clocks; ///< of an owned block, by its number in the head
@@ -78,7 +78,7 @@ struct Sm80Work {
   int64_t heads = 1, group = 1, mostTogether = 1;
   int64_t multiprocessors = 1, slots = 1;
 };
-Sm80Work workOf(Sm80Pass pass, AttentionTiles tiles, const FunctionWork &functions,
+Sm80Work workOf(AttentionPass pass, AttentionTiles tiles, const FunctionWork &functions,
                 const Sm80Config &config, const Shape &shape, Type element,
                 const GpuTarget &target);
 

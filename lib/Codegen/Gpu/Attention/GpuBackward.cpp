@@ -54,7 +54,7 @@ private:
   void launch(int64_t threads, int64_t minBlocks, int64_t units, int64_t sharedBytes,
               function_ref<void(Sm80Tiles &)> emit);
 
-  Sm80Work workOfPass(Sm80Pass pass, const Sm80Config &config);
+  Sm80Work workOfPass(AttentionPass pass, const Sm80Config &config);
   void setStreamCost(double issue, double bytes);
 
   const Sm80Problem &problem;
@@ -82,8 +82,9 @@ void BackwardLaunches::launch(int64_t threads, int64_t minBlocks, int64_t units,
 }
 
 /// Returns the work of a kernel with mma.sync.
-Sm80Work BackwardLaunches::workOfPass(Sm80Pass pass, const Sm80Config &config) {
-  return workOf(pass, AttentionTiles(op), workOfFunctions(op), config, shape, element, target);
+Sm80Work BackwardLaunches::workOfPass(AttentionPass pass, const Sm80Config &config) {
+  return workOf(pass, AttentionTiles(op), workOfFunctions(op, pass), config, shape, element,
+                target);
 }
 
 /// Sets the cost of the last launch, whose threads move `bytes` bytes each.
@@ -102,7 +103,7 @@ void BackwardLaunches::queries(bool tables) {
   launch(rows.threads(), rows.blocksPerSm, plan.queryOrder.tiles(),
          queryNeeds(rows, shape, element).sharedBytes,
          [&](Sm80Tiles &b) { emitQueryGradients(b, problem, tables); });
-  info.launches.back().cost = costOf(workOfPass(Sm80Pass::Queries, rows), plan.queryOrder);
+  info.launches.back().cost = costOf(workOfPass(AttentionPass::Queries, rows), plan.queryOrder);
 }
 
 void BackwardLaunches::keys() {
@@ -114,9 +115,9 @@ void BackwardLaunches::keys() {
   for (auto [number, config] : llvm::enumerate(plan.keys)) {
     bool alone = plan.keys.size() == 1, wantsK = alone || number == 0,
          wantsV = alone || number == 1;
-    Sm80Work work = workOfPass(alone    ? Sm80Pass::Keys
-                               : wantsK ? Sm80Pass::KeysOfK
-                                        : Sm80Pass::KeysOfV,
+    Sm80Work work = workOfPass(alone    ? AttentionPass::Keys
+                               : wantsK ? AttentionPass::KeysOfK
+                                        : AttentionPass::KeysOfV,
                                config);
     KeyOrder order = chooseKeyOrder(work);
     launch(config.threads(), config.blocksPerSm, order.blocks(),
@@ -163,9 +164,9 @@ LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp o
     plan->order = *order;
     placeSm90Scratch(*plan, shape);
   }
-  plan->queryOrder =
-      attention::chooseQueryOrder(workOf(Sm80Pass::Queries, AttentionTiles(op), workOfFunctions(op),
-                                         plan->queries, shape, element, target));
+  plan->queryOrder = attention::chooseQueryOrder(workOf(AttentionPass::Queries, AttentionTiles(op),
+                                                        workOfFunctions(op, AttentionPass::Queries),
+                                                        plan->queries, shape, element, target));
   Sm80Captures captures(op, shape, plan->queries, plan->scratchBytes);
   info.scratchBytes = captures.scratchBytes();
   Sm80Problem problem{*plan, shape, op, kernel, captures};

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KeyScores.h"
+#include "fsdp/Analysis/Gpu/AttentionOrder.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -50,10 +51,7 @@ Value KeyScores::blockAt(Value turn) {
   return blocks->at(b.select(backwards, b.sub(last, turn), turn));
 }
 
-bool KeyScores::isEverFree() const {
-  return llvm::any_of(ranges,
-                      [](const TileRange &range) { return !(range.fullBegin == range.fullEnd); });
-}
+bool KeyScores::isEverFree() const { return mayVisitFree(ranges, shape.cols, blockKeys); }
 
 void KeyScores::placeHead(Value group) {
   head = {batch, b.add(b.mul(kvHead, shape.group), b.to64(group)), kvHead};

@@ -211,8 +211,8 @@ LogicalResult attention::lowerSm80Forward(func::FuncOp kernel, AttentionOp op,
   Type element = cast<RankedTensorType>(op.getQ().getType()).getElementType();
   std::optional<Sm80Config> config = chooseForward(shape, element, target);
   assert(config && "whyNoGpuKernel has said so");
-  Sm80Work work = workOf(Sm80Pass::Forward, AttentionTiles(op), workOfFunctions(op), *config, shape,
-                         element, target);
+  Sm80Work work = workOf(AttentionPass::Forward, AttentionTiles(op), workOfFunctions(op), *config,
+                         shape, element, target);
   QueryOrder order = attention::chooseQueryOrder(work);
   Sm80Tiles b(op.getLoc(), op.getContext(), config->threads(), element);
   b.enter(entries, kernel, info.info.name, config->blocksPerSm, /*scratch=*/false);

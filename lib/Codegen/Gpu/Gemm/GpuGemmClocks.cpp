@@ -85,7 +85,7 @@ static double countBytes(const Problem &problem, const GpuPlan &plan) {
 
 /// Clocks of a step of blockK values of k.
 static GpuClocks stepOfGroups(const GpuPlan &plan, const GpuRates &rates) {
-  constexpr double perGroup = 52; // instructions of a warp
+  constexpr double perGroup = 45; // instructions of a warp
   const GpuConfig &c = plan.config;
   double rows = toDouble(c.blockRows), cols = toDouble(c.blockCols), k = toDouble(c.blockK),
          groups = rows / Sm90Builder::groupRows, bytes = bytesOf(plan.element);

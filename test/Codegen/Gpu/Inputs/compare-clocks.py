@@ -5,7 +5,11 @@ usage: compare-clocks.py TABLE CLOCKS LIMIT [--mma] [-v]
 TABLE is the output of --emit=sass-stats, CLOCKS that of --emit=clocks for the same kernels. For each launch with a main loop of products
 the tensor clocks for a clock of issue are compared. A main loop that holds two versions of its code, for masked blocks and for others,
 does not tell how often each runs; its launches are left out. --mma: the kernels use mma.sync. Fails if a ratio is further from 1 than LIMIT.
+
+The clocks include the epilogues of contractions, which the main loops of the table do not. So the contractions in CLOCKS may have more k than
+those in TABLE.
 """
+import re
 import sys
 
 
@@ -16,7 +20,8 @@ def read(name):
         if words[0] in ("entry", "launch"):
             columns = words
         else:
-            rows[words[0]] = dict(zip(columns[1:], map(float, words[1:])))
+            name = re.sub(r"^([nt]{2}_\w+?_\d+x\d+x\d+)x\d+", r"\1", words[0])  # a contraction, without its k
+            rows[name] = dict(zip(columns[1:], map(float, words[1:])))
     return rows
 
 
