@@ -67,6 +67,12 @@ static bool isForGpu(const StepOptions &o) { return !o.codegen.isForCpu(); }
 /// Returns true if collectives are scheduled. With --what-if, they are always scheduled.
 static bool isScheduled(const StepOptions &o) { return o.plan.overlap || !o.driver.whatIf.empty(); }
 
+/// Returns true if --explain prints the times of kernels, which depend on the cluster.
+static bool explainsTimes(const StepOptions &o) {
+  return isForGpu(o) &&
+         (o.driver.explain == ExplainKind::Text || o.driver.explain == ExplainKind::Json);
+}
+
 /// Returns true if the strategy keeps parameters gathered until the backward.
 static bool keepsParameters(const StepOptions &o) {
   return o.shard.strategy != ShardingStrategy::FullShard &&

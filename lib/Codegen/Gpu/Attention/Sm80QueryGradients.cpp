@@ -237,7 +237,7 @@ void QueryGradients::storeSums(const Sums &sums) {
     Value sum = b.overWarp(sums.head[i], add);
     int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
     Value unit = b.add(b.mul(b.to32(b.add(b.mul(head.batch, shape.heads), head.head)), rowBlocks),
-                       b.rem(b.block(), rowBlocks));
+                       b.div(firstRow, config.blockRows()));
     Value index = b.add(b.mul(unit, config.warps), b.warp());
     b.when(b.isEqual(b.lane(), 0), [&, c = c] { captures.storeSum(b, *c, index, sum); });
   }
