@@ -7,7 +7,8 @@ import sys
 
 
 def run(*words, cores=0):
-    """Runs a command on the first `cores` available processors, or on all if `cores` is 0. Returns the output of the command. Exits if it fails."""
+    """Runs a command on the first `cores` available processors, or on all if `cores` is 0. Returns the output of the command. Exits if the command
+    fails."""
     if cores and shutil.which("taskset"):
         words = ("taskset", "-c", ",".join(map(str, sorted(os.sched_getaffinity(0))[:cores])), *words)
     out = subprocess.run(words, capture_output=True, text=True)

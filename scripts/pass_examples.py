@@ -45,7 +45,7 @@ class Example:
 
 
 def read_examples(root):
-    """Returns {pass: Example} for all marked tests. Exits with an error if two files have examples of one pass."""
+    """Returns a dict {pass: Example} of the examples in all marked tests. Exits with an error if two files have examples of one pass."""
     found = {}
     for path in sorted((root / "test").rglob("*.mlir")):
         text = path.read_text()
@@ -113,7 +113,7 @@ def strip_module(text):
 
 
 def keep_ops(lines, text):
-    """Removes all top-level ops from the IR except those in which a line contains `text`."""
+    """Removes a top-level op from the IR if no line of the op contains `text`."""
     ops, kept = [], []
     for line in lines:
         if not ops or not line.startswith((" ", "}")):

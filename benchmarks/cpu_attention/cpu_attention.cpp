@@ -12,10 +12,10 @@
 //   unfused   --fuse-attention=false: all scores in memory
 //
 // The forward has 4 · batches · heads · queries · keys · head dimension FLOPs, or half of that with
-// a causal mask. The backward has 2.5 times as many. Prints the milliseconds of the best run, its
-// FLOP rate, and that rate divided by the peak rate of all threads. With the option --cpu-time, a
-// time is the sum, over the phases of all kernels, of the CPU time of the busiest thread of the
-// phase. Option --json prints one object per line, for compare.py.
+// a causal mask. The backward has 2.5 times as many. Prints the milliseconds and the FLOP rate of
+// the best run, and the FLOP rate divided by the peak rate of all threads. With the option
+// --cpu-time, the time of a phase is the CPU time of its busiest thread, and the printed time is
+// the sum over the phases of all kernels. Option --json prints one object per line, for compare.py.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ static bool useCpuTime = false;
 
 namespace {
 struct Problem {
-  std::string dtype, mask; // full, causal, window
+  std::string dtype, mask; // `mask` is full, causal or window
   bool backward;
   int64_t heads, kvHeads, length, dim;
   double flops() const {
@@ -99,7 +99,7 @@ public:
   /// Runs all kernels in order and returns the seconds.
   double run(Workers &workers);
   double compileSeconds = 0;
-  int64_t bytes = 0; ///< bytes of intermediate values and scratch
+  int64_t bytes = 0; ///< bytes of intermediate values and of scratch memory
   size_t launches() const { return calls.size(); }
 
 private:
@@ -238,8 +238,8 @@ double Program::run(Workers &workers) {
 
 namespace {
 struct Result {
-  double peak = 0, best = 1e30,
-         bestUnfused = 1e30; ///< `peak`: GFLOP/s per thread; others: seconds
+  /// `peak` is in GFLOP/s per thread, and the other members are in seconds.
+  double peak = 0, best = 1e30, bestUnfused = 1e30;
 };
 struct Options {
   int rounds = 3;

@@ -18,7 +18,6 @@
 #include <sys/mman.h>
 #include <thread>
 
-/// Returns the CPU seconds that this thread has used.
 inline double threadSeconds() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);

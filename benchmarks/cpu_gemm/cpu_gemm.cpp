@@ -18,8 +18,8 @@
 // Prints the best and the median GFLOP/s of all runs, and the ratio of the best rate to the peak
 // rate. The peak rate is that of the fastest thread, multiplied by the number of threads. Because
 // clock rates vary, the peak is measured before and after each round, on the threads of the round.
-// All arrays are in huge pages. With --cpu-time, which is useful on machines with other jobs, the
-// CPU time of the busiest thread is measured. oneDNN is then measured with one thread only.
+// All arrays are in huge pages. With --cpu-time, a time is the CPU time of the busiest thread, and
+// oneDNN is measured with one thread only. This option is useful on machines with other jobs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ using namespace mlir::fsdp;
 namespace {
 /// A matrix product C[m, n] = Σ a(m, k) · b(k, n). Both inputs are bf16 or both are f32. C is f32.
 struct Product {
-  std::string form; // NT, NN, TN
+  std::string form; // NT, NN or TN
   bool bf16;
   int64_t m, n, k;
   double flops() const { return 2.0 * m * n * k; }

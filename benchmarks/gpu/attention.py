@@ -49,7 +49,7 @@ class Problem:
         self.scale = np.float32(round(c["d"] ** -0.5, 6))
 
     def inputs(self):
-        """Returns the operands of the forward kernel in order, as the bits of their types."""
+        """Returns the operands of the forward kernel in order. Each operand is an array of the bits of its elements."""
         dtype = self.case["dtype"]
         captured = {"alibi": [self.slope]}.get(self.case["score"], [])
         captured = captured + ([self.docq, self.dock] if self.case["mask"] == "documents" else [])
@@ -98,7 +98,7 @@ class Problem:
         return low(weights @ self.v[b, h * self.case["hkv"] // self.case["h"]].astype(kind)), lse, weights
 
     def backward(self, b, h, o, weights, kind=np.float64, low=lambda x: x):
-        """Returns what head h contributes to the gradients dq, dk, dv and dslope."""
+        """Returns the addends of head h in the gradients dq, dk, dv and dslope."""
         kv = h * self.case["hkv"] // self.case["h"]
         q, k, v, do = (x.astype(kind) for x in (self.q[b, h], self.k[b, kv], self.v[b, kv], self.do[b, h]))
         _, slope = self.scores(b, h, kind, low)
@@ -124,7 +124,7 @@ class Problem:
 
 
 def allowed(exact, low, dtype, factor):
-    """Returns the allowed error according to the rule of flash-attention's tests: `factor` times the error of `low`, the result computed in the
-    case's type, plus twice the rounding error of adding 0.3 to `exact` and subtracting 0.3 again."""
+    """Returns the allowed error according to the rule of flash-attention's tests. It is the sum of two errors: `factor` times the error of `low`,
+    which is the result computed in the case's type, and twice the rounding error of adding 0.3 to `exact` and subtracting 0.3 again."""
     floor = 2 * np.abs(rounded(rounded(exact + 0.3, dtype) - np.float32(0.3), dtype) - exact).max()
     return factor * np.abs(low - exact).max() + floor

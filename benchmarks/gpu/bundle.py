@@ -140,7 +140,8 @@ class Bundle:
 
 
 def runs_on(chip, capability):
-    """Returns true if a device with a compute capability runs code for a chip: sm_80 (as PTX) on 8.0 and later, sm_90a only on 9.0."""
+    """Returns true if a device with a compute capability can run code for a chip. PTX for sm_80 runs on 8.0 and later, and code for sm_90a runs only
+    on 9.0."""
     number = int("".join(c for c in chip if c.isdigit()))
     own = capability[0] * 10 + capability[1]
     return own == number if chip.endswith("a") else own >= number

@@ -9,7 +9,7 @@ GUARD = 256  # bytes after each binding; those after a result must not change
 
 
 def place(driver, kernel, inputs):
-    """Allocates the bindings on the device. Copies the inputs there, and fills the results with NaN. GUARD bytes follow each binding."""
+    """Allocates the bindings on the device. Copies the inputs to the device, and fills the results with NaN. GUARD bytes follow each binding."""
     addresses, results = [], []
     for number, binding in enumerate(kernel.bindings):
         size = ITEM_BYTES[binding["dtype"]] * int(np.prod(binding["shape"], dtype=np.int64))

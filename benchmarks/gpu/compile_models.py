@@ -1,7 +1,7 @@
 """Compiles the models of a bundle: writes the artifacts OUT/models/CHIP/*.fsdp, and the losses of a training run on the CPU to OUT/models/NAME.cpu.json.
 
-An artifact for the CPU computes the losses on this machine. run_all trains the model on the GPU with the same seed and tokens, and compares its losses
-with them.
+An artifact for the CPU computes the losses on this machine. run_all trains the model on the GPU with the same seed and tokens, and compares the
+losses on the GPU with the losses on the CPU.
 """
 import json
 import pathlib
@@ -60,7 +60,7 @@ def write_cpu_losses(folder, model, source, scratch, tokens):
 
 def compile_model(folder, model, chips, tokens):
     """Compiles all variants of a model for all chips. If run_all compares the training of the model with a run on the CPU, also writes the losses of
-    a run on the CPU."""
+    that run."""
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         for ranks in model["ranks"]:

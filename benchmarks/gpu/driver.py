@@ -109,7 +109,8 @@ class Driver:
         return function
 
     def tensor_map(self, address, dtype, sizes, strides, box):
-        """Returns a tensor map as a kernel argument. Sizes and box are in elements. Strides are in bytes, and begin with the stride of dimension 1."""
+        """Returns a tensor map as a kernel argument. The sizes and the box are counted in elements. Strides are in bytes, and begin with the stride
+        of dimension 1."""
         room = ctypes.create_string_buffer(MAP_BYTES + 64)
         found = (ctypes.c_char * MAP_BYTES).from_buffer(room, -ctypes.addressof(room) % 64)
         rank = len(sizes)

@@ -22,7 +22,7 @@ class Product:
         self.bias = random.standard_normal(c["n"], dtype=np.float32)
 
     def inputs(self):
-        """Returns the operands of the kernel in order, as the bits of their types."""
+        """Returns the operands of the kernel in order. Each operand is an array of the bits of its elements."""
         return [to_bits(self.a, self.case["dtype"]), to_bits(self.b, self.case["dtype"])] + ([self.bias] if self.case["epilogue"] == "bias" else [])
 
     def rows(self, every):

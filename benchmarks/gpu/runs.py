@@ -19,7 +19,7 @@ LINES = {"beside_bytes": r"^GPU memory besides the arenas, such as contexts and 
 
 
 class Clock:
-    """Counts the remaining seconds of one part of the suite."""
+    """Counts down the seconds that remain for one part of the suite."""
 
     def __init__(self, seconds):
         self.end = time.monotonic() + seconds

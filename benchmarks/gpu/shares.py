@@ -66,7 +66,7 @@ def measure_device(driver, copy_bytes):
 
 def floor_of(command, bandwidth, products):
     """Returns two values: the floor in seconds, summed over all runs of the command; and "bytes" or "products", whichever determines the floor.
-    `products` is the FLOP/s of bf16 products, or None."""
+    `products` is the FLOP/s of bf16 products, or None if these FLOP/s are unknown."""
     moving = command["bytes"] / bandwidth
     work = 2 * (command["bf16_multiply_adds"] + command["multiply_adds"] / F32_PART)
     computing = work / products if products else 0.0
@@ -83,7 +83,7 @@ def row_of(command, steps, bandwidth, products):
 
 
 def sum_by_kind(rows):
-    """Returns a row for each kind of command, which contains the sums over the commands of this kind, and a row with the sums over all commands."""
+    """Returns a row for each kind of command, with the sums over the commands of this kind, and one more row with the sums over all commands."""
     sums = {}
     for row in rows:
         for kind in (row["kind"], "all"):

@@ -91,7 +91,7 @@ def add_ratios(rows):
 
 
 def time_model(everybody, model, turns, clock, peak, say):
-    """Returns a row of results for each contender. A contender that failed in one turn is not run in the following turns."""
+    """Returns a row of results for each contender. If a contender fails in a turn, it is not run in the following turns."""
     times, problems, bytes_, longest = ({each: start() for each in everybody} for start in (list, type(None), type(None), float))
     for number in range(turns):
         for each in everybody:
@@ -114,7 +114,7 @@ def time_model(everybody, model, turns, clock, peak, say):
 
 
 def is_wrong(row):
-    """Returns true if the row is that of an artifact that failed. An artifact that was not run because of the time limit has not failed."""
+    """Returns true if the row is that of an artifact that failed. An artifact has not failed if it was not run because of the time limit."""
     return row["who"] not in PEERS and bool(row["problem"]) and not row["problem"].endswith(SPENT)
 
 
@@ -127,8 +127,8 @@ def time_steps(runner, arguments, wanted, chips, device, clock, say):
 
 
 def worst_ratio(rows):
-    """For each pair of a model and a PyTorch contender, finds the highest ratio of all artifacts. Returns (ratio, row, peer) of the pair for which
-    this ratio is lowest, or None if there are no ratios."""
+    """For each pair of a model and a PyTorch contender, finds the highest ratio of all artifacts. Returns (ratio, row, peer) of the pair with the
+    lowest of these ratios, or None if there are no ratios."""
     best = {}
     for row in rows:
         for who, ratio in row["ratios"].items():

@@ -19,7 +19,7 @@ def say(text):
 
 
 def find_torch():
-    """Returns a text that describes PyTorch, and whether PyTorch can use a GPU."""
+    """Returns a text that describes PyTorch and says whether PyTorch can use a GPU."""
     try:
         import torch
     except ImportError:

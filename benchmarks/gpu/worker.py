@@ -6,7 +6,7 @@ SECONDS = 900  # time limit of a check, which may compute attention over thousan
 
 
 def failed(job, text):
-    """Returns a failed result, which has the same members as a result of check(). It is used if a kernel's check raised an error or ended the
+    """Returns a failed result with the same members as a result of check(). This result is used if the check of a kernel raised an error or ended the
     process."""
     return {"name": job["case"]["name"], "direction": job["direction"], "chip": job["chip"], "problems": [text], "worst": None, "ok": False, "source": None}
 

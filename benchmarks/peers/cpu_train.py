@@ -6,8 +6,9 @@ PYTHON is a Python interpreter that can import torch. If it cannot import jax, t
 a process of its own. The program first runs warm-up steps and then timed steps; each step trains on one sequence of 1024 tokens per rank (forward,
 backward, clipping, AdamW). All programs run once in each round, so that other processes of the machine affect all of them. A row of the table shows
 the best round, and the spread: the time of the worst round divided by that of the best. A single rank has two threads, and each of two ranks has one
-thread. PyTorch computes in bf16 by autocast, or, with fully_shard, by MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 success, 1 a program
-failed, 2 bad usage.
+thread. A single rank of this project keeps its bf16 copies of the parameters until the backward (--reshard-after-forward=false), as autocast does.
+PyTorch computes in bf16 by autocast, or, with fully_shard, by MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 success, 1 a program failed, 2
+bad usage.
 """
 import argparse
 import datetime
@@ -118,7 +119,7 @@ def train_jax(dtype, ranks):
 
     parameters, loss_of = models.make_jax(LENGTH)
     mesh = Mesh(np.array(jax.devices()), ("shard",))
-    # Shards each value along its first dimension that has a size of at least 64 and a size that is a multiple of the number of ranks.
+    # Shards each value along its first dimension whose size is at least 64 and a multiple of the number of ranks.
     def place(value):
         split = next((i for i, n in enumerate(value.shape) if n % ranks == 0 and n >= 64), None)
         axes = [None] * value.ndim
@@ -169,7 +170,8 @@ def run_own(tools, folder, ranks, threads, dtype):
         subprocess.run([tools / "fsdp-modelgen", "gpt2", "--batch=1", f"--seq={LENGTH}", "-o", folder / "gpt2.mlir"],
                        check=True, capture_output=True)
         subprocess.run([tools / "fsdp-compile", folder / "gpt2.mlir", f"--mesh=shard={ranks}", f"--threads-per-rank={threads}",
-                        "--clip-grad-norm=1", *(["--param-dtype=bf16"] if dtype == "bf16" else []), "-o", artifact], check=True)
+                        "--clip-grad-norm=1", *(["--param-dtype=bf16"] if dtype == "bf16" else []),
+                        *(["--reshard-after-forward=false"] if ranks == 1 else []), "-o", artifact], check=True)
     metrics = folder / "steps.jsonl"
     subprocess.run([tools / "fsdp-run", artifact, f"--ranks={ranks}", "--overfit", f"--steps={WARM + STEPS}", "--val-batches=0",
                     f"--metrics={metrics}"], check=True, capture_output=True, timeout=LIMIT_SECONDS)
@@ -178,8 +180,8 @@ def run_own(tools, folder, ranks, threads, dtype):
 
 
 def run_peer(python, name, ranks, threads, dtype):
-    """Runs a program of PyTorch or JAX. If the program has several processes, its memory is taken as the memory of the first process times the number
-    of processes."""
+    """Runs a program of PyTorch or JAX. If the program has several processes, their memory is estimated as the memory of the first process times the
+    number of processes."""
     words = [python, __file__, "--child", name, dtype, str(threads)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
     if name == "jax":

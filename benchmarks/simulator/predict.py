@@ -38,8 +38,8 @@ Trace = collections.namedtuple("Trace", "commands launch_seconds")  # commands i
 
 
 def trace_commands(artifact, ranks, steps, cpu_time):
-    """Returns the trace of a step's commands. The seconds of a command are the time of its fastest run, averaged over the ranks. With `cpu_time`,
-    they are the mean over all runs instead, because the trace does not show which runs were interrupted by another process."""
+    """Returns the trace of a step's commands. The seconds of a command are the time of its fastest run, averaged over the ranks. If `cpu_time` is
+    set, the seconds are the mean over all runs, because the trace does not show which runs were interrupted by another process."""
     times, slices = trace_steps(artifact, steps, cores=ranks, member="cpu_ms")
     compute = min(event["tid"] for event in slices)
     lanes = collections.defaultdict(list)  # the commands that ran in each (rank, step)
@@ -49,7 +49,7 @@ def trace_commands(artifact, ranks, steps, cpu_time):
             spans[event["pid"], int(event["name"][5:])] = event["dur"]
         else:
             lanes[event["pid"], event["args"]["step"]].append(event)
-    if cpu_time:  # Scales the times of the commands of each step so that their sum is the CPU time of the step.
+    if cpu_time:  # Scales the times of each step's commands so that their sum is the CPU time of the step.
         for (rank, step), lane in lanes.items():
             part = min(times[step - 2] / ranks / (spans[rank, step] / 1e3), 1)
             spans[rank, step] *= part

@@ -87,8 +87,8 @@ bool ClusterReader::isObject(const JsonValue &value, const Text &what,
   return true;
 }
 
-/// Reads a number in [least, most]. Error messages print this range as `range`. If the object has
-/// no such member, `number` does not change.
+/// Reads a number in [least, most]. Error messages call this range `range`. If the object has no
+/// such member, leaves `number` unchanged.
 bool ClusterReader::readNumber(const JsonValue &object, const Text &what, const char *name,
                                double least, double most, const char *range, double &number) {
   const JsonMember *member = object.find(name);

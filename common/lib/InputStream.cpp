@@ -21,7 +21,7 @@
 static constexpr int pauseMicroseconds = 20000, pausesWithoutWriter = 500,
                      millisecondsWithoutData = 600000;
 
-/// Returns text such as "16 MiB", or "5 bytes" if `bytes` is not a multiple of 1 MiB.
+/// Returns a text such as "16 MiB", or "5 bytes" if `bytes` is not a multiple of 1 MiB.
 static std::string sizeText(uint64_t bytes) {
   bool isRound = bytes >> 20 && bytes % (1 << 20) == 0;
   return isRound ? std::to_string(bytes >> 20) + " MiB" : std::to_string(bytes) + " bytes";
@@ -47,7 +47,8 @@ static std::string readAll(int file, bool isPipe, uint64_t most, std::string &by
       pollfd waiting{file, POLLIN, 0};
       if (::poll(&waiting, 1, millisecondsWithoutData) == 0)
         return "cannot be read: no data within 600 seconds";
-      // A process has opened the pipe for writing, so a result of 0 now means the end of the data.
+      // A process has opened the pipe for writing. From now on, a result of 0 means the end of the
+      // data.
       began = true;
     } else if (errno != EINTR) {
       return std::string("cannot be read: ") + std::strerror(errno);

@@ -51,7 +51,8 @@ std::optional<uint64_t> JsonValue::asUnsigned() const {
 std::optional<double> JsonValue::asDouble() const {
   if (!is(Kind::integer) && !is(Kind::number))
     return std::nullopt;
-  // The parser refuses numbers that are too large, so a number out of range is too close to 0.
+  // The parser refuses numbers that are too large, so a number out of range is too close to 0 for
+  // the type.
   return readNumber<double>(*this).value_or(0);
 }
 
@@ -88,7 +89,7 @@ std::string JsonValue::describe() const {
 
 namespace {
 
-/// Iterates over the text, and stores in *offset the number of bytes that have been read.
+/// Iterates over the text. Stores in *offset how many bytes have been read.
 class NotingIterator {
 public:
   using iterator_category = std::input_iterator_tag;
@@ -117,8 +118,8 @@ private:
 };
 
 /// Builds the tree of JSON values from the events of the parser. The stack contains pointers to the
-/// objects and lists that are open, that is, whose end has not been read. The pointers stay valid,
-/// because elements are appended only to the innermost open value.
+/// open objects and lists, whose ends have not been read yet. The pointers stay valid, because
+/// elements are appended only to the innermost open value.
 class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
 public:
   TreeBuilder(std::string_view text, JsonProblem &problem) : text(text), problem(problem) {
@@ -250,7 +251,7 @@ private:
   size_t offset = 0;         ///< bytes read so far
   JsonValue root;
   std::vector<JsonValue *> stack;
-  /// For each open value: names of the members that it already has.
+  /// Names of the members that each open value already has.
   std::vector<std::set<std::string>> names;
 };
 

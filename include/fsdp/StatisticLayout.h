@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Gives llvm::Statistic, and therefore also mlir::Pass::Statistic, the same memory layout as in the
-// installed build of LLVM. llvm/ADT/Statistic.h omits some members if NDEBUG is defined.
+// installed build of LLVM. The header llvm/ADT/Statistic.h omits some members if NDEBUG is defined.
 // Distributions build LLVM with NDEBUG. This project is built without NDEBUG, because LLVM's
 // headers then check indices and casts. If LLVM was built without assertions, CMake includes this
 // file at the beginning of each source of the compiler (-include).

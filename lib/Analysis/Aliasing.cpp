@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The value %b is a view of %a if %b occupies a range of %a's memory. The end of a value is the
-// last position at which an op reads the content of the value or of a view of it.
+// last position at which an op reads the value or a view of the value.
 //
 //   0  %a = kernel_call                       end(%a) = 4, read through %b
 //   1  scf.for {
@@ -38,8 +38,7 @@ static int64_t countRanks(Op op, SymbolTableCollection &tables) {
   return ranks;
 }
 
-/// Returns the number of shards of the op's unit, which is the flat size of the unit divided by the
-/// size of the shard.
+/// Returns the number of shards into which the flat buffer of the op's unit is divided.
 template <typename Op>
 static int64_t countShards(Op op, SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
@@ -63,10 +62,6 @@ std::optional<int64_t> fsdp::getTripCount(scf::ForOp loop) {
     return std::nullopt;
   return std::max<int64_t>(0, llvm::divideCeil(std::max<int64_t>(0, *upper - *lower), *step));
 }
-
-//===----------------------------------------------------------------------===//
-// Slices
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// The integer base + slope * i in iteration i of the enclosing loop.
@@ -127,8 +122,9 @@ std::optional<ViewOffset> fsdp::getContiguousOffset(tensor::ExtractSliceOp op) {
   RankedTensorType source = op.getSourceType();
   if (!op.getType().hasStaticShape() || !source.hasStaticShape() || !op.hasUnitStride())
     return std::nullopt;
-  // A slice is contiguous if it contains its innermost dimensions completely, any part of the next
-  // dimension outwards, and one element of each dimension further outwards.
+  // Go from the innermost dimension of the slice outwards. In a contiguous slice, some innermost
+  // dimensions are complete, the next dimension may be cut, and each further dimension has one
+  // element.
   ViewOffset result;
   int64_t pitch = getStorageBytes(RankedTensorType::get({1}, source.getElementType()));
   bool cut = false;
@@ -144,10 +140,6 @@ std::optional<ViewOffset> fsdp::getContiguousOffset(tensor::ExtractSliceOp op) {
   }
   return result;
 }
-
-//===----------------------------------------------------------------------===//
-// Aliasing
-//===----------------------------------------------------------------------===//
 
 Aliasing::Aliasing(func::FuncOp function) {
   int64_t next = 0;

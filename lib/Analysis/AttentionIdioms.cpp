@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Derives the name of a mask from its formula (MaskFormula.h). Row q may read key k if the
-// condition on the left holds. n and w are constants:
+// Derives the name of a mask from its formula (MaskFormula.h). In the following table, a row q may
+// read a key k if the condition on the left holds, where n and w are constants:
 //
 //   q >= k                causal                  q + (Sk - Sq) >= k    causal to the end
 //   k >= q - w            window of w + 1         k < n                 first n keys
 //   q / n == k / n        chunks of n             causal or first n     prefix-LM with n keys
 //   data[q] == data[k]    document                window or first n     window, or n sink keys
 //
-// Derives the names of the operations of score_mod, beginning with the last operation. The operand
-// x depends on the score, and the operand m does not depend on it:
+// Derives the names of the operations that score_mod applies to the score, beginning with the last
+// operation. In the following table, the value x depends on the score, and the value m does not:
 //
 //   c · tanh(x / c)       softcap c               x + m[h] · (k - q)    ALiBi
 //   x + t[.., f(k - q)]   relative bias           x + t[b, h, q, k]     bias of each score
@@ -39,12 +39,8 @@ static SmallVector<int64_t> extentsOf(AttentionOp op) {
   return {q[0], q[1], q[2], cast<RankedTensorType>(op.getK().getType()).getDimSize(2)};
 }
 
-//===----------------------------------------------------------------------===//
-// Masks
-//===----------------------------------------------------------------------===//
-
 namespace {
-/// The sum `row · q + column · k + offset`. `hasRest` is true if the sum has terms that are none of
+/// The sum `row · q + column · k + offset`. `hasRest` is true if the sum has further terms besides
 /// these three.
 struct Linear {
   int64_t row = 0, column = 0, offset = 0;
@@ -93,8 +89,8 @@ static std::string textOf(TileExpr atom) {
   return text + " >= 0";
 }
 
-/// Returns the name of `q / n - k / n >= 0` or, if `isEqual`, of `q / n - k / n == 0`. Returns an
-/// empty name if `atom` is not of the form q / n - k / n.
+/// Returns the name of `atom >= 0` or, if `isEqual` is set, of `atom == 0`. Returns an empty name
+/// if `atom` is not of the form q / n - k / n.
 std::string MaskNames::nameChunks(TileExpr atom, bool isEqual) {
   TileExpr row, column;
   for (auto &[factor, term] : atom.terms()) {
@@ -160,7 +156,8 @@ std::string MaskNames::nameUnknown(const MaskFormula &f) {
   return negation + (source.getDefiningOp<tensor::ExtractOp>() ? "table" : "data");
 }
 
-/// Returns the name of the equation `atom == 0`, or an empty name if it has no common name.
+/// Returns the name of the equation `atom == 0`, or an empty name if the equation has no common
+/// name.
 std::string MaskNames::nameEquation(TileExpr atom) {
   auto terms = atom.terms();
   bool isData = terms.size() == 2 && terms[0].factor == -terms[1].factor && atom.offset() == 0;
@@ -235,10 +232,6 @@ std::string MaskNames::nameOf(const MaskFormula &f) {
 std::string fsdp::nameMask(AttentionOp op) {
   return op.getMaskMod().empty() ? "" : MaskNames(op).name();
 }
-
-//===----------------------------------------------------------------------===//
-// Scores
-//===----------------------------------------------------------------------===//
 
 namespace {
 class ScoreNames {

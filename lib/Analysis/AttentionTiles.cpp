@@ -8,15 +8,15 @@
 //
 // 1. MaskFormula.cpp converts mask_mod to a formula of conditions `tree >= 0`.
 // 2. Each condition is solved for the variable of the loop (k in the example), even if k occurs in
-//    a division. The variable of the tile (q) is replaced by an end of the tile: for the range to
-//    visit, by the end that allows the most keys, and for the mask-free range, by the end that
-//    allows the fewest keys. If a condition cannot be solved, the range to visit is the whole loop
-//    and the mask-free range is empty.
-// 3. For `and`, each range of one operand is intersected with each range of the other. For `or`,
-//    the ranges of all operands are collected. Two ranges are joined if they have the same begin or
-//    the same end, if there are more than four ranges, or if their order is not known.
-// 4. The ranges to visit are made disjoint, and each mask-free range is clamped to the range to
-//    visit to which it belongs.
+//    a division. The variable of the tile (q) is replaced by one end of the tile. For the range to
+//    visit, this is the end that allows the most keys. For the mask-free range, this is the end
+//    that allows the fewest keys. If a condition cannot be solved, the range to visit is the whole
+//    loop and the mask-free range is empty.
+// 3. The ranges of `a and b` are the intersections of each range of a with each range of b. The
+//    ranges of `a or b` are the ranges of a and the ranges of b. Two ranges are joined if they have
+//    the same begin or the same end, or if it is not known which of them begins first. Further
+//    ranges are joined until at most four are left.
+// 4. The ranges to visit are made disjoint. Each mask-free range is clamped to its range to visit.
 //
 // The bounds are expressions, so the time of the analysis depends on the number of conditions, but
 // not on the extents of the tensors.
@@ -34,10 +34,10 @@ using Symbol = TileExpr::Symbol;
 static constexpr unsigned maxRanges = 4;
 
 namespace {
-/// A range to visit and its mask-free range, as they are before step 4. For each element of the
-/// loop that the mask keeps for some element of the tile, the range to visit of at least one part
-/// contains it. The mask keeps each element of a mask-free range (`full`) for all elements of the
-/// tile.
+/// A range to visit ([visitBegin, visitEnd)) and its mask-free range ([fullBegin, fullEnd)) before
+/// step 4. The ranges to visit of all parts together contain every element of the loop that the
+/// mask keeps for at least one element of the tile. The mask keeps each element of a mask-free
+/// range for all elements of the tile.
 struct Part {
   TileExpr visitBegin, visitEnd, fullBegin, fullEnd;
 };
@@ -72,10 +72,6 @@ private:
   TileExpr zero, extent, begin, end;
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Conditions
-//===----------------------------------------------------------------------===//
 
 TileExpr RangeSolver::extremeOverTile(TileExpr expr, bool largest) {
   if (!expr)
@@ -117,9 +113,9 @@ TileExpr RangeSolver::extremeOverTile(TileExpr expr, bool largest) {
   return result;
 }
 
-/// Returns a range of the loop. If `some` is true, the range contains all iterations for which
-/// `atom >= 0` holds for some element of the tile. If it is false, `atom >= 0` holds for all
-/// elements of the tile in each iteration of the range.
+/// Returns a range of iterations of the loop. If `some` is true, the range contains each iteration
+/// in which `atom >= 0` holds for at least one element of the tile. If `some` is false, the range
+/// contains only iterations in which `atom >= 0` holds for all elements of the tile.
 RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
   Bounds unclear{zero, some ? extent : zero};
   TileExpr inLoop, rest = TileExpr::constant(atom.offset());
@@ -130,8 +126,8 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
     if (isSolved) {
       inLoop = term;
       factor = f;
-      // If a further term contains the variable of the loop, replace this term by a bound of its
-      // range.
+      // Only one term can be solved for the variable of the loop. Replace each further term that
+      // contains the variable by the term's largest or least value.
     } else if (hasLoop(term)) {
       rest = rest + TileExpr::constant((f > 0) == some ? term.range().hi : term.range().lo) * f;
     } else {
@@ -158,12 +154,9 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
   return next ? solveAtom(next, some) : unclear;
 }
 
-//===----------------------------------------------------------------------===//
-// Ranges
-//===----------------------------------------------------------------------===//
-
-/// Returns a mask-free range for the union of `a` and `b`. This is the union of the two mask-free
-/// ranges if they have the same begin or the same end, and else the longer of the two.
+/// Returns a mask-free range for the union of the parts `a` and `b`. If the mask-free ranges of `a`
+/// and `b` have the same begin or the same end, the result is the union of these two ranges.
+/// Otherwise, the result is the longer of the two ranges.
 static std::pair<TileExpr, TileExpr> uniteFull(const Part &a, const Part &b) {
   if (a.fullBegin == b.fullBegin)
     return {a.fullBegin, TileExpr::max(a.fullEnd, b.fullEnd)};
@@ -183,8 +176,8 @@ static Part unite(const Part &a, const Part &b) {
 /// Returns true if the range [begin, end) is provably empty.
 static bool isEmpty(const TileExpr &begin, const TileExpr &end) { return isAtLeast(begin, end); }
 
-/// Joins parts that have the same begin or the same end. Then joins further parts until at most
-/// `count` parts are left.
+/// Joins parts whose ranges to visit have the same begin or the same end. Then joins further parts
+/// until at most `count` parts are left.
 void RangeSolver::mergeParts(Parts &parts, unsigned count) {
   llvm::erase_if(parts, [](const Part &p) { return isEmpty(p.visitBegin, p.visitEnd); });
   // Make all empty mask-free ranges equal to [visitBegin, visitBegin).
@@ -247,7 +240,8 @@ Parts RangeSolver::partsOf(const MaskFormula &mask) {
   llvm_unreachable("all kinds are above");
 }
 
-/// Sorts the parts by `visitBegin`. Joins parts whose order cannot be proved.
+/// Sorts the parts by `visitBegin`. Joins two parts if it cannot be proved which of them begins
+/// first.
 static void sortParts(Parts &parts) {
   for (unsigned i = 0; i < parts.size(); ++i) {
     auto isFirst = [&](const Part &p) {
@@ -272,8 +266,9 @@ static TileExpr clamp(TileExpr x, TileExpr lo, TileExpr hi) {
 
 SmallVector<TileRange> RangeSolver::solve(const MaskFormula &mask) {
   Parts parts = partsOf(mask);
-  // A bound is null if its tree would be too large. Replace a null bound of the range to visit by
-  // that of the whole loop, and a mask-free range with a null bound by the empty range.
+  // A bound is null if its tree would be too large. Replace a null bound of a range to visit by the
+  // corresponding bound of the whole loop. Replace a mask-free range that has a null bound by the
+  // empty range.
   for (Part &p : parts) {
     p.visitBegin = p.visitBegin ? p.visitBegin : zero;
     p.visitEnd = p.visitEnd ? p.visitEnd : extent;
@@ -296,10 +291,6 @@ SmallVector<TileRange> RangeSolver::solve(const MaskFormula &mask) {
   }
   return ranges;
 }
-
-//===----------------------------------------------------------------------===//
-// The interface
-//===----------------------------------------------------------------------===//
 
 /// Returns the predicate of the equivalent comparison with swapped operands: a < b is equivalent to
 /// b > a.
@@ -327,8 +318,8 @@ static arith::CmpIPredicate mirrored(arith::CmpIPredicate predicate) {
   }
 }
 
-/// Appends those comparisons in the conjunction `condition` that compare a value that depends only
-/// on the row with a value that depends only on the column.
+/// Appends comparisons that are terms of the conjunction `condition`. Appends only comparisons in
+/// which one operand depends only on the row, and the other operand depends only on the column.
 static void collectComparisons(Value condition, MaskReader &reader,
                                SmallVectorImpl<SideComparison> &comparisons) {
   if (auto both = condition.getDefiningOp<arith::AndIOp>()) {

@@ -14,7 +14,7 @@
 //
 // If all commands that use a buffer are in the same loop, the lifetime of the buffer begins with
 // the first of these commands and ends with the last. Otherwise, a use in a loop extends the
-// lifetime to the whole loop. O(commands).
+// lifetime to the whole loop. The time is O(commands).
 //
 //===----------------------------------------------------------------------===//
 
@@ -87,8 +87,9 @@ SmallVector<NumberedCommand> fsdp::numberCommands(ProgramOp program) {
 }
 
 namespace {
-/// First and last command that use a buffer. In `exact`, they are the commands themselves. In
-/// `outer`, a use in a loop counts as a use by the first and by the last command of the loop.
+/// First and last command that use a buffer. `exact` contains the numbers of these two commands. In
+/// `outer`, a command in a loop counts as the range from the number of the loop to the number of
+/// the last command in the loop.
 struct Usage {
   Lifetime exact, outer;
   int64_t loop; // number of the loop that contains all uses; -1 if no loop does

@@ -9,8 +9,8 @@
 //                                  gradient, factors  ->  optimizer     -> state
 //
 // 1. Walk back from each result that updates state. The op that computes the result is in the part
-//    `optimizer`. The first tensor operand of this op is the gradient, and its scalar operands are
-//    factors.
+//    `optimizer`. The first tensor operand of this op is the gradient. The scalar operands of this
+//    op are factors.
 // 2. Walk back from each gradient, through loops, to the reduce_scatter that computes it.
 // 3. Walk back from the op that updates the step block. The first operand of this op leads to the
 //    reductions that compute the loss. The other operands lead to the ops that compute the norm of
@@ -51,10 +51,6 @@ static bool isScalar(Value v) {
   return type && type.getRank() == 0;
 }
 
-//===----------------------------------------------------------------------===//
-// Parts
-//===----------------------------------------------------------------------===//
-
 StepParts::StepParts(func::FuncOp program) {
   Operation *ret = program.getBody().front().getTerminator();
   Value block;
@@ -79,8 +75,8 @@ StepParts::StepParts(func::FuncOp program) {
 /// Assigns `op` to `part`. Returns false if `op` already belongs to a part.
 bool StepParts::mark(Operation *op, StepPart part) { return parts.try_emplace(op, part).second; }
 
-/// Walks back from the new state of a unit to the op that computes the update. On the way, passes
-/// the gather of the pieces of the state.
+/// Walks back from the new state of a unit to the op that computes the update. Assigns all ops on
+/// the way, such as the gather of the pieces of the state, to the part `optimizer`.
 void StepParts::followState(Value v, FlatSymbolRefAttr unit) {
   Operation *def = v.getDefiningOp();
   if (!def || !mark(def, StepPart::optimizer))
@@ -123,8 +119,9 @@ void StepParts::followGradient(Value v, FlatSymbolRefAttr unit) {
   if (isa<tensor::EmptyOp, linalg::FillOp>(def) || !mark(def, StepPart::gradient))
     return;
   units[def] = unit;
-  // Stop at a collective. The op that computes the operand of the collective belongs to the model,
-  // unless this op only converts the type.
+  // Stop at a collective. If the op that computes the operand of the collective only converts the
+  // type, this op belongs to the part `gradient`. Any other op that computes the operand belongs to
+  // the model.
   if (isa<ReduceScatterOp, AllGatherOp>(def)) {
     for (Value crossing : def->getOperands()) {
       while (isa_and_nonnull<tensor::CollapseShapeOp>(crossing.getDefiningOp()))
@@ -157,7 +154,8 @@ void StepParts::followNorm(Value v) {
       followNorm(operand);
 }
 
-/// Walks back from the loss to the reductions that compute it. Their operands belong to the model.
+/// Walks back from the loss to the reductions that compute it. The ops that compute the operands of
+/// these reductions belong to the model.
 void StepParts::followLoss(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def)
@@ -173,12 +171,8 @@ void StepParts::followLoss(Value v) {
     followLoss(operand);
 }
 
-//===----------------------------------------------------------------------===//
-// Rows
-//===----------------------------------------------------------------------===//
-
 namespace {
-/// Collects the rows of the table in the order of the first op of each row.
+/// Collects the rows of the table. The rows have the same order as the first ops of the rows.
 class RowCollector {
 public:
   explicit RowCollector(func::FuncOp program) : parts(program) {
@@ -198,7 +192,8 @@ private:
   void add(StepPart part, StringRef what, const std::string &types, Type written, int64_t turns);
 
   StepParts parts;
-  llvm::StringMap<unsigned> numbers; ///< indices of rows, by part, name of the op, and types
+  /// Index of each row. The key consists of the part, the kind of the ops, and the types.
+  llvm::StringMap<unsigned> numbers;
 };
 } // namespace
 
@@ -260,8 +255,8 @@ void RowCollector::addStates(func::FuncOp program) {
           arg.getType(), 1);
 }
 
-/// Returns the extf or truncf that computes `yielded`. A select may follow the conversion. Returns
-/// null if no conversion computes `yielded`.
+/// Returns the op extf or truncf that computes `yielded`, possibly through a select after the
+/// conversion. Returns null if no conversion computes `yielded`.
 static Operation *getConversion(Value yielded) {
   Operation *op = yielded.getDefiningOp();
   if (auto choice = dyn_cast_or_null<arith::SelectOp>(op))
@@ -336,7 +331,8 @@ void RowCollector::visit(Operation *op) {
   if (isa<AttentionOp, AttentionGradOp>(op))
     return visitAttention(op);
   if (isa<linalg::SoftmaxOp, ScatterAddRowsOp, CrossEntropyOp>(op)) {
-    // The kernels of these ops compute in f32 or a wider type.
+    // If the operand is narrower than f32, the kernel of the op computes in f32, and else in the
+    // operand's type.
     Type from = element(op->getOperand(0)),
          wide = from.getIntOrFloatBitWidth() < 32 ? Builder(op).getF32Type() : from;
     return add(part, op->getName().stripDialect(), arrow(from, wide), op->getResult(0).getType(),

@@ -8,15 +8,16 @@
 //   %d = subi %q, %k ; %w = cmpi ult, %d, 256    q - k >= 0  and  255 - q + k >= 0
 //   %m = andi %a, %w                        ->   all three conditions
 //
-// 1. Integers become trees (TileExpr.h) over q, k, b, h. Trees represent sums, products with
-//    constants, divisions and remainders by constants, minima, maxima and selects. The results of
-//    other ops, and results that may wrap, become leaves. A leaf is a Scalar if its value depends
-//    on neither q nor k. Else it is Opaque, and only its range is known.
-// 2. Comparisons become `a - b >= 0`. An unsigned comparison becomes two conditions if an operand
-//    may be negative.
-// 3. A condition on a minimum becomes a conjunction: min(x, y) + c >= 0 is x + c >= 0 and y + c >=
-//    0. Conditions on maxima and selects are split similarly. A negation of a formula is replaced
-//    by negations of its conditions.
+// 1. Each integer of mask_mod is converted to a tree (TileExpr.h) over q, k, b and h. Trees
+//    represent sums, products with constants, divisions and remainders by constants, minima, maxima
+//    and selects. The result of any other op, and a result that may wrap, is represented by a leaf
+//    of a tree. A leaf is a Scalar if its value depends on neither q nor k. Any other leaf is
+//    Opaque, which means that only its range is known.
+// 2. Each comparison is converted to conditions of the form `tree >= 0`, for example a >= b to a -
+//    b >= 0. An unsigned comparison is converted to two conditions if an operand may be negative.
+// 3. A condition on a minimum is split into a conjunction: min(x, y) + c >= 0 becomes x + c >= 0
+//    and y + c >= 0. Conditions on maxima and selects are split similarly. A negation of a formula
+//    is replaced by negations of its conditions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +30,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using P = arith::CmpIPredicate;
 using Kind = TileExpr::Kind;
-
-//===----------------------------------------------------------------------===//
-// Dependence
-//===----------------------------------------------------------------------===//
 
 RegionDependence::RegionDependence(Region &function) {
   if (function.empty())
@@ -56,10 +53,6 @@ Dependence RegionDependence::of(Operation *op) const {
   return joined;
 }
 
-//===----------------------------------------------------------------------===//
-// Formulas
-//===----------------------------------------------------------------------===//
-
 MaskFormula MaskFormula::join(Kind kind, MaskFormula a, MaskFormula b) {
   assert((kind == And || kind == Or) && "expected a way to join");
   bool isAnd = kind == And;
@@ -78,10 +71,6 @@ MaskFormula MaskFormula::join(Kind kind, MaskFormula a, MaskFormula b) {
       joined.parts.push_back(std::move(*part));
   return joined;
 }
-
-//===----------------------------------------------------------------------===//
-// Integers
-//===----------------------------------------------------------------------===//
 
 /// Returns the range of a type, clamped to ±TileExpr::limit.
 static IntegerRange typeRange(Type type) {
@@ -122,7 +111,7 @@ TileExpr MaskReader::readInteger(Value value) {
     return it->second;
   TileExpr expr = value.getType().isInteger(1) ? asNumber(read(value)) : compute(value);
   IntegerRange bound = typeRange(value.getType());
-  // Replace a tree by a leaf if it may wrap or if it contains a 64-bit scalar.
+  // Replace the tree by a leaf if the tree may wrap or contains a 64-bit scalar.
   auto isLong = [&](TileExpr e) {
     return (e.kind() == Kind::Scalar || e.kind() == Kind::Opaque) && e.value() != value &&
            isHuge(typeRange(e.value().getType()));
@@ -215,10 +204,6 @@ TileExpr MaskReader::compute(Value value) {
       .Default([](Operation *) { return TileExpr(); });
 }
 
-//===----------------------------------------------------------------------===//
-// Conditions
-//===----------------------------------------------------------------------===//
-
 MaskFormula MaskReader::isNatural(TileExpr atom) {
   if (!atom || budget == 0)
     return MaskFormula::unknown();
@@ -294,8 +279,8 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
         MaskFormula::Or, std::move(both),
         MaskFormula::join(MaskFormula::And, read(lhs, true), read(rhs, isEqual)));
   }
-  // Allow a 64-bit scalar only if the other operand is small. If the scalar is outside [-far, far],
-  // it is clamped, but the sign of the difference is still correct.
+  // Allow a 64-bit scalar only if the other operand is small. A scalar outside [-far, far] is
+  // clamped, but the sign of its difference to the other operand is still correct.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
   auto isLong = [](TileExpr e) {
     return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));

@@ -13,14 +13,14 @@
 namespace mlir::fsdp {
 
 /// A boolean function of b, h, q and k. It consists of conditions `atom >= 0` that are combined by
-/// `and` and `or`. An atom is a tree over Row, Column, Batch and Head. It contains minima, maxima
-/// and choices only inside divisions.
+/// `and` and `or`. An atom is a tree over Row, Column, Batch and Head. An atom contains minima,
+/// maxima and choices only as operands of divisions.
 struct MaskFormula {
   enum Kind { True, False, Unknown, Atom, And, Or } kind;
   TileExpr atom;
   std::vector<MaskFormula> parts = {};
-  /// For the kind Unknown, the boolean value of the region that the formula represents, and whether
-  /// the formula is the negation of this value.
+  /// If the kind is Unknown, `source` is the boolean value of the region that the formula
+  /// represents, and `negated` is true if the formula is the negation of this value.
   Value source = {};
   bool negated = false;
 
@@ -55,7 +55,7 @@ private:
 
   Region &function;
   RegionDependence dependence;
-  SmallVector<TileExpr> position; // b, h, q, k
+  SmallVector<TileExpr> position; // trees of b, h, q and k
   DenseMap<Value, TileExpr> known;
   unsigned budget = 512; // number of conditions that may be added before the result is Unknown
 };

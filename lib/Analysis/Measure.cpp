@@ -86,8 +86,8 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
       report.peakCommand = command.op;
 }
 
-/// Adds to `bytes`, for each category, the bytes of persistent buffers and the peak of the live
-/// bytes of the other buffers.
+/// Adds to `bytes` the bytes of the persistent buffers of each category. Also adds, for each
+/// category, the largest peak of the live bytes of all other buffers in one program.
 static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories]) {
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
   for (BufferOp buffer : buffers) {

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// - A contraction has as many multiply-adds as the product of its loop ranges.
-// - Attention computes two products per score in the forward and five in the backward. Only scores
-//   in tiles that the mask does not exclude count. The number for an op is multiplied by the trip
-//   counts of the loops around it. Elementwise ops do not count, and neither do products in loops
-//   whose trip count is unknown.
+// - The number of multiply-adds of a contraction is the product of the extents of its loops.
+// - Attention computes two products per score in the forward and five in the backward. Scores count
+//   only if they are in tiles that the mask does not exclude. The number for an op is multiplied by
+//   the trip counts of the loops around it. Elementwise ops do not count, and neither do products
+//   in loops whose trip count is unknown.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,9 +33,9 @@ static uint64_t countTrips(Operation *op) {
   return trips;
 }
 
-/// Returns the fraction of the rows × keys scores that `op` must compute. For this, divides the
-/// scores into at most 32 × 32 tiles and counts the tiles that the mask does not exclude. A tile
-/// whose mask depends on data counts completely.
+/// Returns the fraction of the rows × keys scores that `op` must compute. To compute the fraction,
+/// divides the scores into at most 32 × 32 tiles and counts the tiles that the mask does not
+/// exclude. If the mask of a tile depends on data, the whole tile counts.
 template <typename Op>
 static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
   static constexpr int64_t tiles = 32;

@@ -15,15 +15,16 @@
 //    need no new buffer, such as waits.
 // 1. Sort the intervals by size x lifetime, size or lifetime (largest first), or by begin (earliest
 //    first). Two further orders sort by contention, which is the peak of the live bytes during the
-//    lifetime. They sort intervals of equal contention by size x lifetime or by lifetime. Intervals
-//    that are still equal are sorted by begin and then by index.
+//    lifetime. These two orders sort intervals of equal contention by size x lifetime or by
+//    lifetime. Intervals that are still equal are sorted by begin and then by index.
 // 2. For each order, place one interval after another in a gap between those placed intervals that
 //    overlap the interval in time. Use the lowest gap that is large enough (first fit) or the
 //    smallest gap that is large enough (best fit).
-// 3. Keep the smallest packing. Stop as soon as its size is the lower bound, or at most `enough`.
-// 4. If no order led to such a packing, improve each order as follows. Move the interval with the
-//    highest end offset to an earlier, pseudo-random position in the order. Undo the move if the
-//    packing becomes larger. Make at most 1000 moves, and fewer for many intervals.
+// 3. Keep the smallest packing. Stop as soon as the size of this packing equals the lower bound, or
+//    is at most `enough`.
+// 4. If step 3 has not stopped at a packing, improve each order as follows. Move the interval with
+//    the highest end offset to an earlier, pseudo-random position in the order. Undo the move if
+//    the packing becomes larger. Make at most 1000 moves, and fewer for many intervals.
 //
 // The orders by contention lead to optimal packings for large models in which few moments are near
 // the peak of the live bytes. The other orders are better if many moments are near the peak. The

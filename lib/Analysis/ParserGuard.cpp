@@ -10,8 +10,8 @@
 // 1. Compose the message before the file is read: a signal handler must not allocate.
 // 2. Install a handler for the signals of crashes and for the signal of a CPU-time timer. The
 //    handler runs on a separate stack, because the normal stack may have overflowed.
-// 3. Limit the address space, because a few bytes can request many GiB. An allocation that fails
-//    ends in SIGABRT.
+// 3. Limit the address space, because a few bytes of a malformed file can make the parser allocate
+//    many GiB. If an allocation fails, the process receives SIGABRT.
 // 4. The handler writes the message and ends the process with _exit(2).
 //
 // llvm::CrashRecoveryContext is not used, because its handler runs on the stack that has
@@ -36,7 +36,7 @@ using namespace mlir::fsdp;
 namespace {
 struct CrashSignal {
   int number;
-  const char *what; ///< text for the message that states what happened to the parser
+  const char *what; ///< part of the message; states what happened to the parser
   struct sigaction previous;
 };
 } // namespace
@@ -87,8 +87,8 @@ static uint64_t getAddressSpace() {
   return pages * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-/// Lets the address space grow by 2 GiB plus 32 bytes per byte of the file. Sanitizers reserve too
-/// much address space for such a limit.
+/// Lets the address space grow by 2 GiB plus 32 bytes per byte of the file. Sets no limit in a
+/// build with sanitizers, because these reserve more address space than the limit.
 static void limitSpace(uint64_t bytes) {
   ::getrlimit(RLIMIT_AS, &previousSpace);
 #if !LLVM_ADDRESS_SANITIZER_BUILD && !LLVM_THREAD_SANITIZER_BUILD

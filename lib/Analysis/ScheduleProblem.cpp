@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. Roles: a command that only prepares a gather, such as the cast of a shard, moves with the
-//    start of the gather. A command that only uses the result of a reduction or of a copy to the
-//    host, such as a cast or a norm, moves with the wait for this transfer. All other commands are
-//    fixed.
-// 2. Windows: the start of a transfer follows all fixed commands on which the transfer depends, and
-//    the wait precedes all fixed commands that depend on the transfer.
+//    start of the gather. If a command, such as a cast or a norm, uses only the result of a
+//    reduction or of a copy to the host, it moves with the wait for this transfer. All other
+//    commands are fixed.
+// 2. Windows: the start of a transfer follows all fixed commands on which the transfer depends. The
+//    wait for the transfer precedes all fixed commands that depend on the transfer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,10 +36,6 @@ void ScheduleProblem::addDependence(unsigned earlier, unsigned later) {
   if (earlier < commands.size())
     commands[earlier].after.push_back(later);
 }
-
-//===----------------------------------------------------------------------===//
-// Checks
-//===----------------------------------------------------------------------===//
 
 std::string ScheduleProblem::check() const {
   for (auto [number, command] : llvm::enumerate(commands)) {
@@ -92,10 +88,6 @@ std::string ScheduleProblem::verify(llvm::ArrayRef<ScheduleEvent> order) const {
   return "";
 }
 
-//===----------------------------------------------------------------------===//
-// Roles and windows
-//===----------------------------------------------------------------------===//
-
 void ScheduleProblem::derive() {
   for (auto [index, transfer] : llvm::enumerate(transfers)) {
     commands[transfer.command].role = Role::transfer;
@@ -114,8 +106,8 @@ void ScheduleProblem::derive() {
   findWindows();
 }
 
-/// Finds the commands that move with the start of a gather (prologues). These are all commands
-/// except loops whose first dependent command is the gather.
+/// Finds the commands that move with the start of a gather (prologues). A command is a prologue if
+/// it is not a loop, and if the gather is the first command that depends on the command.
 void ScheduleProblem::findPrologues() {
   for (unsigned index = 0; index < transfers.size(); ++index) {
     Transfer &transfer = transfers[index];
@@ -133,7 +125,7 @@ void ScheduleProblem::findPrologues() {
 }
 
 /// Returns 1 + the index of the last fixed command on which the transfer depends, directly or
-/// through other transfers. Returns 0 if there is no such command.
+/// through other transfers. Returns 0 if the transfer depends on no fixed command.
 unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
   unsigned end = 0;
   for (unsigned earlier : commands[transfer.command].before) {
@@ -147,7 +139,7 @@ unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
 
 /// Finds epilogues: launches that depend on a reduction or on a copy to the host, and copies that
 /// depend on such a launch. An epilogue depends on no other transfer. It also depends on no fixed
-/// command that comes after the last fixed command on which its transfer depends.
+/// command after command c, the last fixed command on which its transfer depends.
 void ScheduleProblem::findEpilogues() {
   for (unsigned command = 0; command < commands.size(); ++command) {
     if ((commands[command].kind != Kind::launch && commands[command].kind != Kind::copy) ||
@@ -167,7 +159,8 @@ void ScheduleProblem::findEpilogues() {
       isTakenUp |= commands[earlier].role == Role::epilogue;
       home = other;
     }
-    // All other data that the command reads must be ready at every possible position of the wait.
+    // The wait for the transfer can move. Wherever the wait moves, all other data that the epilogue
+    // reads must be ready.
     if (home == none || !single || !isTakenUp || lastFixed > getSourceEnd(transfers[home]))
       continue;
     commands[command].role = Role::epilogue;
@@ -193,7 +186,7 @@ void ScheduleProblem::findWindows() {
           transfer.latest = std::min(transfer.latest, commands[later].slot);
         else if (commands[later].home !=
                  commands[transfer.command]
-                     .home) // the home is a later transfer, whose window is already known
+                     .home) // command `later` moves with a later transfer, whose window is known
           transfer.latest = std::min(transfer.latest, transfers[commands[later].home].latest);
       }
     };

@@ -9,8 +9,8 @@
 //
 //   end - begin - 1   ->   [0, ..]     although begin and end alone are unbounded
 //
-// isAtLeast(a, b) uses the range of a - b. It splits minima and maxima: min(x, y) + c >= 0 holds if
-// x + c >= 0 and y + c >= 0 hold.
+// isAtLeast(a, b) uses the range of a - b. The function splits minima and maxima: min(x, y) + c >=
+// 0 holds if both x + c >= 0 and y + c >= 0 hold.
 //
 // The file is long, because all functions read the node of an expression, which no header declares.
 //
@@ -29,7 +29,7 @@ struct TileExpr::Node {
   Symbol symbol = Symbol::Begin;
   Value value = {};
   SmallVector<int64_t, 2> factors = {};   // factors of the terms of a sum
-  SmallVector<TileExpr, 2> operands = {}; // terms of a sum, or operands of another kind
+  SmallVector<TileExpr, 2> operands = {}; // terms of a sum, or operands of any other tree
   IntegerRange range = {-limit, limit};
   unsigned size = 1; // number of nodes of the tree, where a shared node counts at each occurrence
 };
@@ -124,10 +124,6 @@ bool fsdp::operator==(const TileExpr &a, const TileExpr &b) {
          x.factors == y.factors && llvm::equal(x.operands, y.operands);
 }
 
-//===----------------------------------------------------------------------===//
-// Sums
-//===----------------------------------------------------------------------===//
-
 /// Adds factor · range to `sum`. Returns false if a bound overflows.
 static bool accumulate(IntegerRange &sum, int64_t factor, IntegerRange range) {
   if (factor < 0)
@@ -207,10 +203,6 @@ TileExpr fsdp::operator*(TileExpr a, int64_t factor) {
       return {};
   return TileExpr::sum(offset, std::move(terms));
 }
-
-//===----------------------------------------------------------------------===//
-// Everything else
-//===----------------------------------------------------------------------===//
 
 static int64_t floorOf(int64_t a, int64_t b) { return llvm::divideFloorSigned(a, b); }
 
@@ -317,8 +309,8 @@ TileExpr TileExpr::choose(TileExpr condition, TileExpr yes, TileExpr no) {
     return yes;
   if (condition.range().hi < 0)
     return no;
-  // If the condition is itself a choice, and each of its two values determines the result, use the
-  // condition of this inner choice as the condition.
+  // The condition may itself be a choice between two values. If each of these two values determines
+  // the result, use the condition of the inner choice.
   if (auto terms = condition.terms(); terms.size() == 1 && terms[0].expr.kind() == Kind::Choose) {
     ArrayRef<TileExpr> inner = terms[0].expr.operands();
     auto decide = [&](TileExpr value) {
@@ -346,10 +338,6 @@ bool TileExpr::isPositional() const {
             e.asSymbol() != Symbol::End);
   });
 }
-
-//===----------------------------------------------------------------------===//
-// Values, code and text
-//===----------------------------------------------------------------------===//
 
 template <typename T>
 static T lookUp(TileExpr::Symbol symbol, const TileSymbols<T> &symbols) {

@@ -11,14 +11,16 @@
 //            return %loss, s̄
 //
 // 1. Copy the forward of the program "step" to a function @eval.
-// 2. Mark as active each float value that depends on a trainable parameter (Cotangents).
-// 3. Set the cotangent of the loss to 1, or to a new argument, which is the loss scale. Walk the
-//    ops from last to first. For each op, add to the cotangents of its operands (Adjoints.h).
-// 4. When the walk reaches the unshard of a unit, the cotangents of its parameters are complete.
-//    Emit one reduce_scatter after the last op that computes one of these cotangents. Emit one
-//    reduce_rows per lookup of rows in a sharded table.
-// 5. Return one gradient per unit: the result of its reduce_scatter or, if the unit has none, of
-//    its first reduce_rows. After that, return the results of all other reduce_rows.
+// 2. Mark as active each float value that depends on a trainable parameter (class Cotangents).
+// 3. Set the cotangent of the loss to 1 or, if the loss is scaled, to a new argument that contains
+//    the loss scale. Walk the ops from last to first. From the cotangents of the results of an op,
+//    compute the terms that the op adds to the cotangents of its operands (Adjoints.h).
+// 4. When the walk reaches the unshard of a unit, the cotangents of the parameters of the unit are
+//    complete. Emit one reduce_scatter after the last op that computes one of these cotangents.
+//    Emit one reduce_rows per lookup of rows in a sharded table.
+// 5. Return one gradient per unit. The gradient is the result of the reduce_scatter of the unit or,
+//    if the unit has no reduce_scatter, of the first reduce_rows of the unit. After that, return
+//    the results of all other reduce_rows.
 // 6. Erase dead ops. Replace each fsdp.stop_gradient by its input.
 //
 // O(ops).
@@ -83,13 +85,13 @@ private:
   void returnResults();
   void eraseDeadOps();
 
-  Type reduceType;  // type in which gradients are reduced; null for working precision
-  double predivide; // number by which gradients are divided before they are reduced
+  Type reduceType;  // type of reductions of gradients; null stands for the working precision
+  double predivide; // divisor of gradients before their reduction
   DenseMap<StringAttr, UnshardOp> firstUnshard;
   DenseMap<StringAttr, Value> reductions;
   SmallVector<ReduceRowsOp> rowReductions;
   SmallVector<Value> gradients;
-  // For each gradient, the attribute of the result that returns it.
+  // Attributes of the results that return gradients, one for each gradient.
   SmallVector<NamedAttribute> owners;
 };
 } // namespace
@@ -219,7 +221,7 @@ LogicalResult Backward::differentiate(ArrayRef<Operation *> forward) {
 }
 
 /// If `op` is the first gather of a unit, reduces the cotangents of the results of `op`. Otherwise
-/// adds these cotangents to those of the results of the first gather.
+/// adds these cotangents to the cotangents of the results of the first gather.
 void Backward::reduceUnit(UnshardOp op) {
   UnshardOp first = firstUnshard.lookup(op.getUnitAttr().getAttr());
   SmallVector<Value> grads;

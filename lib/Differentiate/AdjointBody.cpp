@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Builds the body of an adjoint in a detached block. The block has one argument for each value that
-// the body may read. Then removes dead code and inputs that the body does not read, and moves the
-// block into a linalg.generic:
+// the body may read. After the block is built, dead code and inputs that the body does not read are
+// removed, and the block is moved into a linalg.generic:
 //
 //   ^bb0(x.., ȳ.., y.., [previous,] out):
 //     slice of the primal body
@@ -75,7 +75,8 @@ LogicalResult StructuredAdjoint::sweepBody(Sweep &sweep) {
   return success();
 }
 
-/// Builds a generic that writes `value`, computed in the block of `sweep`, to `target`.
+/// Builds a generic that writes `value` to `target`. The ops in the block of `sweep` compute
+/// `value`.
 Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) {
   OpBuilder &inner = sweep.b;
   Type element = target.type.getElementType(), work = getWorkingType(element);
@@ -100,8 +101,8 @@ Value StructuredAdjoint::build(Sweep &sweep, const Target &target, Value value) 
   return finish(sweep.block, std::move(ins), target.map, out);
 }
 
-/// Some loops may not occur as a result of any indexing map. Adds an empty tensor as an input,
-/// which defines the extents of these loops.
+/// If no indexing map has a loop as a result, the extent of the loop is undefined. For all these
+/// loops, adds one input, an empty tensor whose dimensions define the missing extents.
 void StructuredAdjoint::addMissingExtents(Block &block, SmallVector<Input> &ins, AffineMap outMap) {
   llvm::SmallDenseSet<unsigned> known;
   auto note = [&](AffineMap map) {

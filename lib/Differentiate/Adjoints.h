@@ -11,8 +11,9 @@
 //    ├ differentiateTensorOp         views, slices, scalars: TensorAdjoint.cpp
 //    └ differentiateRaisedOp         softmax and fsdp ops: RaisedAdjoint.cpp
 //
-// Each function reads the cotangents of the results of an op and adds to the cotangents of the
-// operands. A function fails with a diagnostic if the op has no gradient.
+// Each function reads the cotangents of the results of an op, and adds the terms that follow from
+// them to the cotangents of the operands. A function fails with a diagnostic if the op has no
+// gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,13 +31,14 @@ LogicalResult differentiateStructured(linalg::LinalgOp op, Cotangents &cotangent
 /// Returns true if `op` computes only out[C] += in0[A] · in1[B] and conversions, where A, B and C
 /// are its indexing maps.
 bool isPlainContraction(linalg::GenericOp op);
-/// Emits a contraction that adds to the cotangent of input `index`. If the product reduces no loop,
-/// it is not a contraction, and the function changes nothing and returns false.
+/// Emits a contraction that adds to the cotangent of input `index`. A product without a reduction
+/// loop is not a contraction. For such a product, the function changes nothing and returns false.
 bool differentiateContraction(linalg::GenericOp op, Value g, unsigned index,
                               Cotangents &cotangents);
 
-/// Treats the cotangent of `v` as a matrix with `columns` columns. Adds each row of `updates` [..,
-/// columns] to the row of this matrix that the corresponding element of `ids` [..] selects.
+/// Treats the cotangent of `v` as a matrix with `columns` columns. Each element of `ids` [..] is
+/// the number of a row of this matrix. Adds the corresponding row of `updates` [.., columns] to
+/// this row.
 void scatterAddRows(Value v, Value updates, Value ids, int64_t columns, Cotangents &cotangents);
 
 /// Returns a matrix with one row per element of `ids`. At the first occurrence of an id, the row is

@@ -11,19 +11,20 @@
 //   backward   W̄ = ȳᵀ · %n      γ̄ reads %x, %mean, %rstd
 //   after      W̄ = ȳᵀ · %n'     %n' computed in front of it; %n is not saved
 //
-// The pass clones a forward value that the backward reads if both conditions hold:
+// If the backward reads a forward value, the pass clones the value if both of these conditions
+// hold:
 //  (a) The op of the value is a slice, a concatenation, fsdp.random, or a map of at most `max-ops`
 //      scalar ops. The only math functions in the map are square roots, absf, fma and copysign.
-//  (b) The operands that would have to be saved only for the clone have together at most 1/8 of the
-//      bytes of the value. Parameters, arguments, constants, and values that are saved anyway do
-//      not count.
+//  (b) The operands that are saved only because of the clone have together at most 1/8 of the bytes
+//  of the value. Parameters, arguments, constants, and
+//  values that are saved anyway do not count.
 //
 // If an op in the backward reads a reshaped forward value, the pass first gives this op a reshape
-// of its own. Then it visits the forward values from last to first. The operands of a clone remain
-// saved, so a clone never reads another clone. O(ops).
+// of its own. After that, the pass visits the forward values from last to first. The operands of a
+// clone remain saved, so a clone never reads another clone. O(ops).
 //
-// This pass recomputes only cheap values. lib/Plan recomputes costly values, because it can choose
-// them only when the arena has been packed.
+// This pass recomputes only cheap values. The stage Plan recomputes costly values, because the
+// compiler can choose these only after it has packed the arena.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,8 +97,8 @@ static bool isCall(Operation &op) {
 }
 
 bool CheapClones::isCheap(Operation *op) {
-  // A random number depends only on the operands of the op and on its index, so a clone computes
-  // the same numbers.
+  // A random number depends only on its index and the op's operands, so a clone computes equal
+  // numbers.
   if (isa<RandomOp>(op))
     return true;
   if (op->getNumResults() != 1 || !isViewOrMap(op) ||
@@ -116,7 +117,7 @@ bool CheapClones::isCheap(Operation *op) {
   return numOps <= maxOps + 1;
 }
 
-/// Returns true if the backward can read `v` although no further tensor is saved.
+/// Returns true if the backward can read `v` although no further tensor is saved for `v`.
 bool CheapClones::isAvailable(Value v) {
   return !isa<RankedTensorType>(v.getType()) || isa<BlockArgument>(v) || isFree(v) ||
          derived.contains(v) || saved.contains(v) || pinned.contains(v);

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The cotangents of the inputs of a contraction are contractions with exchanged maps:
+// The cotangent of each input of a contraction is itself a contraction, with the indexing maps
+// exchanged:
 //
 //   y[C] += a[A] · b[B]        ā[A] += ȳ[C] · b[B]        b̄[B] += a[A] · ȳ[C]
 //
@@ -53,8 +54,8 @@ bool fsdp::isPlainContraction(linalg::GenericOp op) {
          (l == body.getArgument(1) && r == body.getArgument(0));
 }
 
-/// Returns true if linalg.contract accepts the maps: each loop of the output is a loop of an input,
-/// and all other loops, at least one, are loops of both inputs.
+/// Returns true if linalg.contract accepts the maps. Each loop of the output must be a loop of an
+/// input. There must be at least one reduction loop, and each must be a loop of the two inputs.
 static bool isContraction(AffineMap l, AffineMap r, AffineMap out) {
   bool reduces = false;
   for (unsigned d = 0; d < out.getNumDims(); ++d) {

@@ -4,13 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If slices of one value do not overlap, their cotangents are joined without zeros or additions:
+// The cotangent of a value is joined from the cotangents of slices of the value. Slices that do not
+// overlap need neither zeros nor additions:
 //
 //   %q, %k, %v = slices of %qkv     qkv̄ = insert v̄ into (insert k̄ into (insert q̄ into empty))
 //
 // 1. Partition the slices into layers of pairwise disjoint slices.
-// 2. For each layer, insert its slices into an empty tensor if they cover it, else into zeros.
-// 3. Add the layers.                                       O(slices²) per value
+// 2. For each layer, insert the cotangents of its slices into one tensor. Begin with an empty
+//    tensor if the slices cover the whole value, and else with a tensor of zeros.
+// 3. Add the tensors of the layers. The time is O(slices²) per value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +33,7 @@ void Cotangents::activateParameter(Value v) {
 void Cotangents::propagateActivity(Block &block) {
   for (Operation &op : block) {
     if (isa<StopGradientOp>(op))
-      // The result of such an op has no gradient, so the result is never active.
+      // The result of fsdp.stop_gradient has no gradient and is therefore never active.
       continue;
     bool any = llvm::any_of(op.getOperands(), [&](Value v) { return isActive(v); });
     if (!any && op.getNumRegions()) {

@@ -26,9 +26,9 @@ public:
   void propagateActivity(Block &block);
   bool isActive(Value v) const { return active.contains(v); }
 
-  /// Returns the element type of the cotangent of `v`. This is the working precision for parameters
-  /// and their views, because their cotangents are sums of many small terms. For all other values,
-  /// it is the element type of `v`.
+  /// Returns the element type of the cotangent of `v`. For parameters and their views, this type is
+  /// the working precision, because their cotangents are sums of many small terms. For all other
+  /// values, this type is the element type of `v`.
   Type getElementType(Value v) const;
   Type getType(Value v) const { return withElementType(v.getType(), getElementType(v)); }
 
@@ -41,7 +41,7 @@ public:
   OpBuilder &b;
   /// Whether adjoints read results of the forward instead of recomputing them.
   bool useResults = true;
-  int64_t numFree = 0; ///< number of cotangents for which an existing value was reused
+  int64_t numFree = 0; ///< number of cotangents that needed no op, because they are existing values
 
 private:
   struct Slice {

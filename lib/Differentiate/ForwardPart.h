@@ -24,8 +24,9 @@ public:
   /// Returns true if the forward computes `v`.
   bool computes(Value v) const { return v.getDefiningOp() && contains(v.getDefiningOp()); }
 
-  /// Returns the forward values that the backward reads, each with its first reader in the
-  /// backward, in the program order of the readers. Omits empty tensors, fills and constants.
+  /// Returns the forward values that the backward reads. Each value is returned together with its
+  /// first reader in the backward. The values are in the program order of these readers. Omits
+  /// empty tensors, fills and constants.
   llvm::MapVector<Value, Operation *> getSaved() const;
   int64_t countSavedBytes() const;
 

@@ -15,8 +15,8 @@ namespace mlir::fsdp {
 
 inline bool isFloat(Value v) { return isa<FloatType>(getElementTypeOrSelf(v)); }
 
-/// Returns the working precision for gradients of values of the type `type`. This is f32 for types
-/// that are narrower than f32, and else `type`.
+/// Returns the working precision for gradients of values of the type `type`. The working precision
+/// is f32 for types that are narrower than f32, and `type` itself for all other types.
 Type getWorkingType(Type type);
 
 /// Returns `type` with the element type `element`. For a scalar type, returns `element`.

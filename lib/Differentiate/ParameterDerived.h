@@ -13,9 +13,9 @@
 namespace mlir::fsdp {
 
 /// The values that are computed from parameters alone. These are the results of fsdp.unshard, and
-/// the results of views and maps that read only such values, for example transposed, cast, sliced
-/// or scaled parameters. The backward need not save these values, because it can gather the
-/// parameters again.
+/// the results of views and maps that read only parameter-derived values. Examples are transposed,
+/// cast, sliced or scaled parameters. These values need not be saved for the backward, because the
+/// backward can gather the parameters again.
 class ParameterDerived {
 public:
   bool contains(Value v);

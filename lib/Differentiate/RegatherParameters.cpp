@@ -14,8 +14,9 @@
 // 1. A value is parameter-derived if it is a result of unshard, or a view or a map (an op without
 //    reduction loops) that reads only parameter-derived tensors.
 // 2. Walk the backward in order. Before the first reader of a parameter-derived value of the
-//    forward, recompute this value. Units with reshard = true are gathered again by an unshard op
-//    with site 1; for other units, the tensors of site 0 are used. O(ops)
+//    forward, recompute this value. If the unit has reshard = true, an unshard op with site 1
+//    gathers its parameters again. Otherwise, the recomputation reads the results of the unshard op
+//    with site 0. The time is O(ops).
 // 3. A unit with `within N` is gathered again among N neighbouring ranks only. After the last
 //    reader of the unit's parameters in the forward, each rank keeps 1/N of the parameters. The
 //    unshard of site 1 gathers these pieces:
@@ -87,12 +88,14 @@ bool Regather::isKept(Value v) {
   return unshard && !getUnit(unshard).getReshard();
 }
 
-/// Returns the tensor from which `unit` is gathered again. This is the shard, or a larger piece
-/// that a new fsdp.shard after the last reader in the forward keeps.
+/// Returns the tensor from which `unit` is gathered again. This tensor is the shard, or a larger
+/// piece that each rank keeps. An fsdp.shard computes the piece. Adds this op after the last reader
+/// of the parameters in the forward.
 Value Regather::keepPiece(UnshardOp unshard, UnitOp unit) {
   std::optional<int64_t> within = unit.getWithin();
   auto shard = cast<RankedTensorType>(unshard.getShard().getType());
-  // With one rank, as in the reference program, the shard is at least as large as the piece.
+  // If the program runs on one rank, as the reference program does, the shard is at least as large
+  // as the piece.
   if (!within || unit.getFlatSize() / *within <= shard.getDimSize(0))
     return unshard.getShard();
   // Include readers of views of the parameters, because they read the gathered buffer too.

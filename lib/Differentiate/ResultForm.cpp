@@ -39,11 +39,13 @@ private:
   linalg::GenericOp op;
   ResultForm &form;
   BlockArgument out;
-  // For Extreme, whether the result is a maximum. A form never mixes maxima and minima.
+  // Whether a result of the form Extreme is a maximum. The terms of a form are never combined by
+  // both maxima and minima.
   bool isMaximum = false;
   // The last subtraction that changed the sign of `out`.
   Operation *negation = nullptr;
-  // Why the body does not have the form that its last op suggests, and the op that breaks the form.
+  // The last op of the body suggests a form. If the body does not have this form, `culprit` is the
+  // op that breaks the form, and `reason` explains the error.
   std::string reason;
   Operation *culprit = nullptr;
   DenseMap<Operation *, bool> dependent;
@@ -75,15 +77,15 @@ bool Classifier::combines(Operation *def) {
                    : isa<arith::MinimumFOp, arith::MinNumFOp>(def);
 }
 
-/// Records why the body has another form. Returns false.
+/// Stores `def` as the op that breaks the expected form, and `why` as the reason. Returns false.
 bool Classifier::refuse(Operation *def, const Twine &why) {
   culprit = def;
   reason = why.str();
   return false;
 }
 
-/// Splits v = out ± t1 ± t2 ..., or the analogous maximum or minimum, into its terms. Returns false
-/// if `v` has another form.
+/// Splits `v` into its terms t1, t2 ... if `v` is out ± t1 ± t2 ..., or a maximum or minimum of
+/// `out` and t1, t2 .... Returns false if `v` has another form.
 bool Classifier::collectTerms(Value v, bool negated) {
   if (v == out)
     return !negated || refuse(negation, "'arith.subf' negates the 'outs' argument");
@@ -93,7 +95,8 @@ bool Classifier::collectTerms(Value v, bool negated) {
   }
   Operation *def = v.getDefiningOp();
   if (!def)
-    // The value is the accumulator of another result, which no form allows.
+    // The value is the accumulator of another result. No form allows the body to read such an
+    // accumulator.
     return refuse(op, "the 'outs' argument of another result is used");
   if (isa<arith::ExtFOp, arith::TruncFOp>(def))
     return collectTerms(def->getOperand(0), negated);
@@ -110,8 +113,9 @@ bool Classifier::collectTerms(Value v, bool negated) {
          collectTerms(def->getOperand(1), isa<arith::SubFOp>(def) ? !negated : negated);
 }
 
-/// Reports that the yielded value has no form. `last` is the op that yields it, before conversions;
-/// null if it is an argument.
+/// Emits the error that the yielded value has none of the forms of ResultForm. `last` is the op
+/// that computes this value, without conversions after it. `last` is null if the value is an
+/// argument.
 LogicalResult Classifier::emitRefusal(Operation *last) {
   InFlightDiagnostic diag =
       op.emitError("no gradient for result ")
@@ -129,7 +133,7 @@ LogicalResult Classifier::emitRefusal(Operation *last) {
 LogicalResult Classifier::run() {
   Value yielded = op.getBody()->getTerminator()->getOperand(form.index);
   if (op.getNumReductionLoops() == 0) {
-    // In a map, the argument `out` is an input if the body reads it.
+    // The body of a map may read the argument `out`. In this case, `out` is an input of the map.
     form.terms.push_back({yielded, false});
     return success();
   }

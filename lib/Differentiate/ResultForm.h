@@ -25,10 +25,10 @@ struct ResultForm {
 
   unsigned index = 0; ///< index of the result
   Kind kind = Map;
-  SmallVector<Term> terms; ///< in a Sum or an Extreme, the terms do not depend on `out`
+  SmallVector<Term> terms; ///< the terms of the kinds Sum and Extreme do not depend on `out`
 };
 
-/// Classifies result `index`. Fails with a diagnostic if it is neither Map nor Sum nor Extreme.
+/// Classifies result `index`. Fails with a diagnostic if the result has none of the three forms.
 FailureOr<ResultForm> classifyResult(linalg::GenericOp op, unsigned index);
 
 } // namespace mlir::fsdp

@@ -10,8 +10,8 @@
 //
 //   y = tanh(x)     rule = g · (1 - y²)
 //
-// Rules compute in working precision. x(i) returns operand i, and y() returns the result, both
-// converted to working precision. The caller removes dead and duplicate ops.
+// Rules compute in working precision. The method x(i) returns operand i, and y() returns the
+// result, both converted to working precision. The caller removes dead and duplicate ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,10 +76,10 @@ static Rule rule(arith::SelectOp op, Site s, unsigned i) {
   return i == 1 ? s.select(op.getCondition(), s.g, zero) : s.select(op.getCondition(), zero, s.g);
 }
 
-/// Implements the rule of a minimum or maximum. The cotangent is added to that of the operand that
-/// is the result. If the operands are equal and both are active, half of it is added to each. If
-/// they are equal and only one is active, zero is added to the active operand, so that relu has
-/// slope 0 at 0.
+/// Implements the rule of a minimum or maximum. The cotangent of the result is added to the
+/// cotangent of the operand that was chosen as the result. If the operands are equal and both are
+/// active, half of the cotangent is added to the cotangent of each operand. If the operands are
+/// equal and only one is active, zero is added, so that relu has slope 0 at 0.
 static Rule choose(Predicate wins, Site s, unsigned i) {
   Value lost = s.constant(0);
   if (s.isActive(1 - i))

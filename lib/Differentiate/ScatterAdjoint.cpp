@@ -11,11 +11,11 @@
 //                                 rows[n]       = ids[n]
 //                                 w̄ = fsdp.scatter_add_rows updates at rows
 //
-// 1. The columns are the trailing indices that are loops over the whole extent of a dimension. In
-//    the example, e is a column.
-// 2. One generic computes the updates by a reverse sweep of the body. The loops of the rows are its
-//    first loops. Another generic computes the row numbers from the leading indices, which it
-//    linearises.
+// 1. The columns of w̄ correspond to those trailing indices of the extract that are loops over the
+//    whole extent of a dimension. In the example, this is the index e.
+// 2. One generic computes the updates by a reverse sweep of the body. The first loops of this
+//    generic are the loops over rows. Another generic computes the row number, which is the
+//    linearised index that the leading indices form.
 // 3. w̄ is reshaped to [rows, columns]. If step 1 finds no column, the number of columns is 1.
 //
 //===----------------------------------------------------------------------===//
@@ -47,8 +47,8 @@ void fsdp::scatterAddRows(Value v, Value updates, Value ids, int64_t columns,
     cotangents.add(v, previous);
 }
 
-/// Returns, for each element of `ids`, the position of the first equal element. Computes with
-/// positions as floats, because kernels exist for minima of floats. Floats represent the positions
+/// Returns, for each element of `ids`, the position of the first equal element. The positions are
+/// floats, because there are kernels for minima of floats. The float type represents all positions
 /// exactly.
 static Value findFirst(OpBuilder &b, Location loc, Value ids) {
   auto type = cast<RankedTensorType>(ids.getType());

@@ -13,15 +13,18 @@
 // 1. Classify each result that has a cotangent as map, sum or extreme (ResultForm).
 // 2. Find the ops of the body on which these results depend (the slice).
 // 3. For each active operand, clone the slice, append the reverse sweep (AdjointBody.cpp), and drop
-//    unread inputs. The adjoint reduces a loop unless one of the results of A is just this loop. If
-//    exactly one iteration reads each element of x, no loop is reduced, and the adjoint is a map.
+//    unread inputs. A loop of the adjoint is a reduction unless one of the results of the map A is
+//    just this loop. If exactly one iteration reads each element of x, no loop is reduced, and the
+//    adjoint is a map.
 // 4. If two operands x and b have the same scalar gradient, as in x + b, compute the cotangent of b
-//    by a reduction of that of x. If the scalar gradient is ȳ itself, reuse ȳ as the cotangent.
+//    by a reduction of the cotangent of x. If the scalar gradient is ȳ itself, reuse ȳ as the
+//    cotangent.
 // 5. For products, build contractions (ContractionAdjoint.cpp). For tensor.extract at computed
 //    indices, build a scatter (ScatterAdjoint.cpp).
 //
-// Sums accumulate in working precision. If the previous cotangent has this type, they accumulate
-// directly into it. The time is proportional to the number of operands × the size of the body.
+// Reductions accumulate in working precision. If the previous cotangent has the type of the working
+// precision, a reduction accumulates directly into this cotangent. The time is proportional to the
+// number of operands × the size of the body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,7 +111,8 @@ StructuredAdjoint::Input &StructuredAdjoint::cotangentOf(const ResultForm &form)
   });
 }
 
-/// Divides the cotangent ȳ of a maximum or minimum by the number of terms that are equal to it.
+/// Divides the cotangent ȳ of a maximum or minimum by the number of terms that are equal to this
+/// maximum or minimum.
 void StructuredAdjoint::shareTies(const ResultForm &form) {
   Input &g = cotangentOf(form);
   Value y = results[form.index], init = op.getDpsInits()[form.index];
@@ -161,7 +165,8 @@ void StructuredAdjoint::differentiateInit(const ResultForm &form) {
 }
 
 /// Returns true if exactly one iteration accesses each element of an operand with this map. Allows
-/// a constant index for an extent of 1. Returns false for a diagonal, because it skips elements.
+/// a constant index for an extent of 1. Returns false if the map accesses a diagonal, because a
+/// diagonal does not contain all elements.
 static bool reachesOnce(AffineMap map, Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
@@ -172,8 +177,8 @@ static bool reachesOnce(AffineMap map, Type type) {
   return map.dropZeroResults().isPermutation();
 }
 
-/// If x̄ equals ȳ, as for a residual addition, adds ȳ to the cotangent of `operand` and returns
-/// true.
+/// If the cotangent of `operand` equals ȳ, as for a residual addition, adds ȳ itself to the
+/// cotangent of `operand` and returns true.
 bool StructuredAdjoint::passThrough(Value operand, AffineMap map, Sweep &sweep, Value gradient) {
   while (auto extended = gradient.getDefiningOp<arith::ExtFOp>())
     gradient = extended.getIn();
@@ -219,8 +224,8 @@ LogicalResult StructuredAdjoint::differentiateOperand(Value operand, AffineMap m
 }
 
 /// Computes the cotangent of `to` as a sum over `gradient`, the cotangent of `from`. The two
-/// operands must have the same scalar gradient, as in x + bias. This avoids a second execution of
-/// the body.
+/// operands must have the same scalar gradient, as in x + bias. Such a sum avoids a second
+/// execution of the body.
 void StructuredAdjoint::reduceFrom(const Input &from, Value gradient, const Input &to) {
   Type element = cotangents.getElementType(to.source), work = getWorkingType(element);
   Value previous = cotangents.take(to.source);
@@ -234,7 +239,8 @@ void StructuredAdjoint::reduceFrom(const Input &from, Value gradient, const Inpu
 }
 
 LogicalResult StructuredAdjoint::differentiateInputs() {
-  // Begin with the operands of which exactly one iteration reads each element.
+  // Process the operands in two groups. Exactly one iteration reads each element of an operand of
+  // the first group.
   SmallVector<Input> targets;
   for (bool once : {true, false})
     for (const Input &in : inputs)
@@ -245,7 +251,7 @@ LogicalResult StructuredAdjoint::differentiateInputs() {
   Sweep all(b.getContext(), loc);
   if (failed(sweepBody(all)))
     return failure();
-  // Pairs of an input and its elementwise cotangent.
+  // Inputs whose cotangents elementwise ops have computed, each with its cotangent.
   SmallVector<std::pair<const Input *, Value>> done;
   for (const Input &in : targets) {
     Value gradient = all.gradientOf(in.primal);

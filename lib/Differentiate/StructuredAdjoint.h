@@ -30,8 +30,8 @@ private:
     enum Role { Primal, Cotangent, Result, Previous, Extent } role;
     Value source; ///< the value itself
     AffineMap map;
-    Value primal;       ///< for Primal, the value of the original body that represents `source`
-    unsigned index = 0; ///< for Cotangent and Result, the number of the result
+    Value primal;       ///< if the role is Primal, the value of the body that represents `source`
+    unsigned index = 0; ///< if the role is Cotangent or Result, the number of the result
   };
   /// A detached block: a clone of the slice of the body, followed by the reverse sweep.
   struct Sweep {
@@ -45,7 +45,9 @@ private:
     ScalarAdjoint reverse;
     IRMapping mapping;
     SmallVector<Operation *> cloned;
-    DenseMap<unsigned, Value> g, y; ///< cotangents and results, by the number of the result
+    /// Cotangent and value of each result that the sweep reads. The key is the number of the
+    /// result.
+    DenseMap<unsigned, Value> g, y;
   };
   /// The tensor to which a value of the sweep is written. `map` maps the loops to an element of the
   /// tensor.

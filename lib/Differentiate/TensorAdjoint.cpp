@@ -26,7 +26,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns `type` with the element type of the cotangent `g`.
+/// Returns the tensor type with the shape of `type` and the element type of the cotangent `g`.
 static RankedTensorType typeLike(Value g, RankedTensorType type) {
   return cast<RankedTensorType>(withElementType(type, getElementTypeOrSelf(g)));
 }

@@ -7,9 +7,9 @@
 // Checks the contract (docs/explanation/pipeline.md, section 3) of each program with gradients:
 //
 // 1. The results are the loss and one gradient per unit with trainable parameters, in the order of
-//    the arguments. fsdp.reduce_scatter avg computes a gradient or, if only lookups read the unit,
-//    fsdp.reduce_rows avg. After these gradients, the function returns the results of all other
-//    fsdp.reduce_rows.
+//    the arguments. An fsdp.reduce_scatter avg computes each of these gradients. If only lookups
+//    read the unit, an fsdp.reduce_rows avg computes the gradient. After these gradients, the
+//    function returns the results of all other fsdp.reduce_rows.
 // 2. If a unit is gathered again, the backward reads no value that the forward derived from the
 //    parameters of this unit.
 // 3. No elementwise addition adds a tensor of zeros.
@@ -80,7 +80,8 @@ static LogicalResult verifyResults(func::FuncOp func) {
   return success();
 }
 
-/// Returns the unit of the parameter-derived value `v` if it is gathered again, else null.
+/// The parameter-derived value `v` is computed from the parameters of some units. Returns one of
+/// these units that is gathered again, or null if none is.
 static UnitOp findResharded(Value v) {
   if (auto unshard = v.getDefiningOp<UnshardOp>()) {
     UnitOp unit = lookUpUnit(unshard, unshard.getUnitAttr());

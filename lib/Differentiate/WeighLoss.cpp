@@ -10,13 +10,15 @@
 // 1. Walk from the loss through scalar ops to the cross_entropy ops, each of which computes a mean.
 //    The loss must have the form c + Σ c_i · cross_entropy(.., targets). All cross_entropy ops must
 //    have the same targets, and c and c_i must not depend on the batch. The loss of a batch is then
-//    the mean of the losses of its micro-batches, weighted by their numbers of counted targets.
-// 2. If the loss has another form, emit an error at the op that causes this.
+//    a weighted mean of the losses of its micro-batches. The weight of a micro-batch is its number
+//    of counted targets.
+// 2. If the loss has another form, emit an error at the first op that breaks the form.
 // 3. Multiply the loss by a new argument, the weight. The backward then multiplies the gradients by
 //    the weight, too. If every target counts, all weights are 1, and the pass changes nothing.
 //    O(ops)
 //
-// AccumulateGradients.cpp computes this argument from the numbers of counted targets.
+// AccumulateGradients.cpp computes the value of the new argument from the numbers of counted
+// targets.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,9 +38,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Form of a value as a function of the batch.
+/// The form in which a value depends on the batch.
 enum class Form {
-  Fixed, ///< does not depend on the batch
+  Fixed, ///< the value does not depend on the batch
   Mean,  ///< c + Σ c_i · cross_entropy
   Other
 };
@@ -50,8 +52,8 @@ public:
   Form classify(Value value);
   bool usesBatch(Value value);
 
-  CrossEntropyOp mean;          ///< the first mean
-  CrossEntropyOp unlike;        ///< a mean over targets other than those of `mean`
+  CrossEntropyOp mean;          ///< the first cross_entropy op
+  CrossEntropyOp unlike;        ///< a cross_entropy whose targets differ from those of `mean`
   Operation *culprit = nullptr; ///< the first op found that breaks the form
 
 private:

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Makes the rows of the matrices that contractions multiply begin at aligned addresses. GPUs copy a
-// tile with aligned rows in bulk, but any other tile element by element.
+// tile with aligned rows in bulk. They copy any other tile element by element.
 //
 //   %z = fsdp.dispatch .. -> 2048x50257xbf16      %z = fsdp.dispatch .. -> 2048x50264xbf16
 //     yield %v                               =>     yield insert_slice %v into empty[0, 0]
@@ -14,10 +14,13 @@
 //
 // 1. A factor is an operand of a dispatch that is an input of a contraction in the dispatch's body.
 //    Only factors whose rows are long and not a multiple of the alignment are changed.
-// 2. If a dispatch computes the factor, and only dispatches read it and none overwrites it, the
-//    dispatch that computes it writes longer rows. The padding at the end of a row is never read.
-// 3. Any other factor, such as a parameter, is copied to longer rows if contractions read each of
-//    its elements often enough.
+// 2. If the factor is the result of a dispatch, this dispatch writes longer rows. This requires
+//    that only dispatches read the factor and that none of them overwrites it. The padding at the
+//    end of a row is never read. The operands of the dispatch that have the shape of the factor are
+//    padded in the same way if possible, and then their operands. The factor can therefore still
+//    overwrite one of them.
+// 3. Any other factor, such as a parameter, is copied to longer rows if `copies` is true and
+//    contractions read each of its elements often enough.
 //
 // O(operands). Does not align rows that only maps and sums read, because this would save only a few
 // per cent of their time.
@@ -83,6 +86,12 @@ static bool isWrittenFreely(Value v) {
   return isa_and_present<linalg::GenericOp, linalg::ContractOp>(made.getDefiningOp());
 }
 
+/// Returns true if `v` is the result of a dispatch that can write longer rows, and if only
+/// dispatches that can read longer rows use it.
+static bool canPadResult(Value v) {
+  return isWrittenFreely(v) && llvm::all_of(v.getUses(), isOnlyRead);
+}
+
 static SmallVector<OpFoldResult> indices(OpBuilder &b, ArrayRef<int64_t> values) {
   return getAsIndexOpFoldResult(b.getContext(), values);
 }
@@ -103,7 +112,8 @@ static Value buildPadded(OpBuilder &b, Value v, RankedTensorType padded) {
                                        indices(b, type.getShape()), indices(b, ones));
 }
 
-/// Replaces the operand by the padded value, which the body reads without the padding.
+/// Replaces the operand by the padded value. The body of the dispatch then reads a slice of it,
+/// without the padding.
 static void readPadded(OpOperand &use, Value padded) {
   BlockArgument arg = argumentOf(use);
   auto type = cast<RankedTensorType>(arg.getType());
@@ -114,7 +124,7 @@ static void readPadded(OpOperand &use, Value padded) {
   arg.replaceAllUsesExcept(rows, rows.getDefiningOp());
 }
 
-/// Runs step 2.
+/// Lets a dispatch write a result with longer rows (step 2).
 static void padResult(OpResult result, RankedTensorType padded) {
   SmallVector<OpOperand *> uses =
       llvm::map_to_vector(result.getUses(), [](OpOperand &use) { return &use; });
@@ -127,7 +137,7 @@ static void padResult(OpResult result, RankedTensorType padded) {
     readPadded(*use, result);
 }
 
-/// Returns how often the contraction reads each element of a factor.
+/// Returns the number of times that the contraction reads each element of a factor.
 static int64_t countReads(linalg::ContractOp contract, RankedTensorType factor) {
   int64_t turns = 1;
   for (int64_t size : cast<linalg::LinalgOp>(*contract).getStaticLoopRanges())
@@ -135,7 +145,7 @@ static int64_t countReads(linalg::ContractOp contract, RankedTensorType factor) 
   return turns / factor.getNumElements();
 }
 
-/// Runs step 3. Returns whether it inserted a copy.
+/// Copies a factor to longer rows (step 3). Returns true if a copy was inserted.
 static bool copyPadded(Value v, RankedTensorType padded) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : v.getUses())
@@ -174,6 +184,27 @@ struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
     return RankedTensorType::get(shape, type.getElementType());
   }
 
+  /// Runs step 2: pads the result to rows of `columns` elements, and all operands that can be
+  /// padded with it.
+  void padWithOperands(OpResult result, int64_t columns) {
+    SmallVector<int64_t> shape(cast<RankedTensorType>(result.getType()).getShape());
+    SmallVector<OpResult> todo = {result};
+    while (!todo.empty()) {
+      OpResult next = todo.pop_back_val();
+      auto type = cast<RankedTensorType>(next.getType());
+      if (type.getShape() != ArrayRef(shape))
+        continue; // padded already, as an operand of another dispatch
+      SmallVector<int64_t> padded(shape);
+      padded.back() = columns;
+      padResult(next, RankedTensorType::get(padded, type.getElementType()));
+      ++numPadded;
+      for (Value operand : next.getOwner()->getOperands())
+        if (auto type = dyn_cast<RankedTensorType>(operand.getType());
+            type && type.getShape() == ArrayRef(shape) && canPadResult(operand))
+          todo.push_back(cast<OpResult>(operand));
+    }
+  }
+
   void runOnOperation() override {
     llvm::SetVector<Value> factors;
     getOperation().walk([&](DispatchOp dispatch) {
@@ -185,12 +216,10 @@ struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
       std::optional<RankedTensorType> padded = getPadded(factor);
       if (!padded)
         continue;
-      if (isWrittenFreely(factor) && llvm::all_of(factor.getUses(), isOnlyRead)) {
-        padResult(cast<OpResult>(factor), *padded);
-        ++numPadded;
-      } else if (copyPadded(factor, *padded)) {
+      if (canPadResult(factor))
+        padWithOperands(cast<OpResult>(factor), padded->getShape().back());
+      else if (copies && copyPadded(factor, *padded))
         ++numCopied;
-      }
     }
   }
 };

@@ -111,7 +111,8 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
     if (!index)
       return false;
     Value updated = func.getBody().front().getTerminator()->getOperand(*index);
-    while (auto gather = updated.getDefiningOp<AllGatherOp>()) // skip gathers of updated pieces
+    // The update may be a piece that is gathered.
+    while (auto gather = updated.getDefiningOp<AllGatherOp>())
       updated = gather.getInput();
     return updated == dispatch.getResult(result);
   }
@@ -121,8 +122,9 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
 
 namespace {
 struct AssignInplacePass : fsdp::impl::AssignInplacePassBase<AssignInplacePass> {
-  /// Chooses the operand that the result overwrites, if there is one. If `state`, considers only
-  /// arguments and loop-carried values. Otherwise considers only the other operands.
+  /// Chooses the operand that the result overwrites, if any operand is suitable. If `state` is
+  /// true, considers only operands that are arguments of the function or loop-carried values. If
+  /// `state` is false, considers only the other operands.
   bool assign(DispatchOp dispatch, SmallVectorImpl<int64_t> &inplace, unsigned result,
               func::FuncOp func, bool state) {
     for (auto [index, value] : llvm::enumerate(dispatch.getInputs())) {

@@ -12,12 +12,12 @@
 //   %dz = %z, %l, %t             [N,V]    =>     %lc = lse %zc
 //   %dx = contract %dz, %w       [N,H]           %dzc = %zc, %lc, %t[c]
 //   %dw = contract %x, %dz       [V,H]           %dxc = contract %dzc, %w
-//                                                %dw = contract %x[c], %dzc into %dw
-//                                              %l, %dx = concatenations of %lc, %dxc
+//                                                %dw = contract %x[c], %dzc into %dw   (adds)
+//                                              %l, %dx = concatenations of %lc, %dxc   (at the end)
 //
-// 1. A seed is a contraction whose result exceeds the limit in bytes. Its rows are a parallel loop
-//    that indexes the result and the left operand, but not the right operand. If there are several
-//    such loops, try the longest loop first.
+// 1. A seed is a contraction whose result exceeds the limit in bytes. The rows of the seed are a
+//    parallel loop that indexes the result and the left operand, but not the right operand. If
+//    there are several such loops, try the longest loop first.
 // 2. The group consists of the seed, the readers of every wide result, and the ops that depend on
 //    one member and on which another member depends.
 //    - Each member must be a linalg op. The rows must be one of its loops.
@@ -31,7 +31,7 @@
 //    that have rows. The initial value of a sum over rows is the sum of the previous chunks.
 // 4. Sort the block, because readers of the results may precede the last chunk.
 //
-// Values that have rows do not change in any bit. Sums over rows add in the same order as before,
+// The bits of values that have rows do not change. Sums over rows add in the same order as before,
 // but a contraction over rows rounds once per chunk. O(seeds · group · chunks). Columns are not
 // divided into chunks, because a softmax reads every column twice.
 //
@@ -60,7 +60,7 @@ using namespace mlir::fsdp;
 static Value slice(OpBuilder &b, Location loc, Value v, int64_t dim, int64_t begin, int64_t rows) {
   auto type = cast<RankedTensorType>(v.getType());
   if (Operation *fill = v.getDefiningOp();
-      // Replace an empty tensor or a fill by one in the shape of the chunk.
+      // Do not slice an empty tensor or a fill, but create it in the shape of the chunk.
       fill && isa<tensor::EmptyOp, linalg::FillOp>(fill)) {
     SmallVector<int64_t> shape(type.getShape());
     shape[dim] = rows;
@@ -76,7 +76,8 @@ static Value slice(OpBuilder &b, Location loc, Value v, int64_t dim, int64_t beg
   return tensor::ExtractSliceOp::create(b, loc, v, offsets, sizes, strides);
 }
 
-/// Adds `begin` to the row index in the body, except where the index selects a value of the chunk.
+/// Adds `begin` to the row index in the body. Does not change the index where it selects an element
+/// of a value of the chunk, because the rows of such a value begin at 0.
 static void shiftRowIndices(linalg::LinalgOp op, unsigned loop, int64_t begin,
                             llvm::function_ref<bool(OpOperand &)> isLocal) {
   if (begin == 0)
@@ -170,10 +171,6 @@ void RowGroup::write(int64_t chunkRows) {
   }
 }
 
-//===----------------------------------------------------------------------===//
-// The pass
-//===----------------------------------------------------------------------===//
-
 namespace {
 struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
   using ChunkRowsPassBase::ChunkRowsPassBase;
@@ -182,14 +179,15 @@ struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
   void noteSmallest(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes);
   void runOnOperation() override;
 
-  /// Bytes and rows of the largest of the chunks of `min-rows` rows that exceed the limit, or 0.
+  /// Even a chunk of `min-rows` rows may exceed the limit. These are the bytes and rows of the
+  /// largest such chunk, or 0 if there is none.
   int64_t mostBytes = 0, mostRows = 0;
   std::optional<Location> where;
 };
 } // namespace
 
-/// Runs step 1. Returns the loops that index the result and the first operand, but not the second
-/// operand. The longest loop comes first.
+/// Returns the loops that index the result and the first operand, but not the second operand (step
+/// 1). The longest loop comes first.
 static SmallVector<unsigned> getRowLoops(linalg::LinalgOp seed) {
   SmallVector<AffineMap> maps = seed.getIndexingMapsArray();
   SmallVector<unsigned> loops;
@@ -245,7 +243,7 @@ bool ChunkRowsPass::chunk(linalg::LinalgOp seed) {
 void ChunkRowsPass::runOnOperation() {
   if (maxBytes == 0 || getOperation().isExternal())
     return;
-  mostBytes = 0; // the pass object may have run on another function
+  mostBytes = 0; // the pass may have run on another function before
   llvm::SmallPtrSet<Operation *, 8> whole;
   auto findSeed = [&] {
     linalg::LinalgOp seed;

@@ -15,12 +15,12 @@
 // An op joins the latest cluster that produces one of its operands under these conditions:
 //  1. The last op of the cluster is at most `window` ops before the op.
 //  2. The op and the cluster have common leading parallel loops. The leading loops of a reduction
-//     are those before its first reduced loop. For a map, they are all loops, or as many as the
-//     cluster has.
+//     are the loops before its first reduced loop. The leading loops of a map are its first loops,
+//     at most as many as the cluster has.
 //  3. In each iteration of these loops (a row), the op uses only elements of the cluster's values
 //     that belong to the row, and writes only elements of the row.
-//  4. No operand of the op is computed by another kernel from values of the cluster.
-//  5. With the op, the cluster has at most `maxOps` ops, counted with the ops in bodies.
+//  4. The op has no operand that another kernel computes from values of the cluster.
+//  5. With the op, the cluster has at most `maxOps` ops, including the ops in bodies.
 //
 // Otherwise the op opens a cluster.
 //  - A contraction or scatter always opens a cluster. Only maps over the whole result of a
@@ -129,8 +129,9 @@ static bool isCheapMap(linalg::GenericOp generic) {
   });
 }
 
-/// Returns true for a cheap map that only generics read, and whose result is much larger than its
-/// inputs or only has a wider type. Each reader of such a map computes the elements that it reads.
+/// Returns true for a cheap map that only generics read. The result of the map must be much larger
+/// than its inputs, or must differ from its input only in having a wider type. Each reader of such
+/// a map computes the elements that it reads.
 static bool isCheapBroadcast(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   if (!generic || !isCheapMap(generic))
@@ -187,7 +188,7 @@ static unsigned alignedPrefix(AffineMap map) {
   return n;
 }
 
-/// Returns true for contractions, scatters and attention, which have separate kernels at any size.
+/// Returns true for contractions, scatters and attention. Even small ones have separate kernels.
 static bool isHeavy(Operation *op) {
   return isa<linalg::ContractOp, ScatterAddRowsOp>(op) || isAttention(op);
 }
@@ -299,9 +300,9 @@ static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned 
   return true;
 }
 
-/// Returns true if `op` is a cheap map of a contraction's result, and other ops also read this
-/// result, so that it is stored. The readers of the map can then compute it, so that its result
-/// need not be stored.
+/// Returns true if `op` is a cheap map of a contraction's result, and this result is stored,
+/// because other ops also read it. The readers of the map can then compute the map, and the result
+/// of the map need not be stored.
 static bool isBetterLater(linalg::GenericOp op, const OpCluster &cluster) {
   return isCheapMap(op) && llvm::any_of(op.getInputs(), [&](Value in) {
            return llvm::is_contained(cluster.members, in.getDefiningOp()) && !in.hasOneUse();
@@ -314,7 +315,7 @@ static unsigned commonRows(linalg::GenericOp op, const OpCluster &cluster) {
   if (kind != ClusterKind::Map && kind != ClusterKind::Row)
     return 0;
   unsigned natural = naturalRows(op), common = cluster.rows.size();
-  if (cluster.kind == ClusterKind::Map) // a reduction may have fewer common loops than maps have
+  if (cluster.kind == ClusterKind::Map) // a reduction may have fewer leading loops than the maps
     common = std::min(common, natural);
   else if (cluster.kind == ClusterKind::Row &&
            (kind == ClusterKind::Row ? natural != common : natural < common))
@@ -355,7 +356,8 @@ bool ClusterBuilder::join(Operation *op, unsigned index) {
   return true;
 }
 
-/// Merges cluster \p other, another producer of op, into cluster \p index, which contains op.
+/// Merges cluster \p other into cluster \p index, which contains \p op. Cluster \p other must also
+/// produce an operand of \p op.
 void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
   OpCluster &into = clusters[index], &from = clusters[other];
   auto generic = dyn_cast<linalg::GenericOp>(op);

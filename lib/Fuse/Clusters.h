@@ -18,11 +18,12 @@ StringRef stringify(ClusterKind kind);
 /// Ops of one block that become one kernel. They have common leading parallel loops ("rows"). In
 /// each row, they read only those elements of the results of other members that belong to this row.
 struct OpCluster {
-  SmallVector<Operation *> members; ///< in program order
+  SmallVector<Operation *> members; ///< the ops in program order
   ClusterKind kind = ClusterKind::Map;
   SmallVector<int64_t> rows; ///< extents of the common loops
-  bool small = false; ///< whether all values have few elements; the ops then need no common loops
-  int64_t size = 0;   ///< sum of countOps() over the members
+  /// True if all values of the cluster have few elements. The ops then need no common loops.
+  bool small = false;
+  int64_t size = 0; ///< sum of countOps() over the members
 };
 
 /// Returns the number of ops in the regions of \p op, at least 1.

@@ -354,7 +354,8 @@ struct DecomposeNamedOpsPass : fsdp::impl::DecomposeNamedOpsPassBase<DecomposeNa
     return op->emitError("cannot be written as linalg.generic");
   }
 
-  // Attention kernels of the target. Null if there is a kernel for every attention op.
+  // Attention kernels of the target. This member is null if the target has a kernel for every
+  // attention op.
   std::shared_ptr<AttentionKernels> kernels;
 };
 } // namespace

@@ -12,9 +12,9 @@
 //   %y = linalg.generic %x, %s               fsdp.yield %y
 //                                          }
 //
-// 1. An auxiliary op is copied into each kernel that reads its result. If attention, or an op that
-//    is in no kernel (a collective, a loop, a view), reads its result, it also becomes a separate
-//    dispatch.
+// 1. An auxiliary op is copied into each kernel that reads its result. An auxiliary op also becomes
+//    a separate dispatch if its result is read by attention, or by an op that is in no kernel (a
+//    collective, a loop, a view).
 // 2. Group the ops of each block (Clusters.cpp).
 // 3. For each cluster, clone its members and the auxiliary ops that they need into a dispatch.
 //    Values that are defined outside the cluster become operands of the dispatch, in order of first
@@ -57,7 +57,7 @@ private:
   const OpCluster &cluster;
   int64_t maxOps;
   llvm::SmallPtrSet<Operation *, 8> members;
-  llvm::SetVector<Operation *> body; // members and auxiliary ops; definitions precede uses
+  llvm::SetVector<Operation *> body; // members and auxiliary ops, each after the ops that it reads
   llvm::SetVector<Value> operands;
 };
 } // namespace
@@ -144,8 +144,8 @@ LogicalResult DispatchBuilder::build() {
 }
 
 /// Wraps an auxiliary op (constant, fill, strided view, broadcast) in a separate dispatch if one of
-/// its readers is in no kernel (a collective, a loop that carries a sum, a view), or is attention,
-/// which reads whole tensors.
+/// its readers needs the whole result. Such readers are attention, and ops that are in no kernel:
+/// collectives, loops that carry a sum, and views.
 static LogicalResult wrapLoose(Block &block, int64_t maxOps) {
   auto isLoose = [](OpOperand &use) {
     Operation *user = use.getOwner();

@@ -15,13 +15,13 @@ using namespace mlir;
 void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
   std::shared_ptr<const TargetInfo> target = getTargetInfo(options.codegen);
   pm.addNestedPass<func::FuncOp>(configure(createDecomposeNamedOpsPass(target), options));
-  // Merge the ops that a loss and its gradient have in common. This may also merge fills, because
-  // each dispatch contains a copy of the fills that it uses.
+  // Merge the ops that a loss and its gradient have in common. Equal fills are also merged. Each
+  // dispatch nevertheless gets its own copy of the fills that it uses.
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
   ChunkLimits chunks = target->getChunkLimits();
   bool isGiven = options.fuse.maxChunkBytes >= 0;
-  if (isGiven) // a limit that the user has set applies even to few rows
+  if (isGiven) // with a limit of the user, chunks may have fewer rows
     chunks = {options.fuse.maxChunkBytes, TargetInfo().getChunkLimits().minRows};
   if (chunks.maxBytes)
     pm.addNestedPass<func::FuncOp>(configure(createChunkRowsPass(), options,
@@ -29,8 +29,8 @@ void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
                                               {"min-rows", std::to_string(chunks.minRows)},
                                               {"warnings", isGiven ? "true" : "false"}}));
   pm.addNestedPass<func::FuncOp>(createFormDispatchesPass());
-  if (int64_t bytes = target->getRowAlignment())
-    pm.addNestedPass<func::FuncOp>(createAlignRowsPass({bytes}));
+  if (RowAlignment rows = target->getRowAlignment(); rows.bytes)
+    pm.addNestedPass<func::FuncOp>(createAlignRowsPass({rows.bytes, rows.copies}));
   pm.addNestedPass<func::FuncOp>(createAssignInplacePass());
   pm.addNestedPass<func::FuncOp>(createVerifyFusedPass());
 }

@@ -50,7 +50,8 @@ SmallVector<Value> fsdp::getCaptures(Operation *op) {
 }
 
 /// Returns the loop of `op` that iterates over the rows of those operands that belong to the group.
-/// Returns nothing if no operand belongs to it, or different loops iterate over the rows.
+/// Returns nothing if no operand belongs to the group, or if different loops iterate over the rows
+/// of different operands.
 std::optional<unsigned> RowGroup::findRowLoop(linalg::LinalgOp op) const {
   std::optional<unsigned> found;
   auto agree = [&](unsigned loop) {
@@ -84,7 +85,8 @@ static bool roundsSums(linalg::LinalgOp op, unsigned loop) {
   });
 }
 
-/// Returns true if the loop over rows indexes exactly one dimension of each operand, or none.
+/// Returns true if `loop`, the loop over rows, indexes at most one dimension of each operand. In an
+/// operand that has the rows of the group, it must index the dimension of the rows.
 bool RowGroup::readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()))
@@ -96,7 +98,7 @@ bool RowGroup::readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const {
     if (known != rowDims.end() && *dim != int(known->second))
       return false;
   }
-  for (Value capture : getCaptures(op)) // a body may read a captured value only by elements
+  for (Value capture : getCaptures(op)) // the body may only extract elements of a captured value
     if (isOverRows(capture) && llvm::any_of(capture.getUsers(), [&](Operation *user) {
           return op->isProperAncestor(user) && !isa<tensor::ExtractOp>(user);
         }))
@@ -167,8 +169,8 @@ bool RowGroup::addBetween() {
                       [&](Operation *op) { return !between.contains(op) || addMember(op); });
 }
 
-/// Adds those maps of one number per row whose inputs are values of members, or values that do not
-/// depend on members.
+/// Adds those maps with one number per row whose inputs are values of members or do not depend on
+/// members.
 void RowGroup::addRowScalars() {
   llvm::SetVector<Operation *> readers = findReaders(block->getTerminator());
   for (Operation *op : readers) {
@@ -227,8 +229,8 @@ int64_t RowGroup::countRows() const {
   return cast<RankedTensorType>(seed.getType()).getDimSize(rowDims.lookup(seed));
 }
 
-/// Bytes are not counted for a result that may overwrite an operand of the same type that no later
-/// op reads.
+/// A result may overwrite an operand of the same type that no later op reads. The operand and the
+/// result are then counted only once.
 int64_t RowGroup::countRowBytes() const {
   SmallVector<Operation *> ordered = getOrdered();
   llvm::SmallDenseMap<Value, Operation *> lastReaders;
@@ -244,7 +246,8 @@ int64_t RowGroup::countRowBytes() const {
         alive -= tensorBytes(v);
         ending.push_back(v.getType());
       }
-    int64_t meanwhile = 0; // bytes of operands that no later op reads and no result overwrites
+    // Bytes of operands that this op is the last to read and that no result overwrites.
+    int64_t meanwhile = 0;
     for (Value result : op->getResults())
       if (isOverRows(result) && tensorBytes(result) > limit) {
         alive += tensorBytes(result);

@@ -20,8 +20,9 @@ namespace mlir::fsdp {
 int64_t tensorBytes(Type of);
 inline int64_t tensorBytes(Value v) { return tensorBytes(v.getType()); }
 
-/// Returns the dimension of an operand with map `map` whose index is the loop `loop`, or -1 if the
-/// loop does not occur in the map. Returns nothing if an index contains the loop in another way.
+/// Returns the dimension of an operand whose index is the loop `loop`, where `map` is the indexing
+/// map of the operand. Returns -1 if the loop does not occur in the map. Returns nothing if the
+/// loop occurs in any other way.
 std::optional<int> findDimension(AffineMap map, unsigned loop);
 /// Returns the values that the bodies of `op` read from outside.
 SmallVector<Value> getCaptures(Operation *op);
@@ -36,10 +37,10 @@ public:
     members.insert(seed);
   }
 
-  /// Runs step 2. Returns false if the group cannot be divided into chunks, because a wide result
-  /// is needed as a whole.
+  /// Adds the members (step 2). Returns false if the group cannot be divided into chunks, because a
+  /// wide result is needed as a whole.
   bool grow();
-  /// Runs step 3. Writes the chunks of rows after the op `last()`.
+  /// Writes the chunks of rows after the op `last()` (step 3 of ChunkRows.cpp).
   void write(int64_t chunkRows);
 
   /// Returns true if a member other than the seed reduces a wide result over columns or rows.
@@ -67,7 +68,7 @@ private:
   int64_t limit;
   llvm::SetVector<Operation *> members;
   llvm::SmallDenseMap<Operation *, unsigned> rowLoops;
-  /// For each value that has the rows, the dimension that counts them.
+  /// Maps each value that has the rows of the group to its dimension of rows.
   llvm::SmallDenseMap<Value, unsigned> rowDims;
 };
 

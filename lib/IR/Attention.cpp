@@ -266,10 +266,6 @@ LogicalResult RandomElementOp::verify() {
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// Canonicalization
-//===----------------------------------------------------------------------===//
-
 static bool isIdentity(Region &scoreMod) {
   return !scoreMod.empty() &&
          scoreMod.front().getTerminator()->getOperand(0) == scoreMod.getArgument(0);

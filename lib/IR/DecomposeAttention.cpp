@@ -6,7 +6,7 @@
 //
 // Lowers fsdp.attention and fsdp.attention_grad to linalg ops that store all scores in memory. The
 // G query heads that share a kv head are adjacent. One matrix product therefore computes the scores
-// of all G heads as G·Sq rows. For this, the tensors need only be viewed in other shapes:
+// of all G heads as G·Sq rows. It is sufficient to view the tensors in other shapes:
 //
 //   Q [B, H, Sq, D]  =  [B, Hkv, G·Sq, D]      S [B, Hkv, G·Sq, Sk]  =  [B, H, Sq, Sk]
 //
@@ -213,8 +213,8 @@ Value AttentionBuilder<Op>::zeros(RankedTensorType type, double value) {
   return linalg::FillOp::create(b, loc, scalar, empty).getResult(0);
 }
 
-/// Applies `body` to the elements of `ins`. Applies it once per row if all `ins` have the shape [B,
-/// H, Sq], and else once per score.
+/// Applies `body` to the elements of `ins`. If all `ins` have the shape [B, H, Sq], applies `body`
+/// once per row. Otherwise applies `body` once per score.
 template <typename Op>
 Value AttentionBuilder<Op>::map(ValueRange ins, Type type, Body body) {
   bool perRow = llvm::all_of(ins, [](Value v) { return typeOf(v).getRank() == 3; });
@@ -302,12 +302,9 @@ SmallVector<Value> fsdp::lowerToLinalg(AttentionOp op, OpBuilder &b) {
   return {o, lse};
 }
 
-//===----------------------------------------------------------------------===//
-// Gradients
-//===----------------------------------------------------------------------===//
-
 /// Returns a map from the loops (b, h, q, k) to the indices of a contribution. Returns nothing
-/// unless each index is a different loop and runs over a whole dimension of the captured tensor.
+/// unless each index is a loop, no two indices are the same loop, and each of these loops runs over
+/// a whole dimension of the captured tensor.
 static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int64_t> extents) {
   SmallVector<AffineExpr> exprs;
   for (auto [index, size] :
@@ -315,7 +312,8 @@ static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int6
     auto argument = dyn_cast<BlockArgument>(index);
     if (!argument)
       return std::nullopt;
-    unsigned loop = argument.getArgNumber() - 2; // arguments 0 and 1: cotangent, score
+    unsigned loop = argument.getArgNumber() - 2; // Arguments 0 and 1 are the cotangent and the
+                                                 // score.
     AffineExpr expr = getAffineDimExpr(loop, contribution.getContext());
     if (extents[loop] != size || llvm::is_contained(exprs, expr))
       return std::nullopt;
@@ -325,8 +323,8 @@ static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int6
 }
 
 /// Adds `values`, one per score, to `init` at the indices that the contribution computes. The
-/// indices may depend on the scores `x`, but not on the cotangent, so they are computed with the
-/// cotangent 0.
+/// indices may depend on the scores `x`, but not on the cotangents, so the indices are computed
+/// with 0 in place of each cotangent.
 template <typename Op>
 Value AttentionBuilder<Op>::scatter(Value x, Value values, ContributeOp contribution, Value init) {
   auto table = RankedTensorType::get(typeOf(contribution.getCapture()).getShape(),
@@ -379,8 +377,8 @@ public:
   SmallVector<Value> build();
 
 private:
-  /// Returns the cotangent of one score. If `contribution` is not null, returns the value that it
-  /// adds.
+  /// Returns the cotangent of one score. If `contribution` is not null, returns the value that
+  /// `contribution` adds instead.
   Value atScore(OpBuilder &b, Location l, ValueRange v, ContributeOp contribution);
   Value captured(Value capture, Type type);
 
@@ -407,7 +405,7 @@ Value GradBuilder::captured(Value capture, Type type) {
   auto shape = cast<RankedTensorType>(type).getShape();
   Type element = typeOf(capture).getElementType();
   Type work = element.getIntOrFloatBitWidth() < 32 ? Type(b.getF32Type()) : element;
-  Value sum; // null before the first contribution
+  Value sum; // sum of the contributions so far; null before the first contribution
   auto orZeros = [&] { return sum ? sum : zeros(RankedTensorType::get(shape, work)); };
   auto ops = op.getScoreGrad().empty()
                  ? SmallVector<ContributeOp>()

@@ -7,8 +7,9 @@
 //   random   r[i..] = philox(seed, step, first, site, row-major i)
 //   gemm     t = op(A)·op(B) in f32 or f64;  y = epilogue(alpha·t + beta·C + bias)
 //
-// If alpha is 1, beta is 0 or 1, there is neither bias nor epilogue, and all floats are f32 or f64,
-// a gemm becomes one contraction. Its init is zeros if beta is 0, and C if beta is 1.
+// A gemm is lowered to a single contraction if alpha is 1, beta is 0 or 1, there is neither bias
+// nor epilogue, and all floats are f32 or f64. The init of this contraction is a tensor of zeros if
+// beta is 0, and C if beta is 1.
 //
 //===----------------------------------------------------------------------===//
 

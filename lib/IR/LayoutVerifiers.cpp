@@ -16,10 +16,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Meshes and units
-//===----------------------------------------------------------------------===//
-
 LogicalResult MeshOp::verify() {
   if (getAxes().empty()) // (C1)
     return emitOpError("expected at least one axis");
@@ -123,10 +119,6 @@ LogicalResult UnitOp::verify() {
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// Layouts
-//===----------------------------------------------------------------------===//
-
 /// Verifies that a buffer lies in its arena (C3 of the layout).
 static LogicalResult checkOffset(LayoutOp layout, BufferOp buffer) {
   std::optional<int64_t> offset = buffer.getOffset();
@@ -176,7 +168,8 @@ LogicalResult LayoutOp::verify() {
   return success();
 }
 
-/// Names the attributes that a buffer with an incomplete range has, such as "'in' and 'from'".
+/// A buffer has an incomplete range if it has only some of the attributes 'in', 'from' and 'to'.
+/// Returns a text that names the attributes of the buffer, such as "'in' and 'from'".
 static std::string describeRange(BufferOp buffer) {
   std::string text;
   for (auto [name, has] : {std::pair("'in'", buffer.getProgram().has_value()),
@@ -202,7 +195,7 @@ LogicalResult BufferOp::verify() {
   return success();
 }
 
-/// Verifies that the buffer `name` of a slot is a persistent buffer of the layout and has the size
+/// Verifies that the buffer `name` of a slot is a persistent buffer of the layout, and has the size
 /// of a tensor of type `type`.
 static LogicalResult checkSlot(Operation *op, FlatSymbolRefAttr name, Type type,
                                SymbolTableCollection &tables) {

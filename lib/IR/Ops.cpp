@@ -64,7 +64,8 @@ static void printSlices(OpAsmPrinter &printer, Operation *op, ArrayAttr slices) 
 // values in them may have the same names as values outside.
 //===----------------------------------------------------------------------===//
 
-/// Parses named regions. They may occur in any order, and each of them at most once.
+/// Parses named regions. The regions may occur in any order, and each region may occur at most
+/// once.
 static ParseResult parseRegions(OpAsmParser &parser,
                                 ArrayRef<std::pair<StringRef, Region *>> regions) {
   SmallVector<StringRef> names = llvm::to_vector(llvm::make_first_range(regions));
@@ -145,10 +146,6 @@ void AwaitOp::print(OpAsmPrinter &printer) {
   printer << " : " << getToken().getType();
 }
 
-//===----------------------------------------------------------------------===//
-// Meshes
-//===----------------------------------------------------------------------===//
-
 /// Splits "shard:2" into "shard" and 2. The number is 0 for a whole axis, and -1 for malformed
 /// text.
 static std::pair<StringRef, int64_t> splitAxis(StringRef name) {
@@ -189,10 +186,6 @@ int64_t MeshOp::getNumRanks() {
     ranks *= axis.getSize();
   return ranks;
 }
-
-//===----------------------------------------------------------------------===//
-// Units
-//===----------------------------------------------------------------------===//
 
 static SmallVector<StringRef> getNames(ArrayAttr axes) {
   return llvm::to_vector(axes.getAsValueRange<StringAttr>());

@@ -18,11 +18,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Kernel calls
-//===----------------------------------------------------------------------===//
-
-/// Returns the kernel function that an op names. Emits an error (C1) if it does not exist.
+/// Returns the kernel function that an op names. Emits an error (C1) if no kernel has this name.
 static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr name,
                                             SymbolTableCollection &tables) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(op, name);
@@ -35,7 +31,8 @@ static FailureOr<func::FuncOp> lookUpKernel(Operation *op, FlatSymbolRefAttr nam
          << name << " to be " << expected << ", found a function without it";
 }
 
-/// Describes the attribute that connects an argument of a kernel with a result.
+/// Returns a text that states which of the attributes `fsdp.out` and `fsdp.inout` an argument of a
+/// kernel has.
 static std::string describeMark(func::FuncOp kernel, unsigned argument) {
   for (StringRef name : {outAttr, inoutAttr})
     if (auto index = kernel.getArgAttrOfType<IntegerAttr>(argument, name))
@@ -77,10 +74,6 @@ LogicalResult KernelCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   }
   return success();
 }
-
-//===----------------------------------------------------------------------===//
-// Programs
-//===----------------------------------------------------------------------===//
 
 static bool isCommand(Operation &op) {
   return isa<LaunchOp, CollectiveOp, WaitOp, CopyOp, FillOp, InitialiseOp, LoopOp>(op);
@@ -130,8 +123,9 @@ static bool areAxes(MeshOp mesh, ArrayAttr axes) {
          });
 }
 
-/// Returns the number of different pieces that a slice has on the ranks; 1 if it has no `piece`.
-/// Emits an error (S3) if the axes of the piece are not axes of the mesh.
+/// If `slice` has a `piece`, different ranks access different pieces of the buffer, and the
+/// function returns the number of pieces. Otherwise returns 1. Emits an error (S3) if the axes of
+/// the piece are not axes of the mesh.
 static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
                                       SymbolTableCollection &tables) {
   if (!slice.getPiece())
@@ -156,8 +150,8 @@ static FailureOr<int64_t> countPieces(Operation *op, SliceAttr slice,
   return pieces;
 }
 
-/// Emits the error (S1) that a slice exceeds its buffer, for `pieces` ranks and `turns` + 1
-/// iterations.
+/// Emits the error (S1) that a slice exceeds its buffer on one of `pieces` ranks in one of `turns`
+/// + 1 iterations.
 static InFlightDiagnostic emitOutside(Operation *op, SliceAttr slice, int64_t pieces, int64_t turns,
                                       BufferOp buffer) {
   InFlightDiagnostic diag = op->emitOpError();
@@ -188,7 +182,7 @@ static LogicalResult checkSlices(Operation *op, ArrayRef<SliceAttr> slices,
   auto program = op->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
-    return success(); // the program's verifier reports (C1)
+    return success(); // the verifier of the program reports error (C1)
   auto loop = op->getParentOfType<LoopOp>();
   for (SliceAttr slice : slices) {
     auto buffer = tables.lookupSymbolIn<BufferOp>(layout, slice.getBuffer());
@@ -234,7 +228,8 @@ static bool overlap(Operation *op, SliceAttr a, SliceAttr b, SymbolTableCollecti
   return a.getBuffer() == b.getBuffer() && a.getOffset() < getEnd(b) && b.getOffset() < getEnd(a);
 }
 
-/// Returns whether an all-gather over `axes` to `whole` writes the data of this rank to `piece`.
+/// Returns whether `piece` is the part of `whole` to which an all-gather over `axes` writes the
+/// data of this rank.
 static bool isOwnPiece(SliceAttr piece, SliceAttr whole, ArrayAttr axes) {
   return piece.getBuffer() == whole.getBuffer() && piece.getOffset() == whole.getOffset() &&
          !whole.getPiece() && piece.getStride() == whole.getStride() &&
@@ -265,7 +260,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &tables) {
   return checkSlices(*this, slices, tables);
 }
 
-/// Returns the number of ranks in the group. Emits an error (C1) if the mesh or an axis is missing.
+/// Returns the number of ranks in a group of the collective. Emits an error (C1) if the mesh or an
+/// axis is missing.
 static FailureOr<int64_t> countRanks(CollectiveOp op, SymbolTableCollection &tables) {
   auto program = op->getParentOfType<ProgramOp>();
   auto mesh = program.getMeshAttr()
@@ -395,7 +391,7 @@ LogicalResult InitialiseOp::verifySymbolUses(SymbolTableCollection &tables) {
   auto program = (*this)->getParentOfType<ProgramOp>();
   auto layout = tables.lookupNearestSymbolFrom<LayoutOp>(program, program.getLayoutAttr());
   if (!layout)
-    return success(); // the program's verifier reports (C1)
+    return success(); // the verifier of the program reports error (C1)
   for (auto state : layout.getOps<StateSlotOp>())
     if (state.getUnitAttr() == getUnitAttr() && state.getRole() == getRole())
       return success();

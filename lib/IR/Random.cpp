@@ -42,7 +42,7 @@ LogicalResult RandomOp::verify() {
   if (elements < (getPerSample() ? 1 : 0) || (elements && type.getNumElements() % elements)) // (C3)
     return emitOpError("expected the number of elements of a sample to divide ")
            << type.getNumElements() << ", found " << elements;
-  if (elements > int64_t(1) << 33) // (C3): 2^32 blocks of two 64-bit numbers
+  if (elements > int64_t(1) << 33) // (C3): a sample has at most 2^32 blocks of two numbers
     return emitOpError("expected samples of at most 2^33 elements, found ") << elements;
   if (getKeep().has_value() != bernoulli) // (C4)
     return emitOpError(bernoulli ? "'bernoulli' requires the attribute 'keep'"
@@ -105,7 +105,8 @@ struct Words {
       attr = DenseElementsAttr::get(vector, Attribute(attr));
     return arith::ConstantOp::create(b, loc, attr);
   }
-  /// Returns `element` or, if `type` is a vector, a vector of `element` with the same shape.
+  /// If `type` is a vector, returns the vector type with the same shape and the element type
+  /// `element`. Otherwise returns `element`.
   Type like(Type element) {
     auto vector = dyn_cast<VectorType>(type);
     return vector ? Type(vector.clone(element)) : element;
@@ -148,7 +149,7 @@ std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Va
   return c;
 }
 
-/// Selects the word with the index `element` modulo words.size(). words.size() is a power of two.
+/// Selects the word with the index `element` modulo the number of words, which is a power of two.
 static Value pick(Words w, ArrayRef<Value> words, Value element) {
   Value x = words.back();
   for (int64_t i = words.size() - 2; i >= 0; --i)

@@ -13,8 +13,8 @@ using namespace mlir::fsdp;
 #include "fsdp/IR/FSDPGradientOps.cpp.inc"
 
 /// Folds the op to its input if the input is a splat constant, the result of another
-/// fsdp.stop_gradient, or not a float. Keeps other constants, because Import may turn them into
-/// parameters.
+/// fsdp.stop_gradient, or not a float. Does not fold the op if its input is another constant,
+/// because Import may turn this constant into a parameter.
 OpFoldResult StopGradientOp::fold(FoldAdaptor adaptor) {
   bool isSplat = isa_and_nonnull<SplatElementsAttr>(adaptor.getInput());
   if (isSplat || getInput().getDefiningOp<StopGradientOp>() ||

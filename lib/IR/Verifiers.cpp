@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the unit that an op names. Emits an error (C1) if it does not exist.
+/// Returns the unit that an op names. Emits an error (C1) if no unit has this name.
 static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
                                     SymbolTableCollection &tables) {
   auto unit = tables.lookupNearestSymbolFrom<UnitOp>(op, name);
@@ -24,8 +24,9 @@ static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
   return unit;
 }
 
-/// Verifies that `types` have one element type and the shapes of parameters `indices`. `what` is
-/// "result", "operand" or "token value": what the op has for each parameter.
+/// Verifies that all `types` have the same element type, and that their shapes are those of the
+/// parameters with the numbers `indices`. Error messages call the values of these types by the noun
+/// `what`, which is "result", "operand" or "token value".
 static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
                                  ArrayRef<int64_t> indices, StringRef what) {
   Type element;
@@ -63,8 +64,8 @@ static LogicalResult checkShard(Operation *op, UnitOp unit, Type shard) {
   return diag;
 }
 
-/// Verifies that `shard` is a shard of a unit, and that `params` are the types of all its
-/// parameters. `what` is "result", "operand" or "token value": what the op has for each parameter.
+/// Verifies that `shard` is a shard of a unit, and that `params` are the types of all parameters of
+/// this unit. Error messages call the values of these types by the noun `what`.
 static LogicalResult checkWhole(Operation *op, FlatSymbolRefAttr name, Type shard, TypeRange params,
                                 StringRef what, SymbolTableCollection &tables) {
   FailureOr<UnitOp> unit = lookUpUnit(op, name, tables); // (C1)
@@ -151,7 +152,8 @@ LogicalResult ReduceRowsOp::verifySymbolUses(SymbolTableCollection &tables) {
                     getShard().getType(), tables);
 }
 
-/// Verifies (C1) and (C2) of a collective. Returns the number of ranks in its group.
+/// Verifies (C1) and (C2) of a collective. Returns the number of ranks in a group of the
+/// collective.
 static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, ArrayAttr axes,
                                      SymbolTableCollection &tables) {
   auto mesh = tables.lookupNearestSymbolFrom<MeshOp>(op, name);
@@ -239,7 +241,7 @@ LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 /// Verifies (S1) and (S2) of an asynchronous collective. Returns the types of the values that its
-/// token represents. If `count` is set, verifies that their number is `count`.
+/// token represents. If `count` is set, verifies that the token represents `count` values.
 template <typename Op>
 static FailureOr<ArrayRef<Type>> checkStart(Op op, std::optional<size_t> count = 1) {
   if (static_cast<int64_t>(op.getChannel()) < 1 || static_cast<int64_t>(op.getId()) < 0) // (S1)
@@ -292,8 +294,8 @@ LogicalResult ReduceScatterStartOp::verifySymbolUses(SymbolTableCollection &tabl
                             types->front(), tables);
 }
 
-/// Verifies that `result`, the type of the value that the op's token represents, is the type of the
-/// op's input.
+/// The token of `op` represents a value of the type `result`. Verifies that the input of `op` has
+/// this type.
 template <typename Op>
 static LogicalResult checkSameType(Op op, Type result) {
   if (result == op.getInput().getType())
@@ -373,7 +375,8 @@ LogicalResult CrossEntropyGradOp::verify() {
   return checkRowCounts(*this, getLogits(), getTargets(), getLse());
 }
 
-/// Returns the numbers of rows and of columns of the matrices in `v`. Swaps them if `swap` is set.
+/// Returns the number of rows and the number of columns of the matrices in `v`, or, if `swap` is
+/// set, the number of columns and the number of rows.
 static std::pair<int64_t, int64_t> matrixOf(Value v, bool swap) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(v.getType()).getShape().take_back(2);
   return swap ? std::pair(shape[1], shape[0]) : std::pair(shape[0], shape[1]);

@@ -20,8 +20,8 @@ static void addCleanUp(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
-/// Selects the function, and turns weights into arguments. This must happen before any pass can
-/// merge equal constants.
+/// Selects the function, and turns weights into arguments. These passes must run before any pass
+/// that can merge equal constants.
 static void addInterface(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(createLowerStablehloPass());
   pm.addPass(createRefuseForeignPass());

@@ -136,7 +136,8 @@ LogicalResult VerifyImportedPass::verifyValues() {
   return result;
 }
 
-/// Verifies that an integer parameter is frozen and has a representable constant as initial value.
+/// Verifies that an integer parameter is frozen, and that its type can represent the initial value,
+/// which must be a constant.
 LogicalResult VerifyImportedPass::verifyInteger(BlockArgument arg, StringAttr name) {
   auto type = cast<RankedTensorType>(arg.getType());
   auto fail = [&] {
@@ -238,8 +239,8 @@ LogicalResult VerifyImportedPass::verifyResult() {
   return diag;
 }
 
-/// Returns whether `type` is a float, an integer or an index, or a tensor of static shape whose
-/// elements have such a type.
+/// Returns whether `type` is a float, an integer or an index, or a tensor of static shape with
+/// elements of one of these types.
 static bool isPlain(Type type) {
   if (auto tensor = dyn_cast<RankedTensorType>(type)) {
     if (!tensor.hasStaticShape())

@@ -20,10 +20,6 @@
 using namespace mlir::fsdp;
 using llvm::StringRef;
 
-//===----------------------------------------------------------------------===//
-// Conditions and checks of the options
-//===----------------------------------------------------------------------===//
-
 /// Returns true if a number and its inverse are normal numbers in f32.
 static bool isFactor(double number) { return number >= 1e-30 && number <= 1e30; }
 
@@ -64,7 +60,7 @@ static bool isAdamW(const StepOptions &o) { return o.update.optimizer == Optimiz
 static bool isForCpu(const StepOptions &o) { return o.codegen.isForCpu(); }
 static bool isForGpu(const StepOptions &o) { return !o.codegen.isForCpu(); }
 
-/// Returns true if collectives are scheduled. With --what-if, they are always scheduled.
+/// Returns true if collectives are scheduled. With --what-if, collectives are always scheduled.
 static bool isScheduled(const StepOptions &o) { return o.plan.overlap || !o.driver.whatIf.empty(); }
 
 /// Returns true if --explain prints the times of kernels, which depend on the cluster.
@@ -79,10 +75,6 @@ static bool keepsParameters(const StepOptions &o) {
          o.shard.strategy != ShardingStrategy::HybridShard &&
          o.shard.strategy != ShardingStrategy::Hfsdp;
 }
-
-//===----------------------------------------------------------------------===//
-// Rows
-//===----------------------------------------------------------------------===//
 
 template <typename T>
 static constexpr OptionKind kindOf =
@@ -193,10 +185,6 @@ llvm::ArrayRef<OptionRow> mlir::fsdp::getOptionRows() {
   }();
   return rows;
 }
-
-//===----------------------------------------------------------------------===//
-// Look-up by name
-//===----------------------------------------------------------------------===//
 
 const OptionRow *mlir::fsdp::findOption(StringRef name) {
   static const llvm::StringMap<const OptionRow *> index = [] {

@@ -16,10 +16,6 @@ using namespace mlir::fsdp;
 using llvm::StringRef;
 using Problem = std::optional<std::string>;
 
-//===----------------------------------------------------------------------===//
-// Words
-//===----------------------------------------------------------------------===//
-
 #define WORD(name, word) {static_cast<int>(E::name), word, false},
 #define ALIAS(name, word) {static_cast<int>(E::name), word, true},
 #define FSDP_ENUM(type, ...)                                                                       \
@@ -48,10 +44,6 @@ Problem mlir::fsdp::readWord(StringRef text, llvm::ArrayRef<OptionWord> words, i
 StringRef mlir::fsdp::printWord(int index, llvm::ArrayRef<OptionWord> words) {
   return llvm::find_if(words, [&](const OptionWord &word) { return word.index == index; })->word;
 }
-
-//===----------------------------------------------------------------------===//
-// Numbers and text
-//===----------------------------------------------------------------------===//
 
 Problem mlir::fsdp::readValue(StringRef text, bool &value) {
   if (text.empty() || text.equals_insensitive("true") || text == "1") {
@@ -146,10 +138,6 @@ std::vector<std::string> mlir::fsdp::printValue(double value) {
   bool isExact = llvm::to_float(StringRef(brief), read) && read == value;
   return {isExact || !std::isfinite(value) ? brief : print(llvm::format("%.17g", value))};
 }
-
-//===----------------------------------------------------------------------===//
-// Structures
-//===----------------------------------------------------------------------===//
 
 /// Parses `auto` as -1, and any other text as a number of at least 0.
 static bool readDepth(StringRef text, int64_t &depth) {

@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The options of a pipeline: the rows of the option table that a stage of the pipeline reads.
+/// The options of a pipeline, which are those that at least one stage of the pipeline reads.
 struct StepPipelineOptions : PassPipelineOptions<StepPipelineOptions> {
   explicit StepPipelineOptions(unsigned stages) {
     for (const OptionRow &row : getOptionRows()) {
@@ -55,7 +55,7 @@ private:
 };
 } // namespace
 
-/// Adds quotes to `value` if the text of a pipeline needs them.
+/// Adds quotes to `value` if a pipeline could not be parsed without the quotes.
 static std::string quote(StringRef value) {
   char mark = value.contains('\'') ? '"' : '\'';
   return value.find_first_of(" ,{}'\"") == StringRef::npos ? value.str()

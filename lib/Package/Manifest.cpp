@@ -12,8 +12,8 @@
 //
 // Units, kernels, layouts and programs have the same order as in the module. The parameters of all
 // units are in one list, in the order of the units. Each part of the FlatBuffer is built in a
-// separate statement. If parts were built in the arguments of one call, their order, and so the
-// bytes of the manifest, would depend on the C++ compiler.
+// separate statement. If parts were built in the arguments of one call, the C++ compiler could
+// choose their order. The bytes of the manifest would then depend on this order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,8 +100,8 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
-/// Adds the list of groups of neighbours. Must be called after the programs are added, because
-/// adding a program numbers the groups that it uses.
+/// Adds the list of groups of neighbours. Must be called after the programs are added, because this
+/// step numbers the groups that the programs use.
 std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)
@@ -111,7 +111,7 @@ std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   return list;
 }
 
-/// Adds the offset and size of the values of a parameter. Returns null if the model contains none.
+/// Adds the offset and size of a parameter's values. Returns null if the model contains no values.
 FailureOr<Offset<fb::Value>> ManifestBuilder::addValue(StringRef param, Location loc) {
   auto place = values.places.find(param);
   if (place == values.places.end())
@@ -256,7 +256,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
                               op.getChannel(), unit, op.getRoot());
 }
 
-/// Returns the index of the state that an fsdp.initialise writes among the states of the layout.
+/// Returns the index of the state that an fsdp.initialise writes, among the states of the layout.
 static unsigned findState(LayoutOp layout, InitialiseOp op) {
   unsigned index = 0;
   for (auto state : layout.getOps<StateSlotOp>()) {

@@ -67,8 +67,8 @@ private:
       return uint64_t(fb::Split::replicate) + 1 + getNeighbours(axis);
     return uint64_t(axis == "shard" ? fb::Split::shard : fb::Split::replicate);
   }
-  /// Returns the index of a group such as "shard:2" in the list `neighbours`. Adds the group if it
-  /// is new.
+  /// Returns the index that a group such as "shard:2" has in `neighbours`. Adds a new group to this
+  /// list.
   uint64_t getNeighbours(StringRef axis) {
     auto found = llvm::find(neighbours, axis);
     if (found == neighbours.end())
@@ -84,8 +84,8 @@ private:
   BufferOp getBuffer(LayoutOp layout, FlatSymbolRefAttr name) {
     return tables.lookupSymbolIn<BufferOp>(layout, name);
   }
-  /// Returns the offset of a buffer. In a manifest, the offsets of the host's arena follow those of
-  /// the device's arena, and offsets in the rank's file come last.
+  /// Returns the offset of a buffer. A manifest uses one range of offsets for all memories: first
+  /// the device's arena, then the host's arena, then the rank's file.
   uint64_t getOffset(LayoutOp layout, BufferOp buffer) {
     uint64_t host = llvm::alignTo(layout.getArenaBytes(), FSDPRT_HOST_ARENA_ALIGNMENT);
     Memory memory = getMemory(buffer);
@@ -121,8 +121,8 @@ private:
   flatbuffers::FlatBufferBuilder builder;
 
   MeshOp mesh;
-  /// `indices` is the index of each unit, layout, program and kernel among the symbols of the same
-  /// kind. `firstParams` is the index of the first parameter of each unit.
+  /// `indices` numbers the units from 0, and likewise the layouts, the programs and the kernels.
+  /// `firstParams` is the index of the first parameter of each unit.
   llvm::DenseMap<Attribute, unsigned> indices, firstParams;
   std::vector<Offset<fb::Unit>> units;
   std::vector<Offset<fb::Param>> params;

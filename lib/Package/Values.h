@@ -15,8 +15,9 @@
 
 namespace mlir::fsdp {
 
-/// The section of an artifact that contains the values of parameters. Contains an offset for each
-/// parameter, and references to the bytes, most of which are in the memory of the module.
+/// The section of an artifact that contains the values of parameters. This structure contains an
+/// offset for each parameter, and references to the bytes. Most of the bytes are in the memory of
+/// the module.
 struct Values {
   struct Place {
     Type element;

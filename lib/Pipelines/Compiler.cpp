@@ -27,10 +27,6 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Phases
-//===----------------------------------------------------------------------===//
-
 template <void (*build)(OpPassManager &, const StepOptions &)>
 static LogicalResult runPipeline(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
@@ -63,10 +59,6 @@ ArrayRef<Phase> fsdp::getPhases() {
   };
   return phases;
 }
-
-//===----------------------------------------------------------------------===//
-// Order of phases
-//===----------------------------------------------------------------------===//
 
 /// If enabled, prints how many milliseconds a phase took when the phase ends.
 namespace {

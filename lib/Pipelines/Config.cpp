@@ -9,10 +9,10 @@
 //    "gradient_clipping": 1.0}                  --clip-grad-norm=1.0
 //
 // 1. Walk the objects. Look up each key in the table (ConfigKeys.def). If the table does not
-//    contain it, look it up among the names of the options of fsdp-compile, in which underscores
-//    may replace dashes.
-// 2. Check the JSON type of the value, and map it to settings of options. "auto" and null set
-//    nothing.
+//    contain a key, compare the key with the names of the options of fsdp-compile. Underscores may
+//    replace dashes.
+// 2. Check the JSON type of the value, and map it to settings of options. The values "auto" and
+//    null set nothing.
 // 3. Report an error if two keys set the same option to different values.
 //
 // O(keys · rows).
@@ -52,8 +52,8 @@ private:
   void remark(const ConfigOrigin &place, const Twine &message) {
     tell(/*isError=*/false, place, message);
   }
-  /// Reports a message. A key may be any text. It is therefore shortened, and control characters
-  /// are replaced.
+  /// Reports a message. A key may be any text. The message therefore contains a shortened key, in
+  /// which control characters are replaced.
   void tell(bool isError, const ConfigOrigin &place, const Twine &message) {
     report(isError, {place.line, place.column, shortText(place.key)},
            shortText(message.str(), 1000));
@@ -78,17 +78,13 @@ private:
   ConfigReport report;
   Config config;
   unsigned numErrors = 0;
-  /// Values of the keys that together determine how units are formed.
+  /// Values of those keys that together determine how units are formed (see reconcile()).
   std::optional<ConfigFact> minNumParams;
   std::optional<ConfigOrigin> layerClasses;
   bool foreignPolicy = false;
 };
 
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Keys
-//===----------------------------------------------------------------------===//
 
 /// Returns the option whose name is `key`, where `key` may have underscores instead of dashes.
 static const OptionRow *findOwn(StringRef key) {
@@ -153,10 +149,6 @@ void ConfigReader::visit(const JsonMember &member, const ConfigOrigin &place, bo
     return applyOwn(*own, value, place);
   failKind(place, value, "an object");
 }
-
-//===----------------------------------------------------------------------===//
-// Values
-//===----------------------------------------------------------------------===//
 
 /// Returns the value as an integer. Accepts forms such as 1e8 and 4.0.
 static std::optional<int64_t> readInteger(const JsonValue &value) {
@@ -289,7 +281,7 @@ static std::optional<std::vector<std::string>> splitWords(const JsonValue &value
 void ConfigReader::applyRow(const ConfigRow &row, const JsonValue &value,
                             const ConfigOrigin &place) {
   if (row.kind == ConfigRowKind::any) {
-    // {"enabled": false} sets nothing.
+    // An object with "enabled": false sets no option.
     const JsonMember *enabled = value.find("enabled");
     bool off =
         value.is(Kind::boolean) ? value.text == "false" : enabled && enabled->value.text == "false";
@@ -324,10 +316,6 @@ void ConfigReader::applyRow(const ConfigRow &row, const JsonValue &value,
   applyWord(row, row.kind == ConfigRowKind::integer ? std::to_string(*integer) : value.text, place);
 }
 
-//===----------------------------------------------------------------------===//
-// Settings
-//===----------------------------------------------------------------------===//
-
 void ConfigReader::set(StringRef option, std::vector<std::string> values,
                        const ConfigOrigin &place) {
   if (const ConfigSetting *other = config.find(option)) {
@@ -355,8 +343,8 @@ void ConfigReader::setFact(std::optional<ConfigFact> &fact, StringRef text,
   fact = {value, place};
 }
 
-/// Handles settings that do not correspond to an option of fsdp-compile, or that depend on other
-/// keys. Returns false if the setting is none of these.
+/// Handles settings that correspond to no option of fsdp-compile, or that depend on other keys.
+/// Returns false if `option` names no such setting.
 bool ConfigReader::setSpecial(StringRef option, StringRef text, const ConfigOrigin &place) {
   if (option == "batch")
     setFact(config.batch, text, place);

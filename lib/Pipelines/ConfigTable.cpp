@@ -112,10 +112,6 @@ std::vector<std::string> mlir::fsdp::getConfigTargets() {
   return targets;
 }
 
-//===----------------------------------------------------------------------===//
-// Markdown
-//===----------------------------------------------------------------------===//
-
 /// Returns text that describes how a row maps a value.
 static std::string describe(const ConfigRow &row, const ConfigMapping &mapping) {
   std::string theirs = "`" + llvm::join(mapping.theirs, "`, `") + "`: ";

@@ -6,8 +6,8 @@
 //
 //   fsdp.state_slot @u parameter @s       fsdp.program @init {
 //   fsdp.state_slot @u momentum @m   =>     fsdp.fill @s    (padding and gaps stay zero)
-//                                           fsdp.initialise @u parameter 0 "w"
-//                                           fsdp.initialise @u parameter 1 "b"
+//                                           fsdp.initialise @u   parameter 0 "w"
+//                                           fsdp.initialise @u   parameter 1 "b"
 //                                           fsdp.fill @m  }
 //
 // A master copy of a parameter gets the same initial values as the parameter. O(states x parameters

@@ -9,9 +9,9 @@
 //                                           fsdp.copy @m -> @snapshot.1  }
 //
 // Each state gets a buffer of equal size in host memory, whose lifetime is unlimited. The runtime
-// runs the program between two steps. It writes these buffers to the files of a save while the next
-// steps run. No other program uses these buffers. They are created after all other buffers, so that
-// they are adjacent in the host's arena.
+// runs the program between two steps. After that, the runtime writes the contents of these buffers
+// to the files of a save while the next steps run. No other program uses these buffers. They are
+// created after all other buffers, so that they are adjacent in the host's arena.
 //
 // O(states).
 //
@@ -64,8 +64,7 @@ class AddSnapshotProgramPass
     auto buffer = BufferOp::create(atEnd, state.getLoc(), "snapshot", label, Category::snapshot,
                                    bytes, IntegerAttr(), nullptr, IntegerAttr(), IntegerAttr(),
                                    /*host=*/true);
-    // insert() makes the name of the buffer unique.
-    buffers.insert(buffer);
+    buffers.insert(buffer); // makes the name of the buffer unique
     auto slice = [&](FlatSymbolRefAttr of) {
       return SliceAttr::get(builder.getContext(), of, 0, bytes, 0, 0, ArrayAttr());
     };

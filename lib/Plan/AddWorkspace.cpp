@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. For each layout, find the kernels that its programs launch.
-// 2. The size of the shared workspace is the largest size that one of these kernels needs. The size
-//    of each worker's workspace is the largest size that one of them needs per worker.
+// 2. The size of the shared workspace is the largest size that one of these kernels needs. Each
+//    worker also has a workspace of its own. Its size is the largest size that one of these kernels
+//    needs per worker.
 // 3. The workspace begins at the first page after the last buffer of the device.
 //
 // O(programs · commands + buffers).

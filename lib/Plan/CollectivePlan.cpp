@@ -17,8 +17,9 @@
 //
 //   kernel -> | . | own | . |      all_gather in place      | 0 | own | 2 |
 //
-// A gather among N neighbours reads 1/N of the parameters from each of them. In the forward,
-// fsdp.shard copies this part out of the gathered buffer, and the part is kept for the backward:
+// A gather among N neighbours reads 1/N of the parameters from each neighbour. For this purpose,
+// each rank keeps its part until the backward. In the forward, fsdp.shard copies this part out of
+// the gathered buffer:
 //
 //   shard @u           | . | own |  -> kept        the gathered buffer is free again
 //   unshard @u site 1  kept -> | 0 | own |          all_gather over "shard:2"
@@ -47,10 +48,6 @@ static int64_t countAxis(Operation *op, FlatSymbolRefAttr mesh, StringRef axis,
 static int64_t getWidth(Type element) {
   return getStorageBytes(RankedTensorType::get({1}, element));
 }
-
-//===----------------------------------------------------------------------===//
-// Flat gradient buffers
-//===----------------------------------------------------------------------===//
 
 /// Returns true if the loop may accumulate a sum in the place of the sum's initial value, `init`.
 static bool mayCarry(scf::ForOp loop, unsigned index, Aliasing &aliasing) {
@@ -153,10 +150,6 @@ LogicalResult FunctionPlan::planReduceScatter(ReduceScatterOp op) {
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// Gathers and other collectives
-//===----------------------------------------------------------------------===//
-
 FailureOr<std::string> FunctionPlan::getShardAxis(Operation *op, int64_t ranks) {
   auto name = function->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
   auto mesh = name ? tables.lookupNearestSymbolFrom<MeshOp>(function, name) : MeshOp();
@@ -246,7 +239,8 @@ LogicalResult FunctionPlan::planUnshard(UnshardOp op) {
   return success();
 }
 
-/// Describes the first operand that is not the result in order of an 'fsdp.unshard' of the unit.
+/// The operands of an fsdp.shard must be the results of one fsdp.unshard of the same unit, in
+/// order. If an operand breaks this rule, returns a description of the operand.
 static std::string describeOperands(ShardOp op) {
   if (op.getParams().empty())
     return "no operands";
@@ -278,7 +272,7 @@ LogicalResult FunctionPlan::planShard(ShardOp op) {
     return op.emitOpError("expected the results of one 'fsdp.unshard' of the unit as operands, in "
                           "order, found ")
            << describeOperands(op);
-  // Extend the place of parameter 0 to that of the whole flat buffer.
+  // Compute the place of the whole flat buffer from the place of parameter 0.
   Place whole = getPlace(op.getParams()[0]);
   whole.offset -= unit.getParam(0).getOffset() * width;
   whole.bytes = unit.getFlatSize() * width;
@@ -303,8 +297,9 @@ LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, A
     label =
         (isa<FloatType>(type.getElementType()) ? "rows of " : "ids of ") + rows.getValue().str();
   Place source = getPlace(op->getOperand(0));
-  // If nothing reads the operand later, an all-reduce of a gradient overwrites it, and a gather
-  // writes the pieces of the other ranks around it.
+  // If nothing reads the operand later, the result is computed in place: an all-reduce of a
+  // gradient overwrites its operand, and a gather writes the pieces of the other ranks around its
+  // operand.
   std::optional<Place> home;
   if (kind == CollectiveKind::all_reduce && category == Category::gradients)
     home = source;

@@ -158,7 +158,7 @@ LogicalResult FunctionPlan::planCall(KernelCallOp call) {
   auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(call, call.getKernelAttr());
   SmallVector<Place> bindings, results(call.getNumResults()), claimed;
   for (auto [index, input] :
-       // The code below chooses the places of operands that results overwrite.
+       // The next loop chooses the places of those operands that results overwrite.
        llvm::enumerate(call.getInputs()))
     bindings.push_back(llvm::is_contained(call.getInplace(), index) ? getPlace(input)
                                                                     : align(input, call));
@@ -210,7 +210,7 @@ LogicalResult FunctionPlan::planLoop(scf::ForOp loop) {
   if (loop->getParentOp() != function)
     return loop.emitOpError(
         "is nested in another loop; expected one level of loops over micro-batches");
-  // A value that the loop carries has the same place in all iterations: that of its initial value.
+  // A value that the loop carries has the place of its initial value in all iterations.
   SmallVector<Place> carried;
   for (auto [init, argument] : llvm::zip_equal(loop.getInitArgs(), loop.getRegionIterArgs())) {
     if (!isa<RankedTensorType>(init.getType()))
@@ -236,7 +236,7 @@ LogicalResult FunctionPlan::planLoop(scf::ForOp loop) {
 
 LogicalResult FunctionPlan::planReturn(func::ReturnOp op) {
   SmallVector<std::pair<Value, Place>> moves;
-  DenseMap<int64_t, size_t> seen; // the result that updates each argument
+  DenseMap<int64_t, size_t> seen; // the index of the result that updates an argument
   for (auto [index, value] : llvm::enumerate(op.getOperands())) {
     auto updates = function.getResultAttrOfType<IntegerAttr>(index, FSDPDialect::updatesAttr);
     bool exists = updates && updates.getInt() >= 0 && updates.getInt() < function.getNumArguments();

@@ -45,8 +45,9 @@ private:
                                std::optional<ReductionKind> reduction, int64_t root);
   LogicalResult planOwnPiece(OwnPieceOp op);
   LogicalResult planShard(ShardOp op);
-  /// Returns the name of the shard axis if the axis has `ranks` ranks. Returns the name of its
-  /// groups of neighbours if each group has `ranks` ranks. Emits an error otherwise.
+  /// If the shard axis has `ranks` ranks, returns the name of this axis. If the ranks of the axis
+  /// form groups of `ranks` neighbours each, returns the name of these groups. Emits an error
+  /// otherwise.
   FailureOr<std::string> getShardAxis(Operation *op, int64_t ranks);
   void emitCollective(Operation *op, CollectiveKind kind, const Place &source, const Place &target,
                       Type element, ArrayAttr axes, std::optional<ReductionKind> reduction,
@@ -60,11 +61,12 @@ private:
   /// Returns true if `op` may overwrite `place`. The place must be aligned, must contain no value
   /// that is read later, and must overlap none of `taken`.
   bool isFree(const Place &place, Operation *op, ArrayRef<Place> taken = {});
-  /// Returns a place with the content of `value` that `op` may overwrite. This is the place of the
-  /// value itself if isFree() is true for it, and otherwise that of a copy, which is added.
+  /// Returns a place that contains `value` and that `op` may overwrite. If isFree() is true for the
+  /// place of `value`, returns this place. Otherwise adds a copy of `value` and returns the place
+  /// of the copy.
   Place claim(Value value, Operation *op, ArrayRef<Place> taken);
-  /// Returns the place at which a kernel reads `value`: the place of the value if it is aligned,
-  /// and otherwise that of a copy.
+  /// Returns the place at which a kernel reads `value`. If the place of `value` is aligned, returns
+  /// this place. Otherwise adds a copy of `value` and returns the place of the copy.
   Place align(Value value, Operation *op);
   /// Copies the content of `value` to `target`.
   void materialise(Value value, const Place &target, Location loc);
@@ -95,7 +97,7 @@ private:
   DenseMap<Operation *, SmallVector<Value>> residents;
   /// Values whose bytes are all zero. A copy of such a value becomes a fill.
   llvm::DenseSet<Value> zeros;
-  /// Values that are gradients that have been reduced over ranks.
+  /// Gradients that have already been reduced over ranks.
   llvm::DenseSet<Value> gradients;
   /// The flat buffer of each reduce-scatter.
   DenseMap<Operation *, Place> flatBuffers;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   %t = fsdp.all_reduce_start %x .. channel 1 id 4
+//   %t = fsdp.all_reduce_start %x ..   channel 1 id 4
 //   %y = fsdp.await %t                                ->   %y = fsdp.all_reduce %x ..
 //
 // 1. Find each await that directly follows the op that starts the collective.

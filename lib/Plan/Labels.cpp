@@ -20,8 +20,8 @@ static bool haveOneShape(Value a, Value b) {
 }
 
 /// Finds the values that are reduced gradients, and those that are computed from a reduced gradient
-/// and have the same shape, such as sums over micro-batches and clipped gradients. Follows values
-/// into loops and out of loops through the values that loops carry.
+/// and have the same shape, such as sums over micro-batches and clipped gradients. Also follows the
+/// values that loops carry.
 void FunctionPlan::findGradients() {
   SmallVector<Value> work;
   auto add = [&](Value value) {
@@ -55,7 +55,8 @@ void FunctionPlan::findGradients() {
   }
 }
 
-/// Returns true for a scalar, such as a loss or a norm, whose category is control.
+/// Returns true if `value` has a single element, such as a loss or a norm. The category of such
+/// values is `control`.
 static bool isScalar(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements() == 1;
 }

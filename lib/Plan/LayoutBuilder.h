@@ -47,8 +47,8 @@ struct Place {
   /// Divides this place into `ranks` equal pieces and returns the piece that the rank's index on
   /// `axis` selects. Returns nothing if a piece would not be contiguous.
   std::optional<Place> getPiece(StringRef axis, int64_t ranks) const;
-  /// The inverse of getPiece(): if this place is a piece of a place, returns that place. Returns
-  /// nothing if it is not.
+  /// Returns the place of which this place is a piece, as the inverse of getPiece(). Returns
+  /// nothing if this place is not a piece in the sense of getPiece().
   std::optional<Place> getWhole(StringRef axis, int64_t ranks) const;
 };
 
@@ -70,8 +70,9 @@ private:
   Place addPersistent(StringRef symbol, const Twine &label, Category category,
                       RankedTensorType type, Location loc);
   FailureOr<Place> findArgument(func::FuncOp function, unsigned index);
-  /// Reports that two programs have a state or input of one name with different types. `buffer` is
-  /// the buffer of the first program, `found` its type and `other` its location.
+  /// Reports that two programs have a state or input of the same name, but with different types.
+  /// `buffer` is the name of the buffer that the first program uses, `found` is the type in the
+  /// first program, and `other` is the location of the buffer.
   InFlightDiagnostic emitClash(func::FuncOp function, unsigned index, Type found, StringRef buffer,
                                Location other);
   FailureOr<Place> getState(func::FuncOp function, unsigned index);

@@ -18,11 +18,11 @@
 //      calls whose results it needs and which are not kept. In each segment (RecomputeGraph.cpp),
 //      repeatedly choose the call that frees most additional bytes per second of recomputation.
 //    - Offload: copy the results of a call to the host until the backward needs them. The last item
-//      does this for all other activations with a long wait.
+//      copies all other activations that wait long.
 //    - Gather again: repeat a gather in the backward instead of keeping the gathered parameters.
-// 2. Estimate the cost per byte of copies and of gathers, most of which a schedule hides behind
-//    computation: the difference in time between a plan with all items of one `Kind` and the plan
-//    without items, divided by the bytes of these items.
+// 2. Estimate the cost per byte of copies and of gathers. A schedule overlaps most of their time
+//    with computation. Therefore, compare a plan with all items of one `Kind` with the plan without
+//    items: the cost is the difference in time, divided by the bytes of these items.
 // 3. Sort all items by bytes freed per second. If rates are equal, items of early segments come
 //    first, because their values wait longest.
 // 4. Search by bisection for the shortest prefix of the list with which the plan fits.
@@ -53,8 +53,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr unsigned maxPlans = 36;
-/// In step 6, the smallest plan is preferred to the fastest plan if its time is within this factor,
-/// because the workspace of kernels is added to the arena later.
+/// The search prefers the smallest plan to the fastest plan (step 6) if it takes at most
+/// `nearlyEqual` times as long, because the workspace of kernels is added to the arena later.
 static constexpr double nearlyEqual = 1.02;
 /// Minimum that is assumed for the time to move a byte, in seconds. Without it, the cost of a
 /// transfer that is hidden completely would be 0.
@@ -66,8 +66,8 @@ SmallVector<Block *> fsdp::getStepBlocks(func::FuncOp function) {
   return blocks;
 }
 
-/// Applies the choice of gathers last, because this may erase a call of the graph (a conversion of
-/// the shard).
+/// The choice of gathers is applied last, because it may erase a call of the graph: a conversion of
+/// the shard.
 int64_t fsdp::applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice) {
   Block &body = *getStepBlocks(function)[block];
   Aliasing aliasing(function);
@@ -89,7 +89,7 @@ namespace {
 
 struct Item {
   enum class Kind { recompute, offload, gather, rest } kind = Kind::recompute;
-  // Indices of the calls that the item recomputes or offloads, or, if it repeats a gather, the
+  // Indices of the calls that the item recomputes or offloads. If the item repeats a gather, the
   // index of that gather.
   SmallVector<unsigned, 4> numbers;
   unsigned segment = 0;
@@ -188,7 +188,8 @@ FailureOr<FoundChoice> Search::run() {
   return finish(*best);
 }
 
-/// Runs steps 3 to 5. `all` is the plan with all items. Step 5 starts no plan after `mostPlans`.
+/// Returns the fastest plan of the current items that fits (steps 3 to 5 of the file header). `all`
+/// is the plan with all items. The search ends when it has made `mostPlans` plans.
 FailureOr<FoundChoice> Search::findFastest(FoundChoice all, unsigned mostPlans) {
   llvm::sort(items, [](const Item &a, const Item &b) {
     return a.bytesPerSecond != b.bytesPerSecond ? a.bytesPerSecond > b.bytesPerSecond
@@ -201,7 +202,8 @@ FailureOr<FoundChoice> Search::findFastest(FoundChoice all, unsigned mostPlans) 
   return best;
 }
 
-/// Runs step 6. If no part fits, returns the smallest choice that was tried.
+/// Searches parts of the list (step 6). If no part fits, returns the smallest choice that was
+/// tried.
 FailureOr<FoundChoice> Search::searchParts() {
   using Kind = Item::Kind;
   llvm::BitVector recomputed(graph->getCalls().size());
@@ -235,8 +237,8 @@ FailureOr<FoundChoice> Search::searchParts() {
   return best ? *best : smallest;
 }
 
-/// Packs the choice completely. During the search, packing stops as soon as it is known whether the
-/// choice fits.
+/// Packs the arena of the choice once more, into as few bytes as possible. (During the search,
+/// packing stops as soon as it is known whether the choice fits.)
 FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   if (failed(pack(choice, /*enough=*/0)))
     return failure();
@@ -246,10 +248,6 @@ FailureOr<FoundChoice> Search::finish(FoundChoice choice) {
   return choice;
 }
 
-//===----------------------------------------------------------------------===//
-// Items
-//===----------------------------------------------------------------------===//
-
 double Search::getSeconds(const llvm::BitVector &calls) const {
   double sum = 0;
   for (unsigned call : calls.set_bits())
@@ -257,8 +255,8 @@ double Search::getSeconds(const llvm::BitVector &calls) const {
   return sum;
 }
 
-/// Adds a call to `closure`, unless it is in `taken`. Also adds those earlier calls of its segment
-/// whose results it needs and which are not kept.
+/// Adds a call to `closure`, unless it is in `taken`. Also adds those earlier calls of the segment
+/// that are not kept and whose results the call needs.
 void Search::addClosure(unsigned call, const llvm::BitVector &taken,
                         llvm::BitVector &closure) const {
   if (closure[call] || taken[call])
@@ -306,8 +304,8 @@ std::optional<Item> Search::findBest(unsigned segment, const llvm::BitVector &ta
   return best;
 }
 
-/// Collects copies to the host as items. These include results of the last segments, which may wait
-/// too briefly to be copied. This is known only when copies are planned.
+/// Collects copies to the host as items. The items include copies of results of the last segments.
+/// These results may wait too briefly to be copied, which is known only when copies are planned.
 void Search::findCopies() {
   if (!options.offload)
     return;
@@ -328,7 +326,7 @@ void Search::findGathers() {
   }
 }
 
-/// Runs step 2 for the items of one kind. `none` is the plan without any items.
+/// Estimates the cost per byte of the items of one kind (step 2). `none` is the plan without items.
 LogicalResult Search::rate(Item::Kind kind, const FoundChoice &none) {
   llvm::BitVector taken(items.size());
   int64_t bytes = 0;
@@ -349,10 +347,6 @@ LogicalResult Search::rate(Item::Kind kind, const FoundChoice &none) {
     items[number].bytesPerSecond = 1 / perByte;
   return success();
 }
-
-//===----------------------------------------------------------------------===//
-// Plans
-//===----------------------------------------------------------------------===//
 
 FailureOr<FoundChoice> Search::planFirst(unsigned count) {
   llvm::BitVector taken(items.size());
@@ -393,8 +387,8 @@ FailureOr<FoundChoice> Search::plan(const llvm::BitVector &taken) {
   return choice;
 }
 
-/// Returns the estimated seconds of a step: those of the schedule or, without a schedule, the sum
-/// over all commands.
+/// Returns the estimated duration of a step in seconds. If the program has a schedule, this is the
+/// duration of the schedule, otherwise the sum over all commands.
 static double estimateSeconds(ProgramOp program, const Cluster &cluster) {
   if (auto schedule = program->getAttrOfType<DictionaryAttr>(scheduleAttr))
     return schedule.getAs<FloatAttr>("scheduled").getValueAsDouble();
@@ -405,8 +399,8 @@ static double estimateSeconds(ProgramOp program, const Cluster &cluster) {
   return seconds;
 }
 
-/// Measures the arena and time of a choice. For this, plans only the step, in a new module in which
-/// kernels have no bodies.
+/// Determines the size of the arena and the time of a choice. For this purpose, plans the step in a
+/// new module that contains nothing else and in which kernels have no bodies.
 LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
   auto module = step->getParentOfType<ModuleOp>();
   OwningOpRef<ModuleOp> copy = ModuleOp::create(module.getLoc());
@@ -436,7 +430,7 @@ LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
   return success();
 }
 
-/// Runs step 4. Sets `count` to the number of items in the shortest prefix that fits.
+/// Sets `count` to the number of items in the shortest prefix of the list that fits (step 4).
 FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
   unsigned low = 0; // size of the largest prefix that is known not to fit
   count = items.size();
@@ -454,12 +448,14 @@ FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
   return best;
 }
 
-/// Runs step 5 for the first `count` items.
+/// Tries to remove items from the first `count` items, as long as the plan fits the limit (step 5
+/// of the file header).
 LogicalResult Search::dropNeedless(unsigned count, unsigned mostPlans, FoundChoice &best) {
   llvm::BitVector taken(items.size());
   taken.set(0, count);
   for (size_t chunk = std::max<size_t>(1, count / 2), at = 0; at < count && plans < mostPlans;) {
-    // Remove from the end, where items are the most expensive or, at equal rates, of late segments.
+    // Remove items from the end of the prefix. These items are the most expensive or, among items
+    // with equal rates, belong to the latest segments.
     llvm::BitVector fewer = taken;
     size_t end = std::min<size_t>(at + chunk, count);
     fewer.reset(count - end, count - at);

@@ -20,17 +20,18 @@ SmallVector<Block *> getStepBlocks(func::FuncOp function);
 
 /// Determines which results of the forward are not kept in the arena for the backward.
 struct MemoryChoice {
-  /// For each call of the block's RecomputeGraph: whether its results are computed again, and
-  /// whether they may wait on the host.
+  /// One bit for each call of the block's RecomputeGraph: `recomputed` tells whether the results of
+  /// the call are computed again, and `offloaded` whether they may wait on the host.
   llvm::BitVector recomputed, offloaded;
-  /// Whether all other long-lived activations may also wait on the host.
+  /// True if all other long-lived activations may also wait on the host.
   bool offloadsRest = false;
-  /// For each gather of findRepeatedGathers: whether its parameters are kept until the backward.
+  /// One bit for each gather of findRepeatedGathers(): true if the gathered parameters are kept
+  /// until the backward.
   llvm::BitVector kept;
 };
 
-/// Applies the choice to a block. Returns the number of bytes by which the results that wait in the
-/// arena for the backward become smaller.
+/// Applies the choice to a block. Returns by how many bytes the choice reduces the total size of
+/// the results that wait in the arena for the backward.
 int64_t applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice);
 
 struct FoundChoice : MemoryChoice {
@@ -39,21 +40,21 @@ struct FoundChoice : MemoryChoice {
   /// Size of the arena in bytes without the workspace of kernels, and estimated seconds of a step.
   int64_t bytes = 0;
   double seconds = 0;
-  /// Numbers of calls and of gathers among which the search chooses, and number of plans that it
-  /// packed.
+  /// The search chooses among `numCalls` calls and `numGathers` gathers. It has packed `plans`
+  /// plans so far.
   unsigned numCalls = 0, numGathers = 0, plans = 0;
 };
 
 struct MemorySearchOptions {
   /// Largest size of the arena in bytes, without workspace.
   int64_t limit = 0;
-  /// Whether gathered parameters may be kept for the backward, and whether results of at least
-  /// `minBytes` bytes may wait on the host.
+  /// If `keepGathers` is true, gathered parameters may be kept for the backward. If `offload` is
+  /// true, results of at least `minBytes` bytes may wait on the host.
   bool keepGathers = false, offload = false;
   int64_t minBytes = 0;
   /// `addSchedule` adds the passes that run after buffers are assigned and before offsets are
-  /// chosen. If `schedules` is set and no plan fits, the search repeats with `atAllCosts` as the
-  /// argument. Such a schedule stays within the limit even if it hides fewer transfers.
+  /// chosen. If `schedules` is true and no plan fits, the search is repeated with `atAllCosts` =
+  /// true. Schedules then stay within the limit even if they hide fewer transfers.
   bool schedules = false;
   std::function<void(OpPassManager &, bool atAllCosts)> addSchedule;
 };

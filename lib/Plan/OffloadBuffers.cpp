@@ -16,14 +16,14 @@
 //    collective reads.
 // 2. A launch runs on the host if it accesses a buffer that is not on the device, and the category
 //    of each of its buffers is parameters, gradients, optimizer, staging or control. Operands that
-//    are on the device are copied to the host before it, and results are copied back. Skip this
-//    step if the target's kernels do not run on the host.
+//    are on the device are copied to the host before the launch, and results are copied back. Skip
+//    this step if the target's kernels do not run on the host.
 // 3. All other launches, and all collectives, run on the device. Their operands on the host are
 //    copied to the device before them. Commands that copy or fill access both arenas directly.
 //    Buffers in the rank's file are copied like those on the host.
-// 4. Take the activations (all, or only marked ones) that wait long between two uses. After the use
-//    before the wait, add a copy to the host. Before the use after the wait, add a copy to a new
-//    buffer of the device.
+// 4. Find the activations (all, or only marked ones) that are not used for a long time between two
+//    uses. Directly after the first of these uses, add a copy to the host. Directly before the
+//    second use, add a copy to a new buffer of the device.
 //
 // O(commands · bindings), and for activations O(accesses of a buffer). Sets lifetimes again. There
 // are separate copies for each launch, even if two launches need the same buffer.
@@ -82,8 +82,9 @@ private:
                      bool host, Location loc);
   SliceAttr getWhole(BufferOp buffer);
   void copy(SliceAttr from, SliceAttr to, StringRef label, Location loc);
-  /// `op` runs on the host (or the device), but the buffer of `access` is in a different memory.
-  /// Returns the slice that `op` uses instead. Adds the copies before and after `op`.
+  /// Must be called if `op` runs on the host (or on the device, if `host` is false) and the buffer
+  /// of `access` is in a different memory. Adds the necessary copies before and after `op`. Returns
+  /// the slice that `op` uses instead of `access`.
   SliceAttr stage(const Access &access, bool host, Operation *op);
 
   LayoutOp layout;
@@ -131,7 +132,7 @@ void Offloader::markGradients() {
 }
 
 //===----------------------------------------------------------------------===//
-// Steps 2 and 3
+// Copies for launches (steps 2 and 3 of the file header)
 //===----------------------------------------------------------------------===//
 
 BufferOp Offloader::addBuffer(StringRef kind, const Twine &label, Category category, int64_t bytes,
@@ -243,7 +244,7 @@ static void redirect(Operation *op, FlatSymbolRefAttr from, FlatSymbolRefAttr to
 }
 
 /// Splits the lifetime of a buffer at the widest gap between `uses` if the gap is wide enough.
-/// After the gap, a new buffer is used.
+/// The commands after the gap use a new buffer instead of `buffer`.
 void Offloader::split(BufferOp buffer, ArrayRef<Operation *> uses) {
   size_t at = 0;
   int64_t widest = 0;

@@ -43,7 +43,7 @@ using namespace mlir::fsdp;
 /// Attribute `kind` of a dispatch: map, row, column, contract, ...
 static constexpr StringLiteral dispatchKindAttr = "kind";
 
-/// Runs step 1. Moves the body of the dispatch into a new function.
+/// Moves the body of the dispatch into a new function (step 1).
 static func::FuncOp buildKernel(DispatchOp dispatch) {
   Builder builder(dispatch.getContext());
   Block &body = dispatch.getBody().front();
@@ -78,8 +78,8 @@ static std::string hashText(StringRef text) {
 
 namespace {
 
-/// Runs step 2. Computes the hash of a table of constants only once, even if many dispatches
-/// contain the table.
+/// Prints kernels (step 2). Computes the hash of a table of constants only once, even if many
+/// dispatches contain the table.
 class StructurePrinter {
 public:
   std::string print(func::FuncOp kernel) {
@@ -141,7 +141,7 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
     numKernels += kernels.size();
   }
 
-  /// Runs step 3. Inserts kernels at the end of the module, in the order of their first use.
+  /// Inserts kernels at the end of the module, in the order of their first use (step 3).
   func::FuncOp findOrInsert(func::FuncOp kernel, llvm::StringMap<func::FuncOp> &kernels,
                             SymbolTable &symbols) {
     std::string text = printer.print(kernel);

@@ -38,7 +38,7 @@ struct ArenaSize {
 };
 } // namespace
 
-/// Runs step 1.
+/// Places the buffers that belong to no program (step 1).
 ArenaFront fsdp::packFront(ArrayRef<BufferOp> arena,
                            llvm::function_ref<void(BufferOp, int64_t)> place) {
   ArenaFront front;
@@ -77,7 +77,7 @@ int64_t fsdp::measureArena(LayoutOp layout, StringAttr program,
   return packed == 0 ? front.end : front.base + packed;
 }
 
-/// Runs steps 1 to 3 for the buffers of one arena.
+/// Chooses the offsets of the buffers of one arena (steps 1 to 3 of the file header).
 static ArenaSize pack(ArrayRef<BufferOp> arena, int64_t enough) {
   auto place = [](BufferOp buffer, int64_t offset) {
     buffer.setOffsetAttr(Builder(buffer.getContext()).getI64IntegerAttr(offset));
@@ -104,7 +104,7 @@ static ArenaSize pack(ArrayRef<BufferOp> arena, int64_t enough) {
   return {packed == 0 ? front.end : front.base + packed, front.bytes + bound};
 }
 
-/// Runs step 4 for the file. Returns its size in bytes.
+/// Places the buffers of the rank's file one after another. Returns the size of the file in bytes.
 static int64_t packFile(ArrayRef<BufferOp> buffers) {
   int64_t end = 0;
   for (BufferOp buffer : buffers) {

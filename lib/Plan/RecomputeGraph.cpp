@@ -21,8 +21,8 @@
 //    after them that read no parameters.
 // 3. A call is a boundary if another segment reads its result.
 // 4. To apply a choice of calls, insert a copy of each call that is recomputed. The ops after the
-//    moment read the results of the copies instead of the results of the original calls. The copies
-//    of a segment also read the results of each other. Insert the copies of a segment before the
+//    moment read the results of the copies instead of the results of the original calls. Copies
+//    within a segment also read each other's results. Insert the copies of a segment before the
 //    first op that reads one of their results. The copies read the parameters that were gathered
 //    again for the backward.
 //
@@ -93,7 +93,7 @@ bool RecomputeGraph::isGradient(Value base) {
 
 void RecomputeGraph::findMoment() {
   SmallVector<int64_t> changes(ops.size() + 1, 0);
-  unsigned end = ops.size(); // position of the first gradient
+  unsigned end = ops.size(); // position of the first op that computes a gradient
   for (Operation *op : ops) {
     auto call = dyn_cast<KernelCallOp>(op);
     for (Value result : call ? ValueRange(call.getResults()) : ValueRange()) {
@@ -203,10 +203,6 @@ void RecomputeGraph::findUses() {
   }
 }
 
-//===----------------------------------------------------------------------===//
-// Choices
-//===----------------------------------------------------------------------===//
-
 llvm::BitVector RecomputeGraph::getNeeded(const llvm::BitVector &recomputed) const {
   llvm::BitVector needed(calls.size());
   for (unsigned number = calls.size(); number-- > 0;) {
@@ -253,9 +249,8 @@ void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
   op->moveBefore(place);
 }
 
-/// Finds the gather that gathers the unit of `unshard` again for the backward, and returns the
-/// result of this gather with the number `result`. If the unit is not gathered again, returns the
-/// result of `unshard`.
+/// If another gather gathers the unit of `unshard` again for the backward, returns result number
+/// `result` of the other gather. Otherwise returns result number `result` of `unshard`.
 Value RecomputeGraph::remapParameter(UnshardOp unshard, unsigned result) {
   for (auto other : block.getOps<UnshardOp>())
     if (other != unshard && other.getUnit() == unshard.getUnit() &&

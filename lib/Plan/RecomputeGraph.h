@@ -12,15 +12,17 @@
 
 namespace mlir::fsdp {
 
-/// Describes the kernel calls of the forward in one block, and which of them read the results of
-/// which others. The comment at the top of RecomputeGraph.cpp defines where the forward ends.
+/// Describes the kernel calls of the forward in one block, and, for each call, from which other
+/// calls it reads results. The comment at the top of RecomputeGraph.cpp defines where the forward
+/// ends.
 class RecomputeGraph {
 public:
   struct Call {
     KernelCallOp op;
     /// Index of the call's segment, in program order.
     unsigned segment = 0;
-    /// Whether other segments read results of the call. Such a call is never recomputed.
+    /// True if another segment, or an op of the forward that is no kernel call, reads results of
+    /// the call. Such a call is never recomputed.
     bool isBoundary = false;
     /// Whether a result is read after the moment (the end of the forward).
     bool isSaved = false;
@@ -58,8 +60,8 @@ private:
   StringRef getUnit(KernelCallOp call);
   bool isGradient(Value base);
   template <typename Visitor>
-  /// Calls `visit` for each use of `base` and of its views. The argument of `visit` is the op of
-  /// this block that is, or contains, the user.
+  /// Calls `visit` for each use of `base` and of its views. The argument of `visit` is the user, or
+  /// the op of this block that contains the user.
   void visitUses(Value base, Visitor visit);
 
   Value remap(Value value, const llvm::BitVector &recomputed);

@@ -10,7 +10,7 @@
 // - none: nothing is computed again.
 // - full: all results of a unit are computed again, except the results that other units read.
 // - selective=KINDS: as for full, but results of kernels of the listed kinds are kept. With KIND/N,
-//   only one of every N calls of this kind in a unit has its results kept: the first.
+//   of every N calls of this kind in a unit, only the results of the first call are kept.
 //
 // 1. In each block of the program `step`, find the forward and the results that the backward reads.
 // 2. Let the backward recompute the calls whose results the policy does not keep.
@@ -74,7 +74,8 @@ class RematerialisePass : public fsdp::impl::RematerialisePassBase<Rematerialise
   }
 
   /// Returns the calls that may be computed again and whose results the policy does not keep.
-  /// Boundary calls may not be computed again, but the N calls of KIND/N include them.
+  /// Boundary calls may not be computed again, but they are counted when one of every N calls is
+  /// selected (KIND/N).
   static llvm::BitVector findRecomputed(const RecomputeGraph &graph,
                                         const CheckpointingPolicy &parsed) {
     SymbolTableCollection tables;

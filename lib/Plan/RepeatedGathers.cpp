@@ -7,8 +7,8 @@
 //   %c = call @convert(%shard)               %c = call @convert(%shard)
 //   %w = unshard %c @h.0 site 0              %w = unshard %c @h.0 site 0
 //   ...                              =>      ...
-//   %d = call @convert(%shard)
-//   %v = unshard %d @h.0 site 1
+//   %d = call @convert(%shard)               (erased)
+//   %v = unshard %d @h.0 site 1              (erased)
 //   %g = call @k.grad(%a, %v)                %g = call @k.grad(%a, %w)
 //
 // 1. Find two gathers of the same unit that have the same source, or whose sources are results of

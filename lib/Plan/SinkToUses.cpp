@@ -15,13 +15,13 @@
 //
 // Visits the ops from the last to the first, so that the users of an op are in their final places
 // before the op is visited:
-//  1. The limit is the first later op that uses a result of the op, or that overwrites an operand
-//     of the op in place. (The op that overwrites an operand was placed after the other readers of
-//     this operand, and this must remain so.)
+//  1. The limit of an op is the first later op that uses a result of the op, or that overwrites an
+//     operand of the op in place. (An op that overwrites an operand in place must remain after all
+//     other readers of the operand.)
 //  2. The gain is the number of bytes of the op's results times the distance from the op to the
 //     limit. The gain is 0 for gradients, because a gradient is a range of a flat buffer. The price
-//     is a sum over those operands whose last reader is this op. The summand is the bytes of the
-//     operand times the distance by which its lifetime would grow. Arguments cost nothing.
+//     is the sum, over those operands whose last reader is this op, of the bytes of the operand
+//     times the distance by which the lifetime of the operand would grow. Arguments cost nothing.
 //  3. Move the op to the place directly before the limit if the gain exceeds the price. Views
 //     always move.
 //
@@ -91,7 +91,7 @@ private:
           collectViews(view, views);
   }
 
-  /// Runs step 1. Returns null if the block contains no op that is the limit.
+  /// Finds the limit of an op (step 1). Returns null if the op has no limit in this block.
   Operation *findLimit(Operation *op) {
     Operation *limit = nullptr;
     for (Operation *user : op->getUsers())
@@ -141,7 +141,7 @@ private:
     });
   }
 
-  /// Runs step 2. Returns true if the gain of moving `op` to `limit` exceeds the price.
+  /// Returns true if the gain of moving `op` to `limit` exceeds the price (step 2).
   bool gains(Operation *op, int64_t limit) {
     int64_t here = places.at(op), balance = 0;
     auto call = dyn_cast<KernelCallOp>(op);

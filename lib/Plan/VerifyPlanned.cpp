@@ -42,12 +42,8 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
-
 namespace {
-/// A set of bytes that were written, as disjoint ranges.
+/// The set of the bytes that were written, stored as disjoint ranges.
 class Ranges {
 public:
   void add(int64_t begin, int64_t end) {
@@ -81,7 +77,7 @@ static InFlightDiagnostic emitOverlap(BufferOp buffer, BufferOp other) {
   return diag;
 }
 
-/// Runs step 2 for the given buffers: those of one program, and those that are always alive.
+/// Checks the memory (step 2). `buffers` are those of one program and those that are always alive.
 static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
   // A lifetime includes its last command. Therefore, at each command, the begins of lifetimes are
   // sorted before the ends.
@@ -124,13 +120,9 @@ static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// Commands
-//===----------------------------------------------------------------------===//
-
 namespace {
 
-/// Runs step 3 for one program.
+/// Checks the commands of one program (step 3 of the file header).
 class CommandChecker {
 public:
   CommandChecker(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables)
@@ -282,7 +274,7 @@ class VerifyPlannedPass : public fsdp::impl::VerifyPlannedPassBase<VerifyPlanned
     markAllAnalysesPreserved();
   }
 
-  /// Runs step 1.
+  /// Checks that no op of an earlier stage is left and that every buffer has an offset.
   LogicalResult checkRemains() {
     LogicalResult result = success();
     for (auto function : getOperation().getOps<func::FuncOp>())

@@ -45,10 +45,6 @@ static MeshOp getMesh(ModuleOp module) {
   return {};
 }
 
-//===----------------------------------------------------------------------===//
-// JSON
-//===----------------------------------------------------------------------===//
-
 static void writeMemory(const MemoryReport &memory, llvm::json::OStream &json) {
   json.attributeObject("memory", [&] {
     for (Category category : categories)
@@ -176,10 +172,6 @@ static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
   os << "\n";
 }
 
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
-
 /// Returns a text with the bytes of each category on the host, such as ": optimizer 1.2 MiB,
 /// staging 32.0 KiB".
 static std::string describeHost(const MemoryReport &memory) {
@@ -203,8 +195,8 @@ static void writeRow(raw_ostream &os, StringRef name, int64_t bytes, const Twine
   os << "\n";
 }
 
-/// Writes two sizes as fractions of the same sizes on an unsharded rank: the size of parameters,
-/// gradients and optimizer state together, and the size of the arena.
+/// Writes a line on parameters, gradients and optimizer state together, and a line on the arena. A
+/// line contains the size, the size without sharding, and the ratio of the two sizes.
 static void writeReduction(const MemoryReport &memory, raw_ostream &os) {
   int64_t owned =
       memory[Category::parameters] + memory[Category::gradients] + memory[Category::optimizer];

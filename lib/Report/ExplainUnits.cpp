@@ -9,7 +9,7 @@
 //     h                                       differ in their number only share
 //       0 .. 11    12 parameters ...          one line.
 //
-// O(total length of the names).
+// The time is O(total length of the names).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,6 @@
 
 using namespace mlir;
 using namespace mlir::fsdp;
-
-//===----------------------------------------------------------------------===//
-// Measures
-//===----------------------------------------------------------------------===//
 
 static std::string describeReshard(UnitOp unit, bool gathered, bool again) {
   if (!gathered)
@@ -67,8 +63,8 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
     if (op.getKind() != CollectiveKind::all_gather || !op.getUnitAttr() || op.getRows())
       return;
     auto found = reports.find(op.getUnitAttr().getAttr());
-    // Do not count gathers that write updated parameters to the state, because they do not gather a
-    // unit for its use.
+    // Count only gathers for a use of the unit, not gathers that write updated parameters to the
+    // state.
     if (found == reports.end() ||
         !SymbolTable::lookupNearestSymbolFrom(layout, op.getTarget().getBuffer()))
       return;
@@ -88,10 +84,6 @@ SmallVector<UnitReport> fsdp::measureUnits(ModuleOp module) {
   }
   return list;
 }
-
-//===----------------------------------------------------------------------===//
-// JSON
-//===----------------------------------------------------------------------===//
 
 void fsdp::writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json) {
   auto writeAxes = [&](StringRef name, ArrayRef<StringRef> axes) {
@@ -126,17 +118,13 @@ void fsdp::writeUnits(ArrayRef<UnitReport> units, llvm::json::OStream &json) {
   });
 }
 
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
-
 namespace {
 /// A node of the tree of units. Each component of a unit's name is a node.
 struct Node {
   llvm::MapVector<StringRef, std::unique_ptr<Node>> children;
   const UnitReport *unit = nullptr;
 
-  /// Returns true if the nodes are units without children that differ only in their names.
+  /// Returns true if the two nodes are units, have no children, and differ only in their names.
   bool isLike(const Node &other) const {
     return unit && other.unit && children.empty() && other.children.empty() &&
            unit->isLike(*other.unit);

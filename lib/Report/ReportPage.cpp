@@ -41,7 +41,7 @@ static constexpr StringLiteral mark = "\"@data@\"";
 
 namespace {
 
-/// Simulates the step with one iteration of each loop. There is a lane for each channel.
+/// Simulates the step with one iteration of each loop. The timeline has one lane for each channel.
 class Lanes {
 public:
   Lanes(ProgramOp step, CostModel &costs) : commands(numberCommands(step)) {
@@ -74,7 +74,8 @@ public:
         });
       }
     });
-    // For each stall, the number of the wait, and the seconds when the stall begins and ends.
+    // One element for each stall: the number of the wait, and the seconds at which the stall begins
+    // and ends.
     json.attributeArray("stalls", [&] {
       for (size_t index = 0; index < commands.size(); ++index)
         if (moments[index + 1] - moments[index] > 1e-9 && isa<WaitOp>(commands[index].op))
@@ -91,7 +92,7 @@ public:
   }
 
 private:
-  /// Returns the lane of a transfer. It is the number of the transfer's channel.
+  /// Returns the lane of a transfer, which is the number of the transfer's channel.
   static int64_t getLane(Operation *op) {
     if (isa<CopyOp>(op))
       return getChannel(op);

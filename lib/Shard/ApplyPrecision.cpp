@@ -15,14 +15,14 @@
 //     activations; its scores and its sums remain f32. A body extends narrow operands, computes in
 //     f32 as before, and rounds the values that it yields. The operands of all other ops get the
 //     type of the op's result.
-//  4. Products and attention that the option `keep-f32` names read f32 operands. They get the
-//     attribute `fsdp.keep_f32`.
-//  5. For each reason why values remain f32, record the number of these values and the number of
+//  4. If the option `keep-f32` names a product or attention, this op reads f32 operands, and gets
+//     the attribute `fsdp.keep_f32`.
+//  5. Values remain f32 for several reasons. For each reason, record the numbers of values and of
 //     their elements in the module's attribute `fsdp.kept_wide`.
 //
-// Values are narrow only between ops, not inside bodies, so that each value is rounded once. Masks
-// remain finite: if a number that is selected or added is below the range of the type, it becomes
-// the lowest finite number of the type.
+// Only values between ops are narrow. Values inside bodies remain f32, so that each value is
+// rounded only once. Masks remain finite: if a number that is selected or added is below the range
+// of the type, the pass replaces it by the lowest finite number of the type.
 //
 // O(ops). FormUnits.cpp keeps f32 copies of parameters. The stage Differentiate sets the type in
 // which gradients are reduced.
@@ -175,7 +175,7 @@ void ApplyPrecisionPass::runOnOperation() {
     return;
   for (auto func : getOperation().getOps<func::FuncOp>()) {
     if (!func.isPublic() || !func.getBody().hasOneBlock())
-      continue; // FormUnits.cpp reports this error
+      continue; // FormUnits.cpp reports the error
     if (failed(checkModel(func, *param)))
       return signalPassFailure();
     if (param->isF32())

@@ -41,8 +41,8 @@ LogicalResult mlir::fsdp::checkWrapOptions(const WrapOptions &options, Location 
   return success();
 }
 
-/// Returns the number of bytes that are gathered at the same time: the bytes of the root and of the
-/// two largest other units, of which one is in use and one is being gathered.
+/// Returns the number of bytes that are gathered at the same time. These are the bytes of the root
+/// and of the two largest other units: one of the two is in use while the other is being gathered.
 static int64_t countGathered(ArrayRef<NamedParam> params, ArrayRef<StringRef> units) {
   llvm::MapVector<StringRef, int64_t> bytes;
   int64_t root = 0;

@@ -11,12 +11,14 @@
 //  1. Collect the parameters of @loss and their first uses.
 //  2. Assign each parameter to a layer by the wrap policy (ChooseUnits.cpp). An embedding table of
 //     the root becomes a separate layer if its lookups exchange rows (TableRows.cpp).
-//  3. Form drafts of units. Parameters belong to the same draft if they have the same layer and
-//     element type, and are equally frozen and ignored. Sort the drafts: first the root, then the
-//     others by first use, with unused drafts last. Merge small drafts into earlier drafts.
+//  3. Form drafts of units. The parameters of a draft have the same layer and the same element
+//     type. All or none of them are frozen, and all or none of them are ignored. Sort the drafts:
+//     first the root, then the others by first use, with unused drafts last. Merge small drafts
+//     into earlier drafts.
 //  4. Name the drafts, lay them out (Layout.cpp), and declare meshes and units.
 //
-// O(parameters + uses + units log units). Only renames @loss; InsertUnshard.cpp changes its body.
+// O(parameters + uses + units log units). This pass renames @loss but does not change its body.
+// InsertUnshard.cpp changes the body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,9 +53,9 @@ struct Parameter {
   InitAttr init;
   bool frozen;
   int64_t firstUse; ///< index of the first op that uses the parameter, INT64_MAX if unused
-  StringRef layer;  ///< name of the layer, empty for the root
+  StringRef layer;  ///< name of the layer; empty for the root
   std::optional<StringRef> unit; ///< name given by the attribute `fsdp.unit`
-  /// Whether ignore-params names the parameter. Every rank then holds all of it.
+  /// Whether ignore-params names the parameter. If so, every rank holds the whole parameter.
   bool ignored = false;
   int64_t rowSize = 0; ///< elements per row if lookups in the parameter exchange rows, else 0
 };
@@ -106,7 +108,8 @@ private:
 
 } // namespace
 
-/// Warns if ignore-params names all parameters, and warns if param-storage applies to no parameter.
+/// Warns if ignore-params names all parameters. Also warns if param-storage applies to no
+/// parameter.
 void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.strategy->state > 0 &&
       llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))
@@ -359,8 +362,8 @@ static int64_t getByteWidth(Type element) {
 }
 
 /// Returns the type in which a unit is stored. The stored type of narrow trained parameters is f32
-/// if param-storage is 'master'. In all other cases it is the type of the computation, and the
-/// stage Update adds f32 masters for narrow trained parameters.
+/// if param-storage is 'master'. In all other cases, the stored type is the type of the
+/// computation, and the stage Update adds f32 masters for narrow trained parameters.
 Type FormUnitsPass::getStorageType(const Draft &draft) {
   bool narrow = isa<FloatType>(draft.dtype) && draft.dtype.getIntOrFloatBitWidth() < 32;
   return narrow && !draft.frozen && choice.storage == ParamStorage::Master
@@ -390,8 +393,9 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
                                     RankedTensorType::get(p->type.getShape(), storage), offset,
                                     !p->frozen, decays(p), p->init));
   }
-  // If the backward does not gather a unit again, the unit is hoisted: it is gathered once for all
-  // micro-batches. The option reshard-root decides this for the root.
+  // If the backward does not gather a unit again, the unit is hoisted, which means that it is
+  // gathered once for all micro-batches. The option reshard-root determines whether the root is
+  // hoisted.
   bool again = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Forward
                                     : choice.gathersAgain && row.reshard;
   bool hoisted = draft.isKeptAsRoot() ? choice.root == ReshardRoot::Step ||

@@ -9,11 +9,11 @@
 //
 //  1. Clone @loss to @reference.
 //  2. In the two functions, insert an argument for every unit, in the order of the units. In @loss,
-//     the argument is the shard of a rank. In @reference, it is the whole flat buffer. Insert an
-//     unshard directly before the first op that uses a parameter of the unit, directly or in a
-//     region. Lookups in the table of a unit with `rows` become unshard_rows. With no_sync, these
-//     lookups are kept, because the micro-batches' gradients of the whole table are then summed
-//     before they are reduced.
+//     the argument is the shard of a rank. In @reference, the argument is the whole flat buffer.
+//     Insert an unshard directly before the first op that uses a parameter of the unit, directly or
+//     in a region. Lookups in the table of a unit with `rows` become unshard_rows. With no_sync,
+//     these lookups are kept, because no_sync sums the gradients of the whole table over the
+//     micro-batches before it reduces them.
 //  3. Erase the parameter arguments and mark the programs.
 //
 // O(parameters + uses). The stage Differentiate adds gathers for the backward, and the stage Plan

@@ -10,8 +10,8 @@
 //
 //  1. Read the list. An entry is a pattern, or a name and patterns.
 //  2. Assign each parameter to the first entry with a pattern that matches the parameter's name.
-//     The name of the unit is the name of the entry. If the entry has no name, it is the prefix
-//     that the pattern matches.
+//     The name of the unit is the name of the entry or, if the entry has no name, the prefix that
+//     the pattern matches.
 //  3. Report an error if no parameter is assigned to an entry.
 //
 // O(entries · parameters).
@@ -118,8 +118,8 @@ LogicalResult WrapFile::read() {
 }
 
 /// Reports an entry to which no parameter is assigned, and a pattern that matches no parameter.
-/// `owners` contains the entry of each parameter. It contains null for a parameter with the
-/// attribute `fsdp.unit`.
+/// `owners` contains the entry of each parameter, or null for a parameter with the attribute
+/// `fsdp.unit`.
 LogicalResult WrapFile::checkUsed(ArrayRef<NamedParam> params, ArrayRef<const Entry *> owners) {
   auto names = llvm::map_to_vector(params, [](const NamedParam &param) { return param.name; });
   for (const Entry &entry : entries) {

@@ -42,15 +42,16 @@ Value Narrower::convert(Value v, Type element) {
   return known = map.getResult(0);
 }
 
-/// If `toNarrow`, converts an operand of f32 to the narrow type. Otherwise converts an operand that
-/// was f32 before this pass, and is narrow now, back to f32.
+/// If `toNarrow` is set, converts an f32 operand to the narrow type. If `toNarrow` is not set, and
+/// if this pass has changed the type of the operand from f32 to the narrow type, converts the
+/// operand back to f32.
 void Narrower::convertOperand(OpOperand &operand, bool toNarrow) {
   Value v = operand.get();
   Type element = elementType(v), wanted = toNarrow ? Type(narrow) : Type(b.getF32Type());
   if (!isa<RankedTensorType>(v.getType()) || element == wanted)
     return;
   if (!(toNarrow ? element.isF32() : narrowed.contains(v)))
-    return; // the model itself uses this type
+    return; // keep the type that the operand has in the model
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(operand.getOwner());
   auto shape = cast<RankedTensorType>(v.getType()).getShape();
@@ -137,8 +138,8 @@ bool Narrower::isTable(Value v) {
   return true;
 }
 
-/// Inside the body of `op`, extends the elements of narrow operands to f32. If `clampsTables`,
-/// which is set if a softmax reads the narrow result, also clamps the elements of tables to the
+/// Inside the body of `op`, extends the elements of narrow operands to f32. `clampsTables` is set
+/// if a softmax reads the narrow result. If it is set, also clamps the elements of tables to the
 /// finite range of the narrow type, so that a mask remains finite.
 void Narrower::widenArguments(linalg::LinalgOp op, bool clampsTables) {
   Block &body = *op.getBlock();
@@ -190,7 +191,7 @@ void Narrower::narrowYield(linalg::GenericOp op, unsigned index) {
   OpOperand &yielded = op.getBody()->getTerminator()->getOpOperand(index);
   auto extended = yielded.get().getDefiningOp<arith::ExtFOp>();
   if (extended && extended.getIn().getType() == narrow) {
-    // The body yields an element of a narrow input, so yield this element without a conversion.
+    // The yielded value is the extension of a narrow element, so yield this element itself.
     yielded.set(extended.getIn());
   } else {
     OpBuilder::InsertionGuard guard(b);
@@ -281,8 +282,8 @@ void Narrower::rewriteSoftmax(linalg::SoftmaxOp op) {
     setNarrow(op->getResult(0));
 }
 
-/// Changes the element type of the op's result to that of `source`. If the plan requires a
-/// different type for the result, converts the result after the op.
+/// Changes the element type of the op's result to the element type of `source`. If the plan
+/// requires a different type for the result, converts the result after the op.
 void Narrower::rewriteLike(Operation *op, OpOperand &source) {
   OpResult result = op->getResult(0);
   if (elementType(source.get()) == elementType(result))
@@ -338,7 +339,7 @@ void Narrower::rewrite(Operation *op) {
     return;
   }
   if (isa<CrossEntropyOp>(op))
-    // The op reads logits of any type and computes in f32.
+    // The kernel reads logits of any type and computes in f32.
     return;
   // All operands of a concatenation or an insertion must have the same type. All other ops get f32
   // operands.

@@ -35,8 +35,8 @@ PlacementAttr Strategy::getPlacement(MLIRContext *context) const {
   return PlacementAttr::get(context, first(parameters), first(gradients), first(state));
 }
 
-/// Parses the option reshard-after-forward. It determines whether the backward gathers parameters
-/// again, and the size of the groups of ranks among which it gathers them.
+/// Parses the option reshard-after-forward. The option determines whether the backward gathers
+/// parameters again, and among how many ranks.
 static LogicalResult readReshard(const PlacementTexts &texts, PlacementChoice &choice,
                                  Location loc) {
   FailureOr<Reshard> reshard = readOption<Reshard>(loc, "reshard-after-forward", texts.reshard);

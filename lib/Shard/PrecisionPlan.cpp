@@ -17,12 +17,11 @@
 //     softmax, map or view flows if an operand flows. Results of reductions and scalars do not
 //     flow.
 //  2. Backward: trace the loss back through values that do not flow. The first flowing value on
-//     each of these paths is an output of the model. The results of the maps that compute the
-//     output from the result of a product are also outputs if they have no other reader.
+//     each of these paths is an output of the model. If maps compute the output from the result of
+//     a product, the results of these maps are also outputs, unless another op reads them.
 //  3. A flowing value is narrow unless it is an output, a batch argument, or a parameter that
-//     --keep-f32 names. The result of a product whose only reader is a sum also remains f32.
-//     So does the result of a map with a constant that is outside the range of the narrow type.
-//     O(ops)
+//     --keep-f32 names. The result of a product remains f32 if its only reader is a sum. The result
+//     of a map remains f32 if the map has a constant outside the range of the narrow type. O(ops)
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +42,8 @@ bool fsdp::isViewOfOperand(Operation *op) {
              StopGradientOp>(op);
 }
 
-/// Returns the block argument that `v` is or converts; returns null if there is none.
+/// Returns `v` if it is a block argument, or the block argument that `v` converts to another type.
+/// Returns null otherwise.
 static BlockArgument getConvertedArgument(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     if (!isa<arith::ExtFOp, arith::TruncFOp>(def))
@@ -103,9 +103,9 @@ static bool isOnlyPlaced(Value v, Block *body) {
   });
 }
 
-/// Returns whether the formula of `yielded` contains a constant that would change if it were
-/// clamped to the range of the narrow type, and must not change. A constant may be clamped if it
-/// changes by less than 1 %, as the lowest f32 does in bf16, or if it is a mask.
+/// Returns whether the formula of `yielded` contains a constant that must not be clamped to the
+/// range of the narrow type. Two kinds of constants may be clamped: masks, and constants that
+/// thereby change by less than 1 %. (The lowest f32 number is of the second kind in bf16.)
 bool PrecisionPlan::holdsForeignNumber(linalg::GenericOp op, Value yielded) const {
   DenseSet<Operation *> seen;
   SmallVector<Value> worklist{yielded};
@@ -129,8 +129,9 @@ bool PrecisionPlan::holdsForeignNumber(linalg::GenericOp op, Value yielded) cons
   return false;
 }
 
-/// Returns whether the only reader of the product `v` is a sum with a bias or a residual. The sum
-/// can read the f32 accumulators of the product, and no gradient depends on its value.
+/// Returns whether the only reader of the product `v` is a sum with a bias or a residual. Such a
+/// sum can read the f32 accumulators of the product, and no gradient depends on the value of the
+/// product.
 static bool isReadByOneSum(Value v) {
   if (!v.hasOneUse())
     return false;
@@ -223,8 +224,8 @@ void PrecisionPlan::visitLoss(Value v) {
         visitLoss(operand);
 }
 
-/// Keeps an output in f32. Also keeps the values from which it is computed in f32, back to the
-/// result of a product, if they have no other reader.
+/// Keeps the output `v` in f32. Walks back from `v` through views and maps, up to the result of a
+/// product. Also keeps those values on the way in f32 that only one op reads.
 void PrecisionPlan::keepWide(Value v) {
   Operation *def = v.getDefiningOp();
   if (!def || !flows(v) || !wide.insert(v).second)
@@ -256,8 +257,9 @@ void PrecisionPlan::decide(Operation *op) {
   }
 }
 
-/// Returns the reason why `v` remains f32. `measured` contains the statistics among the values
-/// before `v`: f32 values that do not flow and are computed from flowing values.
+/// Returns the reason why `v` remains f32. `measured` contains the statistics before `v`. A
+/// statistic is an f32 value that does not flow, but is computed from flowing values or from other
+/// statistics.
 StringRef PrecisionPlan::getReason(Value v, DenseSet<Value> &measured) const {
   if (kept.contains(v))
     return "by --keep-f32";

@@ -21,8 +21,8 @@ bool isFloat32Tensor(Value v);
 /// convolution. Such an op can read 16-bit operands and accumulate in f32.
 bool isProduct(Operation *op);
 
-/// Returns whether the elements of the result of `op` are elements of operand 0, as those of
-/// reshapes, slices, casts and fsdp.stop_gradient are.
+/// Returns whether all elements of the result of `op` are elements of operand 0. This is the case
+/// for reshapes, slices, casts and fsdp.stop_gradient.
 bool isViewOfOperand(Operation *op);
 
 /// Returns the number in the finite range of `type` that is nearest to `value`. NaN and infinity do
@@ -32,7 +32,7 @@ llvm::APFloat clampToRange(const llvm::APFloat &value, FloatType type);
 /// Returns whether `op` only moves elements of one tensor: a transposition or a broadcast.
 bool isMove(linalg::GenericOp op);
 
-/// What --keep-f32 names: some parameters and, if `attention`, all attention ops.
+/// The things that --keep-f32 names: some parameters and, if `attention` is set, all attention ops.
 struct KeptWide {
   DenseSet<Value> parameters;
   bool attention = false;
@@ -63,8 +63,8 @@ public:
   struct WideValues {
     int64_t count = 0, elements = 0;
   };
-  /// Counts the tensors of `func` that remain f32 for each reason. The reasons are in the order in
-  /// which they first apply to a tensor.
+  /// For each reason, counts the tensors of `func` that remain f32 for this reason. The reasons
+  /// have the order of the first tensors to which they apply.
   llvm::MapVector<StringRef, WideValues> countWide(func::FuncOp func) const;
 
 private:

@@ -18,7 +18,7 @@
 //     also reads the table, its gather of the whole table can overlap with computation.
 //  3. Do not exchange rows if shards that consist of whole rows would need much padding.
 //
-// O(readers of the table).
+// The time is O(readers of the table).
 //
 //===----------------------------------------------------------------------===//
 

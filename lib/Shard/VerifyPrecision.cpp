@@ -25,7 +25,8 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the map that computes `v` if the map only extends a narrower tensor; else null.
+/// Returns the map that computes `v` if this map only extends the elements of a narrower tensor.
+/// Returns null otherwise.
 static linalg::GenericOp findExtension(Value v) {
   while (Operation *def = v.getDefiningOp()) {
     auto generic = dyn_cast<linalg::GenericOp>(def);

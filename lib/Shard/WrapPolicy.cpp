@@ -12,14 +12,15 @@
 //
 //  1. A layer is the prefix of a name up to and including the first component that is a number. The
 //     last component of a name does not count (as in `param.12`).
-//  2. If step 1 assigns all parameters to the same layer, as in a model that is wrapped in a list,
-//     repeat step 1 with the next number in each name.
-//  3. If step 1 finds no layer, use components that end in a number (`h_3`, `fc2`) instead. A layer
-//     of step 3 counts only if at least two layers have the same stem, and all layers of this stem
-//     have matrices (`ln_1` and `ln_2` have none).
+//  2. In a model that is wrapped in a list, step 1 assigns all parameters to one layer. In this
+//     case, repeat step 1 with the next number in each name.
+//  3. If step 1 finds no layer, use components that end in a number (`h_3`, `fc2`) instead. The
+//     name of a layer without the number at its end is the stem of the layer. A layer of step 3
+//     counts only if at least two layers have its stem, and all layers with this stem have
+//     matrices. (For example, `ln_1` and `ln_2` have no matrices.)
 //
-// O(total length of the names). The experts of a layer are not layers of their own, but belong to
-// the layer.
+// The time is O(total length of the names). The experts of a layer are not separate layers, but
+// belong to the layer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,9 +41,9 @@ static bool endsInNumber(StringRef component) {
   return !component.empty() && llvm::isDigit(component.back());
 }
 
-/// Returns the prefix of `name` that ends with the first component, from byte `from` on, that
-/// `accept` accepts and that is not the last component of the name. Returns an empty string if
-/// there is no such component.
+/// Finds the first component of `name`, from byte `from` on, that `accept` accepts. Returns the
+/// prefix of `name` that ends with this component. Returns an empty string if `accept` accepts no
+/// component, or first accepts the last component.
 static StringRef prefixUpTo(StringRef name, size_t from, function_ref<bool(StringRef)> accept) {
   for (size_t begin = from; begin < name.size();) {
     size_t end = componentEnd(name, begin);

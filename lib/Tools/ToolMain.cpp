@@ -74,7 +74,8 @@ bool fsdp::printedHelp(int argc, char **argv, const char *name, llvm::StringRef 
   return false;
 }
 
-/// Tries to open `path` for writing, and removes the file if this creates it. Returns errno or 0.
+/// Tries to open `path` for writing. If this creates the file, removes the file. Returns errno or
+/// 0.
 static int tryToOpen(const std::string &path) {
   int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   bool made = descriptor >= 0;

@@ -16,9 +16,9 @@
 //            reference  for r, for s, for a: ...
 //
 // 1. Sharded programs: average loss and gradients over the axis shard. If the optimizer state of a
-//    unit is sharded, the reduce_scatter of the unit averages its gradient. If the state is whole,
-//    the reduce_scatter only lays the gradient out, and an all_reduce averages it. With no_sync,
-//    step 2 precedes step 1.
+//    unit is sharded, the unit's reduce_scatter averages the gradient. If the state is whole, the
+//    reduce_scatter only copies the gradient to the layout of the flat buffer, and an all_reduce
+//    averages the gradient. With no_sync, step 2 precedes step 1.
 // 2. Put the body in a nest of loops. There is one loop for each level (replicate, accumulate,
 //    shard) that has more than one iteration. The loops carry the sums of loss and gradients, which
 //    begin at +0. After a loop of n iterations, its sums are multiplied by 1/n.
@@ -27,8 +27,8 @@
 //      exchange them. After the loop over shards, these sums are added to the gradient of the
 //      table.
 //    - For the checks of lookups, a loop computes the unsigned maximum, not the mean.
-//    - The weight of a loss follows from the counts of all targets, which are computed before the
-//      loops (LossWeights.cpp).
+//    - The weight of a loss is computed from the number of all counted targets. This number is
+//      computed before the loops (LossWeights.cpp).
 // 3. Sharded programs: average loss and gradients over the axis replicate. The averaged gradient is
 //    in pieces if the optimizer state is in pieces, and whole otherwise.
 //
@@ -54,12 +54,14 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// A level of the mean, which becomes a loop of the nest. The number of a micro-batch is the sum of
-/// index · `stride` over all levels.
+/// A level at which means are computed. A level becomes a loop of the nest. The number of a
+/// micro-batch is the sum of index · `stride` over all levels.
 struct Level {
   int64_t size, stride;
-  bool crossesRanks;     ///< whether the step sums over ranks at this level
-  bool addsRows = false; ///< whether gradients of rows are added to those of tables after this loop
+  /// Whether a sum over ranks replaces the loop of this level in the program step.
+  bool crossesRanks;
+  /// Whether the gradients of rows are added to the gradients of tables after this loop.
+  bool addsRows = false;
 };
 
 } // namespace
@@ -97,9 +99,11 @@ private:
   ArrayRef<Level> levels;
   ArrayRef<unsigned> rowOwners; ///< indices of the results to which gradients of rows are added
   func::ReturnOp ret;
-  SmallVector<Type> types;    ///< types of the loss and the gradients of one micro-batch
-  ArrayRef<Type> reduceTypes; ///< for each of `types`, the element type in which ranks add
-  Value numbers; ///< number of the first sample of each micro-batch, or null without random numbers
+  SmallVector<Type> types; ///< types of the loss and the gradients of one micro-batch
+  /// Element type in which reductions over ranks add the value of each element of `types`.
+  ArrayRef<Type> reduceTypes;
+  /// Number of the first sample of each micro-batch, or null if the program uses no random numbers.
+  Value numbers;
   SmallVector<Operation *> body;
 };
 
@@ -113,13 +117,14 @@ private:
   void average(const Program &program, StringRef axis);
 
   Programs programs;
-  SmallVector<Type> reduceTypes; ///< element types of the program's loss, then its gradients
+  /// Element types in which reductions over ranks add the loss and the gradients.
+  SmallVector<Type> reduceTypes;
 };
 
 } // namespace
 
-/// Adds the gradients of rows, which are the last `values`, to the results numbered `owners`;
-/// then removes them from `values`.
+/// The last elements of `values` are gradients of rows. Adds these gradients to the elements of
+/// `values` with the indices `rowOwners`, and then removes the gradients from `values`.
 static void addRows(OpBuilder &builder, SmallVectorImpl<Value> &values,
                     ArrayRef<unsigned> rowOwners) {
   auto rows = llvm::to_vector(ArrayRef<Value>(values).take_back(rowOwners.size()));
@@ -194,7 +199,8 @@ static Value createMean(OpBuilder &builder, Location loc, Value sum, int64_t n, 
       .front();
 }
 
-/// Builds `numbers` from the argument `sample`: the number of the first sample of each micro-batch.
+/// Builds `numbers`, the number of the first sample of each micro-batch, from the argument
+/// `sample`.
 void NestBuilder::numberSamples(OpBuilder &builder, int64_t count, int64_t samples) {
   for (BlockArgument arg : func.getArguments()) {
     auto key = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);
@@ -214,7 +220,8 @@ void NestBuilder::numberSamples(OpBuilder &builder, int64_t count, int64_t sampl
   }
 }
 
-/// Adds a leading dimension to the batch arguments, whose size is the number of micro-batches.
+/// Adds a leading dimension to the batch arguments. The size of this dimension is the number of
+/// micro-batches.
 void NestBuilder::addBatchDimension() {
   int64_t count = 1;
   for (const Level &level : levels)
@@ -231,7 +238,7 @@ void NestBuilder::addBatchDimension() {
                                  func.getResultTypes()));
 }
 
-/// Moves the body to the innermost loop, and replaces its batch arguments by their slices for
+/// Moves the body to the innermost loop, and replaces the batch arguments by the slices of
 /// micro-batch `number`.
 SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder, Value number) {
   for (BlockArgument arg : func.getArguments()) {
@@ -269,7 +276,8 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   auto [size, stride, crossesRanks, addsRows] = levels[level];
-  // If an inner loop has added the gradients of rows, this level has no separate sums for them.
+  // If an inner loop has already added the gradients of rows to the gradients of tables, this level
+  // has no separate sums for the gradients of rows.
   bool within =
       llvm::any_of(levels.drop_front(level + 1), [](const Level &inner) { return inner.addsRows; });
   ArrayRef<Type> types = ArrayRef(this->types).drop_back(within ? rowOwners.size() : 0);
@@ -309,7 +317,8 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
   return means;
 }
 
-/// Returns true if the op remains before the loops, because all micro-batches use one result.
+/// Returns true if the op remains before the loops, because all micro-batches use the same result
+/// of the op.
 static bool isHoisted(Operation &op) {
   auto unshard = dyn_cast<UnshardOp>(op);
   return unshard &&
@@ -334,9 +343,9 @@ SmallVector<Value> NestBuilder::build() {
   return buildLevel(builder, 0, Value());
 }
 
-/// Sets the types of the gradients that the backward returns. The type of a gradient is that of one
-/// piece of the flat buffer if each micro-batch reduces it over the axis shard, and that of the
-/// whole flat buffer otherwise.
+/// Sets the types of the gradients that the backward returns. If each micro-batch reduces a
+/// gradient over the axis shard, the gradient has the type of one piece of the flat buffer.
+/// Otherwise the gradient has the type of the whole flat buffer.
 void AccumulateGradientsPass::layOut(const Program &program) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(
       program.numLookups + program.rowOwners.size());
@@ -376,7 +385,7 @@ void AccumulateGradientsPass::average(const Program &program, StringRef axis) {
     Value grad = ret.getOperand(index + 1);
     UnitOp op = unit.unit;
     bool pieces = llvm::is_contained(op.getOptimizerAxes(), axis);
-    // The adjoint of the gather has already averaged this gradient.
+    // The reduce_scatter of the backward has already averaged this gradient.
     if (pieces && axis == "shard" &&
         cast<RankedTensorType>(grad.getType()).getDimSize(0) == int64_t(op.getShardSize()))
       continue;

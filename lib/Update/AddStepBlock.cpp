@@ -18,8 +18,9 @@
 //    factor, the flag for finite results, and the next loss scale.
 // 4. If the loss is scaled, the backward first reads the scale from the step block.
 // 5. If lookups are checked, the all_reduce of the sums of squares also counts the ranks on which a
-//    lookup is out of range. If there are any, nothing is updated. A rank on which a lookup is out
-//    of range writes the index into its step block.
+//    lookup is out of range. If there is at least one such rank, no rank updates parameters or
+//    state. A rank on which a lookup is out of range writes the id of this lookup into its step
+//    block.
 //
 // The program eval only stores its loss and its checks. ApplyOptimizer.cpp clips. O(units) ops.
 //
@@ -41,8 +42,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The loss scale, and the number of steps since the scale last changed. They are scalars, or null
-/// if the loss is not scaled.
+/// The loss scale, and the number of steps since the scale last changed. Both values are scalars,
+/// or null if the loss is not scaled.
 struct Scaling {
   Value scale, growth;
 };
@@ -72,14 +73,14 @@ private:
   LogicalResult readDivisor();
 
   double fixedScale = 0; ///< 0 means dynamic
-  /// Factor that converts the mean gradient to the gradient with the requested divisor.
+  /// Factor by which the mean of the gradients is multiplied to obtain the requested divisor.
   double gradFactor = 1;
 };
 
 } // namespace
 
-/// Builds the sum of the squares of a gradient: sums first over the pieces of each shard, then over
-/// shards. A rank has one piece of a sharded gradient.
+/// Builds the sum of the squares of a gradient. Adds the pieces of each shard first, then the
+/// shards. `grad` contains only one piece if the gradient is sharded.
 Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type) {
   Location loc = grad.getLoc();
   int64_t size = unit.getPieceSize(unit.getOptimizerAxes(), programs.mesh);
@@ -90,8 +91,9 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
   return createSum(builder, loc, pieces, {count / perShard, perShard}, builder.getIndexAttr(0));
 }
 
-/// Builds one reduction over the ranks of the axis. It adds `failedLookups`, the number of ranks
-/// with a failed lookup, and the sums of squares of units whose gradient is split over the axis.
+/// Builds one reduction over the ranks of the axis. The reduction sums `failedLookups`, the number
+/// of ranks with a failed lookup. It also sums the squares of those units whose gradient is split
+/// over the axis.
 void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                                    MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
@@ -117,7 +119,8 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
     failedLookups = createElementView(builder, loc, vector, inPieces.size());
 }
 
-/// Builds the sum of squares of each unit's gradient, as scalars in the order of units.
+/// Builds the sum of squares of the gradient of each unit. The sums are scalars, in the order of
+/// the units.
 SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &program,
                                              Value &failedLookups) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(program.numLookups);
@@ -130,8 +133,9 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
   return sums;
 }
 
-/// Returns the number of tokens of one run of the program: the number of elements of the batch
-/// argument `tokens` or, without this argument, the number of rows of the first batch argument.
+/// Returns the number of tokens of one run of the program. This is the number of elements of the
+/// batch argument `tokens`. Without this argument, it is the number of rows of the first batch
+/// argument.
 static int64_t countTokens(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
   unsigned rowDims = microBatches && microBatches.getInt() > 1 ? 2 : 1;
@@ -149,7 +153,8 @@ static int64_t countTokens(func::FuncOp func) {
   return rows;
 }
 
-/// Replaces the argument that seeds the backward by the scale in the step block or a fixed scale.
+/// Replaces the argument that is the initial cotangent of the backward by the scale in the step
+/// block, or by a fixed scale.
 Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   func::FuncOp func = program.func;
   auto isScale = [&](BlockArgument arg) {
@@ -230,8 +235,8 @@ static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value fa
                                  createConstant(b, type, 0.0));
 }
 
-/// Returns the factor by which gradients are multiplied. It is the product of the clip factor, the
-/// inverse of the loss scale (`unscale`, if not null), and `gradFactor`.
+/// Returns the factor by which gradients are multiplied. This factor is the product of the clip
+/// factor, the inverse of the loss scale (`unscale`, if not null), and `gradFactor`.
 Value AddStepBlockPass::getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value unscale) {
   auto constant = [&](double value) { return createConstant(b, norm.getType(), value); };
   Value clip = constant(1.0);
@@ -247,7 +252,8 @@ Value AddStepBlockPass::getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value
   return clip;
 }
 
-/// Builds the new content of the step block after a step. It overwrites the old step block.
+/// Builds the new content of the step block after a step. The new content overwrites the old step
+/// block.
 Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                                     ArrayRef<Value> squares, int64_t tokens, const Scaling &scaling,
                                     const LookupResult &lookups) {
@@ -450,7 +456,7 @@ LogicalResult AddStepBlockPass::readDivisor() {
   double terms = double(levels.replicate) * levels.shard * levels.accumulate, divisor = terms;
   if (gradDivide == "sum")
     divisor = 1;
-  // For "tokens", the weights of the losses contain the divisor.
+  // For "tokens", the number of tokens is already part of the weights of the losses.
   else if (gradDivide != "average" && gradDivide != "tokens" &&
            (StringRef(gradDivide).getAsDouble(divisor) || !isScale(divisor)))
     return mlir::emitError(

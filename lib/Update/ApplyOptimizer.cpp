@@ -10,17 +10,17 @@
 //
 // 1. Add the optimizer state of each trainable unit as arguments after the unit's parameters.
 // 2. Build the factors of the update rule (Optimizers.cpp) in f64, once for each compute type.
-// 3. For each unit, build an op that applies the rule to each element. Whether weight decay applies
-//    to an element depends on the global index of the element, which is shard index · shard_size +
-//    i for element i of a shard.
+// 3. For each unit, build an op that applies the rule to each element. The global index of an
+//    element determines whether weight decay applies to it. Element i of a shard has the global
+//    index shard index · shard_size + i.
 // 4. If the step is not finite, every new value equals the old value.
-// 5. State in bf16 is computed in f32, then rounded stochastically: to one of the two nearest bf16
-//    numbers, chosen with such probabilities that the expected value is the f32 number. If it were
-//    rounded to the nearest number, every change that is small compared with the state would be
-//    lost. The random bits come from Philox: the key is the seed, and the counter is (index, index
-//    / 2^32, step, 2^31 + number of the unit). The first state uses the low half of the first
-//    random word, and the second state uses the high half. The number of the unit is an operand of
-//    the op, so that equal units share a kernel.
+// 5. State in bf16 is computed in f32, and then rounded stochastically to one of the two nearest
+//    bf16 numbers. The expected value of the result is the f32 number. If the state were rounded to
+//    the nearest bf16 number, every change that is small compared with the state would be lost. The
+//    random bits come from Philox: the key is the seed, and the counter is (index, index / 2^32,
+//    step, 2^31 + number of the unit). The first state uses the low half of the first random word,
+//    and the second state uses the high half. The number of the unit is an operand of the op, so
+//    that equal units share a kernel.
 //
 // O(units) ops.
 //
@@ -44,8 +44,8 @@ using namespace mlir::fsdp;
 
 namespace {
 
-/// A range of a flat buffer whose elements are all with or all without weight decay. Ends before
-/// `end`.
+/// A range of a flat buffer that ends before `end`. Weight decay applies to all or none of its
+/// elements.
 struct DecaySpan {
   int64_t end;
   bool decay;
@@ -75,9 +75,10 @@ private:
   Value block;
   Value clip, finite;             ///< values of slots of the step block
   Value seed, stepNumber;         ///< values of slots of the rank block
-  Value sites;                    ///< sites of random numbers, one per unit
+  Value sites;                    ///< sites of the random numbers for the states of all units
   Value shardIndex, replicaIndex; ///< indices of this rank on the axes; null without a mesh
-  DenseMap<Type, SmallVector<Value>> factors; ///< factors of the update rule, by compute type
+  /// Factors of the update rule. The key is the compute type.
+  DenseMap<Type, SmallVector<Value>> factors;
 };
 
 struct ApplyOptimizerPass : fsdp::impl::ApplyOptimizerPassBase<ApplyOptimizerPass> {
@@ -165,9 +166,9 @@ static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
   return spans;
 }
 
-/// Builds the index in the unit's flat buffer of the element that an elementwise op computes.
-/// `indices` are the rank's indices on the axes over which the state is split. There are none for
-/// whole state.
+/// Builds the index that the current element of an elementwise op has in the unit's flat buffer.
+/// `indices` are the indices of the rank on the axes over which the state is split. `indices` is
+/// empty if the state is whole.
 Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, ValueRange indices) {
   Value index = linalg::IndexOp::create(b, 0);
   int64_t size = unit.getFlatSize();
@@ -180,10 +181,10 @@ Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, Valu
   return index;
 }
 
-/// Builds the number that identifies the random numbers of a unit's state, their site. These sites
-/// differ from the sites of fsdp.random, which are below 2^31.
+/// Builds the site of a unit, which is the number that identifies the random numbers for the state
+/// of the unit. The sites of fsdp.random are below 2^31, and the sites of units are not.
 Value UpdateBuilder::getSite(UnitOp unit) {
-  // Pad each site to a cache line, so that views are aligned.
+  // Each site occupies a whole cache line, so that the view of each site is aligned.
   constexpr int64_t firstSite = int64_t(1) << 31, perLine = 8;
   auto units = llvm::to_vector(unit->getParentOfType<ModuleOp>().getOps<UnitOp>());
   if (!sites) {
@@ -351,8 +352,8 @@ SmallVector<StringRef> ApplyOptimizerPass::getStateNames(UnitOp unit) {
   return names;
 }
 
-/// Returns the element type of a state. It is bf16 for narrow state other than masters, and the
-/// compute type of the rule otherwise.
+/// Returns the element type of a state. If state is narrow, every state except a master is bf16. In
+/// all other cases, a state has the compute type of the rule.
 Type ApplyOptimizerPass::getStateType(UnitOp unit, StringRef name) {
   if (narrow && name != "master")
     return BFloat16Type::get(&getContext());

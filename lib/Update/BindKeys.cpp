@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Some arguments are keys of random numbers. This pass replaces them by values from the rank block.
+// Some arguments are keys of random numbers. This pass replaces these arguments by values from the
+// rank block.
 //
 //   func @step(.., %rank,                     func @step(.., %rank, ..)
 //              %seed {fsdp.key = "seed"},       %seed = %rank[4], %step = %rank[5]
@@ -35,7 +36,8 @@ using namespace mlir::fsdp;
 /// Returns the number of samples of a run of the program, over all its micro-batches.
 static int64_t countAllSamples(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
-  // If there are micro-batches, the size of the leading dimension of the batch is their number.
+  // If there are micro-batches, the size of the leading dimension of the batch is the number of
+  // micro-batches.
   int64_t samples = countSamples(func);
   if (!microBatches || microBatches.getInt() <= 1)
     return samples;

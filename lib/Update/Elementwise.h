@@ -14,7 +14,7 @@ namespace mlir {
 namespace fsdp {
 
 /// Builds the results for one element. The arguments are the elements of the inputs, followed by
-/// those of the outputs.
+/// the elements of the outputs.
 using ElementFn = function_ref<SmallVector<Value>(ImplicitLocOpBuilder &, ValueRange)>;
 
 /// Builds a linalg.generic over `outs`, which have equal shapes. An input has the same shape as
@@ -40,7 +40,8 @@ Value createZeros(OpBuilder &builder, Location loc, Type type);
 Value castFloat(ImplicitLocOpBuilder &builder, Value value, Type type);
 Value createConstant(ImplicitLocOpBuilder &builder, Type type, double value);
 
-/// Returns the type in which numbers of `type` are summed and updated: f64 for f64, else f32.
+/// Returns the type in which values of `type` are summed or updated: f64 for f64, and f32
+/// otherwise.
 FloatType getComputeType(Type type);
 
 } // namespace fsdp

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Looks up T ids per rank in a table of n · R rows, of which rank r holds rows r · R to
-// (r + 1) · R - 1.
+// Looks up T ids per rank in a table of n · R rows. Rank r holds the R rows that begin with row r ·
+// R.
 //
 //   unshard_rows    ids of all   all_gather                      [n · T]
 //                   picked       own rows at the ids, else 0     [n · T, D]
@@ -17,13 +17,13 @@
 //                   shard        · 1/n, without the last row
 //
 // 1. Build `first`, the number of the rank's first row, as element r of the list 0, R, 2R, ...
-// 2. For a row that another rank owns, read 0. Add its gradient to an additional row R, which is
-//    dropped.
+// 2. In place of a row that another rank owns, read 0. Add the gradient of a row of another rank to
+//    an additional row R, which is dropped.
 // 3. If one program holds the whole table (the reference), build gather_rows and scatter_add_rows.
 //
-// In the sum over ranks, at most one of the n numbers is not 0, so that the sum is exact in any
-// type. The sum turns -0 into 0. The reference does the same. Every rank exchanges a row for every
-// id, because one rank may own the rows of all ids. O(lookups) ops.
+// In the sum over the n ranks, at most one of the n terms is not 0, so the sum is exact in any
+// type. The sum changes -0 to 0, and the reference program does the same. Every rank exchanges a
+// row for every id, because one rank may own the rows of all ids. O(lookups) ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,8 +82,8 @@ struct ExchangeRowsPass : fsdp::impl::ExchangeRowsPassBase<ExchangeRowsPass> {
 
 } // namespace
 
-/// Marks an op that exchanges rows. Reports can then distinguish it from collectives of whole
-/// units, and its result from activations.
+/// Marks an op that exchanges rows. Reports use this mark to distinguish the op from collectives of
+/// whole units. They also use it to distinguish the result of the op from activations.
 template <typename Op>
 Value RowExchange::mark(Op op) {
   op->setAttr(FSDPDialect::rowsAttr, FlatSymbolRefAttr::get(unit.getSymNameAttr()));
@@ -109,8 +109,8 @@ Value RowExchange::createFirst() {
   return createElementView(b, loc, OwnPieceOp::create(b, loc, own, firsts, meshName(), axes()), 0);
 }
 
-/// For each id of all ranks, builds the index of the id's row in the shard of this rank. The index
-/// is `rows` if another rank owns the row.
+/// `ids` are the ids of all ranks. Builds the index of each id's row in the shard of this rank. The
+/// index is `rows` if another rank owns the row.
 Value RowExchange::createLocalIds(Value ids) {
   auto type =
       RankedTensorType::get(cast<RankedTensorType>(ids.getType()).getShape(), b.getI64Type());

@@ -4,18 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Replaces products that are added by fused multiply-adds. All later stages keep these ops, and so
-// the same rounding. (The flag `contract` would leave the choice to a code generator.)
+// Replaces a product and the sum that reads it by a fused multiply-add. All later stages keep this
+// op, so the result is rounded in the same way on every target. (With the flag `contract`, a code
+// generator could choose whether to fuse.)
 //
 //   %p = arith.mulf %x, %y         addf %p, %z   ->   %r = math.fma %x, %y, %z
 //                                  subf %z, %p   ->   %r = math.fma -%x, %y, %z
 //                                  subf %p, %z   ->   %r = math.fma %x, %y, -%z
 //
 // 1. In each body of a linalg.generic, visit the sums from first to last.
-// 2. Fuse a product into the sum if the sum is the only reader of the product and in the same
-//    block. If the two terms are such products, fuse only the left product: a b + c d becomes
-//    fma(a, b, c d). The right product is rounded before it is added.
-// 3. If the product is subtracted, negate its right factor if constant, else its left factor.
+// 2. Fuse a product into the sum if the sum is the only reader of the product, and both are in the
+//    same block. If both terms of the sum are products of this kind, fuse only the left product: a
+//    b + c d becomes fma(a, b, c d). The right product is rounded before it is added.
+// 3. If the product is subtracted, negate one of its factors. This is the right factor if it is a
+//    constant, and else the left factor.
 //
 // Only f32 and f64 are rewritten. Ops on 16-bit floats round every result, so that a product is
 // rounded before it is added. The stage Codegen forms the fma in the body of linalg.contract.

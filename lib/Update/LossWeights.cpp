@@ -11,7 +11,7 @@
 // 1. Count the targets of a micro-batch that are not ignored, and compute the weight from this
 //    count and the total count.
 // 2. After the loops over micro-batches are built, compute the total count at the begin of the
-//    program: count the targets of all micro-batches, and add the counts of the other ranks.
+//    program. It counts the targets that are not ignored, over all micro-batches of all ranks.
 //
 // The mean of the weights is 1. The means of losses and gradients over all levels therefore equal
 // the loss and the gradients of one batch that contains all micro-batches. If all targets are
@@ -121,7 +121,8 @@ FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t ter
   return LossWeight{arg, count, std::move(ops)};
 }
 
-/// Builds the count of targets of micro-batch `number`. It is null if there is only one.
+/// Builds the count of targets of micro-batch `number`. `number` is null if there is only one
+/// micro-batch.
 static Value cloneCount(OpBuilder &builder, const LossWeight &weight, Value number) {
   IRMapping map;
   for (Operation *op : weight.ops) {

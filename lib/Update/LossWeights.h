@@ -12,23 +12,25 @@
 namespace mlir {
 namespace fsdp {
 
-/// Describes the weight of a program's loss while this argument of the program is replaced by a
-/// computed value.
+/// Describes how the weight of a program's loss is computed. The weight was an argument of the
+/// program. The computed value replaces this argument.
 struct LossWeight {
-  BlockArgument total;          ///< placeholder for the sum of all counts; null without a weight
+  BlockArgument total;          ///< argument in place of the sum of all counts; null if the loss
+                                ///< has no weight
   Value count;                  ///< number of counted targets in the current micro-batch
   SmallVector<Operation *> ops; ///< the ops that compute `count` from the batch, in order
 
   explicit operator bool() const { return static_cast<bool>(total); }
 };
 
-/// Counts the targets of a micro-batch and computes the weight of its loss, which is one of `terms`
-/// losses. Must be called before the loops over micro-batches are built.
+/// Counts the targets of a micro-batch and computes the weight of the loss of this micro-batch. The
+/// loss of the whole batch is the mean of the weighted losses of `terms` micro-batches. Must be
+/// called before the loops over micro-batches are built.
 FailureOr<LossWeight> createLossWeight(const Program &program, int64_t terms);
 
-/// Builds the count of the targets of all micro-batches of all ranks at the begin of the program.
-/// Replaces the argument `total` by it, and erases the argument. If `microBatches` is not 1, it
-/// must be the size of the batch arguments' first dimension.
+/// Counts the targets of all micro-batches on all ranks, at the begin of the program. Replaces the
+/// argument `total` by this count, and erases the argument. If `microBatches` is not 1, it must be
+/// the size of the batch arguments' first dimension.
 LogicalResult createTotalCount(const Program &program, LossWeight weight, int64_t microBatches,
                                MeshOp mesh);
 

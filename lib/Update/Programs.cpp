@@ -85,8 +85,8 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef
   return success();
 }
 
-/// Finds the results of a program that are gradients of looked-up rows. For each of them, finds the
-/// gradient to which it will be added, and verifies that the two types are equal.
+/// Finds the results of a program that are gradients of looked-up rows. Later, each of them is
+/// added to the gradient of a table. Verifies that the types of the two gradients are equal.
 static LogicalResult readRows(Program &program) {
   func::FuncOp func = program.func;
   SmallVector<UnitArgument> units = program.getTrainable();
@@ -107,8 +107,8 @@ static LogicalResult readRows(Program &program) {
   return success();
 }
 
-/// Counts the results that are checks of lookups. They are i64 scalars after the loss and the
-/// gradients.
+/// Counts the results that are checks of lookups. These results are i64 scalars after the loss and
+/// the gradients.
 static LogicalResult readLookups(Program &program) {
   func::FuncOp func = program.func;
   unsigned first = 1 + (program.kind == ProgramKind::Eval ? 0 : program.getTrainable().size());
@@ -142,8 +142,8 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name, Symbol
   return program;
 }
 
-/// Reads the number of terms at each level of the mean, and checks the attribute of each program
-/// that contains it.
+/// Reads the number of terms at each level of the mean. Checks, for each program, the attribute
+/// that contains the number of micro-batches.
 static LogicalResult readLevels(Programs &programs) {
   auto countOf = [](func::FuncOp func) -> int64_t {
     auto attr = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
@@ -196,7 +196,7 @@ Value fsdp::createAllReduce(OpBuilder &builder, Location loc, Value value, MeshO
       builder.getStrArrayAttr({axis}), ReductionKindAttr::get(builder.getContext(), kind));
 }
 
-/// Returns the mesh of the step; fails with an error unless there is exactly one step.
+/// Returns the mesh of the step. Fails with an error unless there is exactly one step.
 static FailureOr<MeshOp> readMesh(ModuleOp module, SymbolTable &symbols) {
   MeshOp found;
   func::FuncOp first;

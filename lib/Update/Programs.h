@@ -27,11 +27,12 @@ struct Program {
   func::FuncOp func;
   ProgramKind kind;
   SmallVector<UnitArgument> units;
-  /// The last results of the program are gradients of looked-up rows. For each of them, `rowOwners`
-  /// contains the index of the result to which it is added after the mean over shards.
+  /// The last results of the program are gradients of looked-up rows. For each of these gradients,
+  /// `rowOwners` contains the index of the result to which the gradient is added after the mean
+  /// over shards.
   SmallVector<unsigned> rowOwners;
-  /// Number of results with `fsdp.lookup`, which follow the gradients (in eval, the loss) and
-  /// precede the gradients of rows.
+  /// Number of results with `fsdp.lookup`. They follow the gradients of units (in eval, the loss),
+  /// and precede the gradients of rows.
   unsigned numLookups = 0;
 
   func::ReturnOp getReturn() const {
@@ -46,16 +47,19 @@ struct Program {
   }
 };
 
-/// Number of terms of the mean over a global batch at each level: replicas, micro-batches, shards.
+/// The mean over a global batch is computed at three levels: over replicas, over micro-batches, and
+/// over shards. Each member is the number of terms at one level.
 struct BatchLevels {
   int64_t replicate = 1, accumulate = 1, shard = 1;
-  /// Whether gradients of micro-batches are summed before they cross ranks (no_sync). If so, the
-  /// innermost level is that of micro-batches. Otherwise it is that of the ranks of the axis shard.
+  /// Whether gradients of micro-batches are summed before they are reduced over ranks (no_sync). If
+  /// so, the mean over micro-batches is the innermost level. Otherwise the mean over the axis shard
+  /// is the innermost level.
   bool sumFirst = false;
 };
 
-/// Form of the gradient of a unit: Adjoint after the stage Differentiate (in pieces like the
-/// parameters), Reduced after all reductions (in pieces like the optimizer state).
+/// Form of the gradient of a unit. After the stage Differentiate, the form is Adjoint, and the
+/// gradient is in pieces like the parameters. After all reductions, the form is Reduced, and the
+/// gradient is in pieces like the optimizer state.
 enum class GradientForm { Adjoint, Reduced };
 
 /// The programs of a module and the mesh that the step runs on.
@@ -65,9 +69,10 @@ struct Programs {
   BatchLevels levels;
 };
 
-/// Returns the number of samples of a micro-batch: the rows of the argument `tokens`, or else of
-/// the first batch argument. Returns 1 without batch arguments. Call it before micro-batches become
-/// a leading dimension.
+/// Returns the number of samples of a micro-batch. This is the number of rows of the argument
+/// `tokens`, or of the first batch argument if no argument is called `tokens`. Returns 1 if there
+/// are no batch arguments. Must be called before the micro-batches become a leading dimension of
+/// the batch.
 int64_t countSamples(func::FuncOp func);
 
 /// Builds the reduction of a value over the ranks of one axis.

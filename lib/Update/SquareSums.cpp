@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// On every mesh, numbers are added in the same order: first over the blocks of a shard, then over
-// the shards of a unit, then over the units (AddStepBlock.cpp has a picture).
+// The order of additions is the same on every mesh: first the blocks of a shard, then the shards of
+// a unit, then the units (AddStepBlock.cpp has a picture).
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,8 @@ static int64_t getBlockSize(int64_t shardSize) {
   return std::min<int64_t>(1024, shardSize & -shardSize);
 }
 
-/// Builds the sum of each row of a matrix or, if `square`, the sum of the squares of its elements.
+/// Builds the sum of the elements of each row of a matrix or, if `square`, the sum of their
+/// squares.
 static Value createRowSums(OpBuilder &builder, Location loc, Value matrix, Type type, bool square) {
   auto rows = cast<RankedTensorType>(matrix.getType()).getDimSize(0);
   Value zeros = createZeros(builder, loc, RankedTensorType::get({rows}, type));
@@ -140,7 +141,7 @@ Value fsdp::createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<i
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
   Type type = RankedTensorType::get({}, getElementTypeOrSelf(vector));
-  Value zero = createZeros(builder, loc, type); // for a square x, +0 + x is exactly x
+  Value zero = createZeros(builder, loc, type); // the sum of +0 and a square is exactly the square
   auto loop =
       scf::ForOp::create(builder, loc, constant(0), constant(counts.front()), constant(1), zero);
   OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());

@@ -15,16 +15,17 @@ namespace mlir::fsdp {
 /// Returns the type in which squares of gradients are summed: f64 if a gradient is f64, else f32.
 Type getSquaresType(const Program &program);
 
-/// Returns the sum of squares of each shard of a gradient, as a vector of `type`.
+/// Returns a vector of `type`. An element is the sum of the squares of one shard of a gradient.
 Value createSquares(OpBuilder &builder, Location loc, Value grad, int64_t shardSize, Type type);
 
 /// Returns a 1-D tensor whose elements are the scalars.
 Value createVector(OpBuilder &builder, Location loc, ArrayRef<Value> scalars);
 
-/// Returns the sum of `counts.front()` terms, added in order. If `counts` has one element, the
-/// terms are elements of `vector`. Otherwise each term is a sum that `counts.drop_front()`
-/// describes in the same way. The first element of the sum is element `at`. Builds a chain of
-/// additions, or a loop if there are more than 64 terms.
+/// Builds a sum of consecutive elements of `vector`, beginning with element `at`. The sum has
+/// `counts.front()` terms, which are added in order. If `counts` has one element, each term is one
+/// element of `vector`. Otherwise each term is a sum that createSum() builds with
+/// `counts.drop_front()`. The additions are a chain of ops, or a loop if there are more than 64
+/// terms.
 Value createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<int64_t> counts,
                 OpFoldResult at);
 

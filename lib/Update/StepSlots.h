@@ -13,15 +13,18 @@
 
 namespace mlir::fsdp {
 
-/// Combined result of the checks of all lookups of a program. The values are scalars, null without
-/// checks.
+/// Combined result of the checks of all lookups of a program. All values are scalars. The values
+/// are null if the program has no checks.
 struct LookupResult {
-  Value failed; ///< 1 if a lookup is out of range, else 0; later the sum of these over ranks
-  SmallVector<Value> report; ///< number of the lookup, and three parts of the index, as f32
+  /// 1 if a lookup of this rank is out of range, else 0. Later, this number is summed over the
+  /// ranks.
+  Value failed;
+  /// Four f32 values: the number of the lookup that is out of range, and three parts of its id.
+  SmallVector<Value> report;
 };
 
-/// Builds the new value of an element of the step block. Each call of set() builds a selection that
-/// replaces the value if the element's index `slot` is the given slot.
+/// Builds the new value of an element of the step block. `slot` is the index of the element. Each
+/// call of set() builds a selection that replaces `value` by `newValue` if `slot` equals `which`.
 struct SlotSelector {
   ImplicitLocOpBuilder &b;
   Value slot, value;
@@ -30,7 +33,7 @@ struct SlotSelector {
 };
 
 /// Builds the combined result, which describes the first lookup of the program that is out of
-/// range. The index is divided into parts that f32 holds exactly.
+/// range. The id of this lookup is divided into parts that f32 represents exactly.
 LookupResult combineLookups(OpBuilder &builder, const Program &program);
 
 /// Writes the results of the checks into their slots. `args` contains the elements of `report`,

@@ -12,7 +12,7 @@
 //   optimizer   state except masters and parameters      the state dtype
 //
 // Reports a warning if parameters are narrower than f32 and have no masters. The types inside the
-// model are the user's choice and are not checked, with two exceptions: a narrow loss gets a
+// model are the user's choice and are not checked, with two exceptions. A narrow loss gets a
 // warning, and the sums that compute gradients of parameters are checked. O(ops).
 //
 //===----------------------------------------------------------------------===//
@@ -158,7 +158,8 @@ void DtypeChecker::checkCollective(Operation *op, StepPart part) {
     require(op, found, f32, (stringifyStepPart(part) + " reduction over ranks").str());
 }
 
-/// Checks `grad`, a cotangent of a parameter, and the op that sums it up before it is rounded.
+/// `grad` is a cotangent of a parameter. Checks the type of `grad`. Also checks the type of the sum
+/// that computes `grad`, before any rounding.
 void DtypeChecker::checkCotangent(Value grad, ReduceScatterOp reduce) {
   require(reduce, elementType(grad), asked, "gradient reduction over ranks");
   Operation *def = grad.getDefiningOp();
@@ -178,8 +179,8 @@ void DtypeChecker::checkOp(Operation *op) {
       checkCotangent(grad, reduce);
     return;
   }
-  // The exchange of looked-up rows uses the model's type. The gradients of these rows are exchanged
-  // by a gather.
+  // Do not check the exchange of looked-up rows, which has the type of the model. But check
+  // gathers, which exchange the gradients of these rows.
   bool gathersRows = isa<AllGatherOp>(op) && part == StepPart::gradient;
   if (isa<AllReduceOp>(op) || (isa<FlatReduceScatterOp>(op) && part != StepPart::model) ||
       gathersRows)

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Arguments, in order: for each unit the parameter and its state; the step block; the rank
-//    block; the batch. The arguments of all programs have the same roles. A role is an attribute
-//    that names the unit and state, or the block.
-// 2. Results: each result updates an argument of its type, and no two results update the same
-//    argument. Step and reference update all state of trained units. All programs update the step
-//    block.
+// 1. The arguments are, in this order: the parameter and the state of each unit, the step block,
+//    the rank block, and the batch. The arguments of all programs have the same roles. A role is an
+//    attribute that names the unit and state, or the block.
+// 2. Each result updates an argument that has the type of the result, and no two results update the
+//    same argument. Step and reference update all state of trained units. All programs update the
+//    step block.
 //
 // The pass reports all errors.
 //
@@ -48,7 +48,8 @@ private:
 };
 } // namespace
 
-/// Returns the attribute that is the role of an argument, or null if it has none or several roles.
+/// Returns the attribute that is the role of an argument, or null if the argument has no role or
+/// several roles.
 static Attribute getRole(func::FuncOp func, unsigned index) {
   MLIRContext *context = func.getContext();
   auto unit = func.getArgAttr(index, FSDPDialect::unitAttr);

@@ -15,7 +15,8 @@ from .native import refuse
 
 
 class BoundInput:
-    """An input of a program. It accepts batches that contain the examples of several ranks."""
+    """Converts the arrays of one input of a program. An array contains the examples of one or more
+    ranks."""
 
     def __init__(self, about: StepInput, ranks: Sequence[int]):
         self.about = about
@@ -70,7 +71,7 @@ def _may_convert(source: np.dtype, target: np.dtype) -> bool:
 
 
 def _round_bf16(array: np.ndarray, name: str) -> np.ndarray:
-    """Returns floats as bits of the nearest bf16 values, ties to even."""
+    """Returns the bits of the bf16 values that are nearest to floats. Rounds ties to even."""
     if array.dtype.kind != "f":
         refuse(f"input '{name}': expected bf16, found {array.dtype}")
     bits = array.astype(np.float32).view(np.uint32)

@@ -24,8 +24,9 @@ from .model import Model
 class AdamW:
     """AdamW. The decoupled weight decay applies to parameters of rank 2 or more.
 
-    ``lr`` is the learning rate of a step that sets none. ``state_dtype`` is the type of the
-    moments, f32 or bf16. ``clip_grad_norm`` limits the global gradient norm; 0 means no limit.
+    ``lr`` is the learning rate of a step for which the caller sets none. ``state_dtype`` is the
+    type of the moments, f32 or bf16. ``clip_grad_norm`` limits the global gradient norm; 0 means no
+    limit.
     """
 
     lr: float = 3e-4
@@ -81,7 +82,7 @@ def _word(value: Any) -> str:
 
 
 def command_line(options: Mapping[str, Any]) -> list[str]:
-    """Returns keyword options as arguments of fsdp-compile, without those that are None."""
+    """Returns keyword options as arguments of fsdp-compile. Omits the options that are None."""
     arguments = []
     for name, value in options.items():
         if name in _TAKEN:

@@ -53,7 +53,7 @@ class CompileError(FsdpError):
 
 
 class CompileWarning(UserWarning):
-    """A warning of the compiler, such as about an option that has no effect."""
+    """A warning of the compiler, for example about an option that has no effect."""
 
 
 class RuntimeFailure(FsdpError):

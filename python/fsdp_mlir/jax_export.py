@@ -98,7 +98,7 @@ def _check(jaxpr, custom_gradients: str) -> None:
 @contextlib.contextmanager
 def _stops_as_calls(count: list[int]):
     """Makes JAX lower each stop_gradient to a call of a function without a body. ``count`` contains
-    the number of these functions, from which their names are made."""
+    the number of these functions so far, which is part of the name of the next function."""
     from jax._src import ad_util, config
     from jax._src.interpreters import mlir
 

@@ -85,8 +85,6 @@ class Run:
             self._end(error)
             raise
 
-    # --- The session
-
     def _create(self, device, backend, threads_per_rank, timeout_seconds, offload_directory,
                 cuda_graph, gemm, resume):
         encode = lambda text: None if text is None else os.fspath(text).encode()
@@ -113,7 +111,7 @@ class Run:
             self._blocks[native.REFERENCE] = _BLOCK()
 
     def _agreement(self, resume) -> bytes | None:
-        """Returns what must be equal in all processes, as lines of name=value."""
+        """Returns lines of name=value whose values must be equal in all processes."""
         if not self._launch:
             return None
         lines = [f"seed={self._seed}", f"check={int(self._checks)}",
@@ -163,8 +161,6 @@ class Run:
         if self._failed:
             raise RuntimeFailure("the run has failed before; start another one", native.FAILED)
         return self._session
-
-    # --- Steps
 
     def step(self, batch: Any, lr: float | None = None) -> Metrics:
         """Runs one optimizer step on ``batch`` and returns its metrics.
@@ -268,8 +264,6 @@ class Run:
         self._end(error)
         raise error
 
-    # --- The unsharded reference
-
     def _write_reference(self, arrays: Sequence[np.ndarray]) -> None:
         if self.processes > 1:
             arrays = self._collect(arrays)
@@ -318,8 +312,6 @@ class Run:
                 f"{native.ROLES[result.role]} of '{name}', element {result.element} on rank "
                 f"{result.rank}: expected {result.unsharded!r} as unsharded, found "
                 f"{result.sharded!r}", native.FAILED)
-
-    # --- Weights and states
 
     def _read(self, parameter: StepParameter, role: int) -> np.ndarray | None:
         """Returns one of the states of a parameter, or None if the parameter does not have this
@@ -445,8 +437,6 @@ class Run:
         if busy.value:
             self._saving = saver
 
-    # --- The end
-
     def close(self) -> None:
         """Waits for a save that is being written, ends the run, and frees the memory of the run.
 
@@ -496,5 +486,5 @@ class Run:
         if getattr(self, "_session", None) is not None:
             try:
                 self._end(None)
-            except Exception:  # at exit, the interpreter may already have freed what this needs
+            except Exception:  # at exit, objects that _end() needs may already be freed
                 pass

@@ -39,8 +39,8 @@ def digest(values: Mapping[str, np.ndarray]) -> str:
 
 
 def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | None:
-    """Returns the arrays that ``weights`` selects, or None. None means that the values of the
-    artifact are used, or random values if the artifact contains none.
+    """Returns the arrays that ``weights`` selects, or None if the run uses the values of the
+    artifact, or random values if the artifact contains none.
 
     ``weights`` is the argument ``weights`` of Run. Raises BadInputError.
     """

@@ -41,7 +41,7 @@ def language_loss(model, tokens, targets):
 
 
 def masked_loss(model, tokens, targets):
-    """Returns the loss of an encoder. Only the targets below a quarter of the vocabulary count; the other targets are replaced by -100."""
+    """Returns the loss of an encoder. Targets that are not below a quarter of the vocabulary are replaced by -100 and do not count."""
     return language_loss(model, tokens, torch.where(targets < VOCABULARY // 4, targets, -100))
 
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Computes weights and batches by rules that need only NumPy and do not depend on its version.
 
-The random numbers of a tensor are drawn with a seed that is computed from the tensor's name. If n
-are standard normal numbers, the values are 0.05 n. For the scale of a norm layer, they are 1 + 0.05
-n. ``numpy.random.RandomState`` is used because it draws the same numbers in every version of NumPy.
+The random numbers of a tensor are drawn with a seed that is computed from the tensor's name. A
+value is 0.05 n, where n is a standard normal number. In the scale of a norm layer, a value is 1 +
+0.05 n. ``numpy.random.RandomState`` is used because it draws the same numbers in every version of NumPy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def value(name: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def set_weights(module) -> None:
-    """Sets the parameters of a PyTorch module to these values."""
+    """Sets each parameter of a PyTorch module to the result of ``value`` for this parameter."""
     import torch
 
     with torch.no_grad():
@@ -41,15 +41,15 @@ def draw(shape: tuple[int, ...], dtype, limit: int, random) -> np.ndarray:
 
 
 def limits_of(examples: list[np.ndarray]) -> list[int]:
-    """Returns 1 + the largest id of each example of integers, and 0 for each example of floats."""
+    """Returns, for each example, one plus its largest id, or 0 if the example contains floats."""
     return [int(a.max()) + 1 if a.dtype.kind in "iu" else 0 for a in examples]
 
 
 def draw_batches(inputs: list, limits: list[int], ranks: int, steps: int) -> list[list[np.ndarray]]:
     """Returns, for each step, a batch that contains the examples of all ranks.
 
-    ``inputs`` contains arrays with the shapes and types of the batch of one rank. Each id is drawn
-    below the limit of its input in ``limits``.
+    ``inputs`` contains arrays with the shapes and types of the batch of one rank. ``limits``
+    contains a limit for each input. The ids of the input are drawn below this limit.
     """
     random = np.random.RandomState(1)
     return [[draw((ranks * a.shape[0], *a.shape[1:]), a.dtype, limit, random)

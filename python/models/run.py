@@ -65,7 +65,7 @@ def torch_curve(module, loss, batches):
 
 
 def count_attention(model) -> tuple[int, int]:
-    """Compiles to the stage Import. Returns the number of attention ops and the number of softmax ops that are not part of attention."""
+    """Compiles the model up to the stage Import. Returns the number of attention ops and the number of softmax ops that are not part of attention."""
     from fsdp_mlir import tools
 
     done = subprocess.run([tools.find_tool("fsdp-compile"), "-", "--compile-to=import", "-o", "-"],
@@ -90,7 +90,7 @@ def compare(model, curve, weights, largest, batches) -> dict:
 
     raised, left = count_attention(model)
     losses, after = train(model, batches)
-    # Tensors whose gradients are only rounding errors are not compared, because AdamW scales them to steps of full size in any direction.
+    # Tensors whose gradients are only rounding errors are not compared, because AdamW scales such gradients to steps of full size in any direction.
     least = NOISE * max(largest.values())
     chosen = [p.name for p in model.parameters if not p.frozen and largest.get(p.name, 0) > least]
     far = {n: float(np.abs(after[n] - weights[n]).max()) / max(float(np.abs(weights[n]).max()), 1e-3)
@@ -130,7 +130,7 @@ def run_torch(name: str) -> dict:
     batches = draw_batches(arrays, limits, RANKS, STEPS)
     model = frozen_weights(model)
     route = "torch.export, " + getattr(getattr(module, "config", None), "_attn_implementation", "-")
-    if names:  # The module computes its loss itself.
+    if names:  # The module itself computes its loss.
         loss = lambda m, *batch: m(**dict(zip(names, batch))).loss
     curve, weights, largest = torch_curve(module, loss, batches)
     return {"kind": kind, "route": route.removesuffix(", -"), "curve": curve, "limits": limits,
@@ -183,7 +183,7 @@ def names() -> list[str]:
 
 
 def how(code: int) -> str:
-    """Returns text on how a process ended: its exit code, or the signal that killed it."""
+    """Returns a text that says how a process ended: the exit code of the process, or the signal that killed the process."""
     return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
 
 

@@ -24,8 +24,9 @@ sys.path.insert(0, str(HERE))
 MODELS = ("GPT2", "Llama", "OPT", "Gemma2", "Mixtral", "Bert", "T5", "Bart", "LSTM", "nn.Transformer")
 STEPS, RANKS, RATE = 3, 2, 1e-2
 NEAR = 2e-5  # allowed relative difference of losses
-# Allowed differences of weights. The first number is a fraction of the largest change of the tensor in training. For rounding, the second number is
-# added for each step; it is a fraction of the largest element of the tensor.
+# The difference of a weight may be as large as a sum of three terms. The first term is NEAR_WEIGHTS times the largest change of the tensor in
+# training. The second term is ROUNDING times the largest element of the tensor. The third term is
+# NOISE times the largest change of all tensors.
 NEAR_WEIGHTS, ROUNDING = 2e-3, 4e-7
 # If a tensor, such as a bias of keys, changes by less than this fraction of the largest change of all tensors, its change consists only of rounding
 # errors.
@@ -34,7 +35,7 @@ PLANTS: dict = {}
 
 
 class Unsuitable(Exception):
-    """Is raised if the module has no layer of the class that a plant changes."""
+    """The error that is raised if the module has no layer of the class that a plant changes."""
 
 
 def plant(function):
@@ -43,7 +44,8 @@ def plant(function):
 
 
 def largest(module, kind):
-    """Returns, of all submodules of a class in the order of modules(), the one in the middle. Raises Unsuitable if there is no such submodule.
+    """Lists all submodules of a class in the order of modules(), and returns the submodule in the middle of this list. Raises Unsuitable if there
+    is no such submodule.
 
     Submodules of subclasses are ignored, because nn.MultiheadAttention reads the weight of such a submodule without calling it.
     """
@@ -167,7 +169,8 @@ def rule(module, batch):
 
 @plant
 def dropout(module, batch):
-    """Adds dropout. Losses cannot be compared with PyTorch's. Instead, dropout must be off in evaluation, and must draw new numbers in each step."""
+    """Adds dropout. The losses cannot be compared with those of PyTorch, which draws other numbers. Instead, dropout must be off in evaluation,
+    and must draw new numbers in each step."""
     import torch.nn.functional as F
     from torch import nn
 
@@ -177,7 +180,7 @@ def dropout(module, batch):
 
 @plant
 def out_of_range(module, batch):
-    """Puts an id into the batch that is outside the table of the embedding."""
+    """Changes the batch so that it contains an id outside the table of the embedding."""
     ids = np.asarray(batch[0])
     if ids.dtype.kind not in "iu":
         raise Unsuitable("ids")

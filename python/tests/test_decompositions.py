@@ -95,7 +95,7 @@ CASES["histc.default"] = [
     ((ids(6, 40).double(), 6, 0, 5), {}), ((floats(40), 5, -1.0, 1.5), {}),
     ((floats(3, 7), 4), {}), ((torch.full((9,), 2.5).double(), 3), {}),
     ((torch.tensor([0.0, 1.0, -0.1, 1.1, 0.5]).double(), 2, 0, 1), {})]
-# The cases have an index for a middle dim, repeated indices, negative indices, and masks.
+# The cases contain an index for a middle dim, repeated indices, negative indices, and masks.
 CASES["index_put.default"] = [
     ((floats(5, 4), [distinct(5, 3)], floats(3, 4, seed=1)), {}),
     ((floats(3, 5, 4), [None, distinct(5, 2, 2)[:1] - 5], floats(4, seed=1)), {}),
@@ -111,7 +111,7 @@ CASES["_adaptive_avg_pool2d.default"] = [
     ((floats(2, 3, 8, 8), [3, 5]), {}), ((floats(2, 3, 8, 6), [4, 4]), {}),
     ((floats(3, 4, 7), [11, 2]), {}), ((floats(2, 3, 8, 6), [4, 1]), {})]
 CASES["_adaptive_avg_pool3d.default"] = [((floats(2, 3, 4, 6, 5), [3, 2, 7]), {})]
-# In some windows two elements are the maximum, and some contain only -inf.
+# Some windows contain the maximum twice, and some windows contain only -inf.
 CASES["adaptive_max_pool2d.default"] = [
     ((floats(2, 3, 8, 8), [3, 5]), {}), ((floats(3, 4, 7).clamp(max=0.0), [11, 2]), {}),
     ((torch.where(floats(2, 5, 6) > 1, 1.0, -INF), [2, 4]), {})]
@@ -122,8 +122,9 @@ CASES["col2im.default"] = [
     ((floats(2, 12, 15), [7, 6], [2, 3], [2, 1], [0, 1], [1, 2]), {}),
     ((floats(2, 4, 4), [7, 8], [2, 2], [1, 1], [0, 1], [4, 5]), {}),
     ((floats(6, 9), [4, 3], [1, 6], [1, 2], [3, 5], [4, 1]), {})]
-# The cases test every overload of interpolation to larger and to smaller extents. They give the extents as sizes, with aligned corners, and as
-# scales. If the result has a width of 1, torch's antialiasing kernel repeats the first row of the result. These cases therefore have a height of 1.
+# The cases test every overload of interpolation to larger and to smaller extents. The extents are given as sizes, as sizes with aligned
+# corners, and as scales. If the result has a width of 1, torch's antialiasing kernel repeats the first row of the result. These cases therefore
+# have a height of 1.
 for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa",
             "_upsample_bicubic2d_aa"):
     CASES[_op + ".vec"] = [((floats(1, 2, 3, 4), [6, 5], False, None), {}),
@@ -179,7 +180,7 @@ def test_values_and_gradients(name, case):
         assert a.shape == b.shape and a.dtype == b.dtype
         is_float = a.is_floating_point()
         if name == "topk.default" and not is_float:
-            # If several elements are equal, torch may return the index of another of them, so only the values are compared.
+            # If several elements are equal, torch may return the index of another of these elements. Only the values are therefore compared.
             continue
         is_coarse = "upsample" in name or a.dtype == torch.float32
         torch.testing.assert_close(a, b, rtol=1e-5 if is_coarse else 1e-10,

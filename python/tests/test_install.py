@@ -17,7 +17,8 @@ MLIR = pathlib.Path("/usr/lib/llvm-22/lib/cmake/mlir/MLIRConfig.cmake")
 pytestmark = [pytest.mark.long,
               pytest.mark.skipif(not (SOURCE / "native").exists(), reason="the sources are not here")]
 NO_INDEX = ("Could not find a version that satisfies", "Failed to establish a new connection")
-# This program finds the tools, compiles a model and trains it. It prints the folder of the tools and two losses.
+# This program finds the tools, compiles a model and trains it. The program prints the folder of the tools and two
+# losses.
 PROGRAM = """
 import pathlib, subprocess, sys, tempfile
 import numpy as np

@@ -31,7 +31,7 @@ _spec.loader.exec_module(initial)
 
 
 def train(model, limits, ranks):
-    """Trains the stored number of steps and returns the losses, after a check against one rank."""
+    """Trains the stored number of steps, compares with unsharded training, and returns the losses."""
     examples = [np.empty(i.shape, DTYPES[i.dtype]) for i in model.inputs]
     weights = {p.name: initial.value(p.name, p.shape) for p in model.parameters}
     optimizer = fm.AdamW(lr=STORED["rate"], weight_decay=STORED["decay"])

@@ -39,8 +39,8 @@ def test_nothing_is_silent(silent_errors, planted):
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_lost_change_is_noticed(silent_errors, monkeypatch):
-    """Checks that the comparison fails if, instead of the changed module, the module before the
-    change is compiled."""
+    """Compiles the module as it was before the change, instead of the changed module. The
+    comparison must then fail."""
     import copy
 
     import torch

@@ -157,7 +157,7 @@ def test_unused_inputs_are_reported():
 
 
 class Straight(torch.autograd.Function):
-    """Rounds in the forward, and passes the gradient on unchanged in the backward."""
+    """Rounds its input in the forward, and returns the unchanged gradient in the backward."""
 
     @staticmethod
     def forward(ctx, x):
@@ -359,8 +359,8 @@ def test_documents_without_bounds_are_folded():
 
 
 def test_documents_of_the_batch_are_raised():
-    """With a mask that is causal and restricted to documents, each query has at least one key, whatever the document
-    ids are: the key at its own position."""
+    """If a mask is causal and restricted to documents, each query has at least the key at its own position, whatever
+    the document ids are."""
     class Model(Small):
         def forward(self, tokens):
             x = self.embed(tokens)

@@ -213,7 +213,7 @@ def complex_products(x):
 
 @op
 def detached_complex(x):
-    """Computes a complex product. The gradient stops at one of its factors, but not at the other."""
+    """Computes a complex product. The gradient stops at one of the two factors, but not at the other factor."""
     a = pairs(x)
     scale = torch.view_as_real(a).flatten(-2).detach()
     return torch.view_as_real(a * a.detach()).flatten(-2) * scale
@@ -242,7 +242,8 @@ def test_other_ops_of_complex_numbers_are_refused_with_their_line():
 
 
 class Experts(nn.Module):
-    """Multiplies each row by the weight of its expert, which is one of four. Two of the experts are chosen by no row."""
+    """Multiplies each row by the weight of one of four experts, which the row chooses. No row chooses two of the
+    experts."""
 
     def __init__(self, product):
         super().__init__()

@@ -23,8 +23,6 @@ using namespace fsdprt;
 uint32_t fsdprt_abi_version(void) { return FSDPRT_ABI_MAJOR << 16 | FSDPRT_ABI_MINOR; }
 const char *fsdprt_version(void) { return FSDPRT_VERSION_STRING; }
 
-//===- Artifact -----------------------------------------------------------===//
-
 fsdprt_status fsdprt_artifact_open(const char *path, fsdprt_artifact **out, fsdprt_error *error) {
   return guard(error, [&] { *out = new fsdprt_artifact{Artifact::open(path)}; });
 }
@@ -143,8 +141,6 @@ fsdprt_status fsdprt_artifact_dump(const fsdprt_artifact *handle,
              handle->artifact->getFile().c_str());
   });
 }
-
-//===- Session ------------------------------------------------------------===//
 
 fsdprt_status fsdprt_session_create(const fsdprt_artifact *artifact,
                                     const fsdprt_session_options *options, fsdprt_session **out,

@@ -18,8 +18,8 @@
 
 namespace fsdprt {
 
-/// Returns a complete struct: a copy of the members in the caller's struct `from`, and zeros in the
-/// other members. `from` may be null.
+/// Copies the caller's struct `from` into a complete struct and returns this struct. Sets the
+/// members to zero that the caller's struct lacks. If `from` is null, all members are zero.
 template <typename Struct>
 Struct takeStruct(const Struct *from) {
   Struct result = {};

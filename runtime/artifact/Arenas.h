@@ -23,7 +23,7 @@
 
 namespace fsdprt {
 
-/// Largest size in bytes of an arena, of the device or of the host, in a verified layout.
+/// Largest size in bytes of one arena in a verified layout.
 constexpr uint64_t maxArenaBytes = uint64_t(1) << 48;
 
 /// hostBegin() and mappedBytes() do not overflow, because no arena exceeds maxArenaBytes bytes.
@@ -34,9 +34,9 @@ inline uint64_t hostBegin(const fb::Layout &layout) {
 inline uint64_t mappedBytes(const fb::Layout &layout) {
   return layout.host_bytes() ? hostBegin(layout) + layout.host_bytes() : layout.arena_bytes();
 }
-/// Returns the offset at which the padding of a buffer ends. `end` is the end offset of the buffer
-/// without padding. A buffer is padded to a multiple of FSDPRT_BUFFER_ALIGNMENT bytes, but not
-/// beyond the end of the arenas.
+/// Returns the offset at which the padding of a buffer ends. The buffer without its padding ends at
+/// `end`. The padding ends at the next multiple of FSDPRT_BUFFER_ALIGNMENT bytes, or at the end of
+/// the arenas if the arenas end before this multiple.
 inline uint64_t alignedEnd(const fb::Layout &layout, uint64_t end) {
   uint64_t mask = FSDPRT_BUFFER_ALIGNMENT - 1;
   return std::min((end + mask) & ~mask, mappedBytes(layout));

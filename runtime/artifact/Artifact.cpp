@@ -8,7 +8,7 @@
 //  2. Read the whole file into memory that is aligned to 64 bytes, and check the file's hash.
 //  3. Check the manifest with the verifier of FlatBuffers, and then with the rules in Verify*.cpp.
 //  4. Load the image of compiled code (Image.cpp), and find the function of each kernel phase in
-//     it. Programs of a file without image can be read but not run.
+//     it. If a file has no image, its programs can be read but not run.
 //
 // (V23) The function of a phase has a launch record (fsdprt/launch_record.h) with the extent and
 //       the tile of the phase, and the sizes of scratch memory and bindings of the kernel.
@@ -49,7 +49,7 @@ struct Descriptor {
 };
 } // namespace
 
-/// Reads the next `size` bytes of the file to `to`. Throws Error on failure.
+/// Reads the next `size` bytes of the file into the memory at `to`. Throws Error on failure.
 static void readBytes(int fd, std::byte *to, size_t size, const std::string &path) {
   for (size_t done = 0; done < size;) {
     ssize_t got = ::read(fd, to + done, size - done);
@@ -150,9 +150,9 @@ void Artifact::checkHeader(const void *beginning) {
              name, (unsigned long long)end, size);
 }
 
-/// Checks that a section lies in the file, and that it begins at the first multiple of `alignment`
-/// that is not below `end`, the end of the previous section. Then sets `end` to the end of the
-/// checked section.
+/// Checks that the section `what` lies in the file. The section must begin at the first multiple of
+/// `alignment` at or after `end`, which is the end of the previous section. Then sets `end` to the
+/// end of the checked section.
 void Artifact::checkSection(const char *what, uint64_t offset, uint64_t bytes, uint64_t alignment,
                             uint64_t &end) {
   uint64_t expected = (end + alignment - 1) / alignment * alignment;
@@ -243,11 +243,11 @@ void Artifact::check(Rules rules) {
   checkHash();
   const auto *manifestBytes =
       reinterpret_cast<const uint8_t *>(bytes.get() + header.manifest_offset);
-  // A table and one reference to the table have at least 8 bytes in total, which limits the number
-  // of tables. The verifier counts a table once per reference, and refuses more than max_tables.
+  // A table and the reference to it take at least 8 bytes together, so a manifest that refers once
+  // to each table has at most max_tables tables. The verifier counts a table once per reference.
   flatbuffers::Verifier verifier(manifestBytes, header.manifest_size, /*max_depth=*/64,
                                  /*max_tables=*/header.manifest_size / 8 + 1);
-  // VerifyManifestBuffer() reads the first 8 bytes without a check of the size.
+  // VerifyManifestBuffer() reads the first 8 bytes even if the manifest is shorter.
   if (header.manifest_size < 8 || !fb::VerifyManifestBuffer(verifier))
     badInput("%s: the manifest is not a well-formed FlatBuffer of this release's schema",
              file.c_str());

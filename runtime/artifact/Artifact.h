@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An object of class Artifact exists only after the verifier has checked the whole file. With
-// Rules::form, code is not loaded, and the ranges that commands access are not checked. The file is
-// read into private memory, so that later changes of the file have no effect.
+// An object of class Artifact exists only after the verifier has checked the whole file. If the
+// artifact is opened with Rules::form, the code of the kernels is not loaded, and the ranges that
+// commands access are not checked. The file is copied into private memory, so that later changes of
+// the file have no effect.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,10 +35,10 @@ struct KernelPhase {
 
 class Artifact {
 public:
-  /// open() reads an artifact from a file, and fromMemory() copies one from memory. Both functions
-  /// check the artifact and throw Error on failure. If `verifyKey` is not empty, a file PATH.sig
-  /// must contain a signature of the artifact PATH. The PEM file `verifyKey` contains the public
-  /// key.
+  /// open() reads an artifact from a file, and fromMemory() copies an artifact from memory. Both
+  /// functions check the artifact and throw Error on failure. If `verifyKey` is not empty, a file
+  /// PATH.sig must contain a signature of the artifact PATH. The PEM file `verifyKey` contains the
+  /// public key.
   static std::unique_ptr<Artifact> open(const std::string &path, Rules rules = Rules::all,
                                         const std::string &verifyKey = "");
   static std::unique_ptr<Artifact> fromMemory(const void *bytes, size_t size,
@@ -52,9 +53,10 @@ public:
   bool hasCode() const {
     return header.image_size != 0 || !root->kernels() || root->kernels()->size() == 0;
   }
-  /// Returns the functions of the phases of kernel `i`. The artifact must contain code for a CPU.
+  /// Returns the compiled functions of kernel `i`, one for each phase. Only an artifact for a CPU
+  /// has them.
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
-  /// Describes the code for a GPU. Returns null if the artifact is for a CPU.
+  /// Returns the description of the code for a GPU, or null if the artifact is for a CPU.
   const fb::Gpu *gpu() const { return root->gpu(); }
   /// cubin() and ptx() return the machine code and the PTX of an artifact for a GPU. Each returns
   /// an empty text if the artifact does not contain that form of code.
@@ -67,7 +69,7 @@ public:
     return {reinterpret_cast<const char *>(bytes.get() + header.image_offset),
             root->gpu()->ptx_bytes()};
   }
-  /// Returns the stored initial values of a parameter. They are aligned to 64 bytes.
+  /// Returns the stored initial values of a parameter. The address is a multiple of 64 bytes.
   const std::byte *values(const fb::Value &value) const {
     return bytes.get() + header.values_offset + value.offset();
   }

@@ -161,8 +161,6 @@ static Feature featureOfThis(const char *name) {
 
 #endif
 
-//===- Hidden features ----------------------------------------------------===//
-
 static bool isHidden(const char *name) {
   const char *variable = std::getenv("FSDPRT_HIDE_FEATURES");
   std::istringstream names(variable ? variable : "");

@@ -26,14 +26,14 @@ enum class Feature { present, absent, unknown };
 Feature cpuFeature(const char *name);
 
 #if defined(__x86_64__)
-/// Functions that return the results of the instructions CPUID and XGETBV.
+/// Functions that execute the instructions CPUID and XGETBV. Tests replace them.
 struct Processor {
   std::function<bool(uint32_t leaf, uint32_t subleaf, uint32_t (&registers)[4])>
-      cpuid;                             ///< executes CPUID; returns false without this leaf
-  std::function<uint32_t()> savedStates; ///< reads the low half of XCR0; requires OSXSAVE
+      cpuid; ///< executes CPUID for a leaf; returns false if the processor lacks this leaf
+  std::function<uint32_t()> savedStates; ///< returns the low half of XCR0; requires OSXSAVE
 };
-/// Returns `present` or `absent` according to the results of the functions of `processor`, or
-/// `unknown` if the runtime cannot detect the feature `name`.
+/// Like the function above, but uses the functions of `processor` and not the instructions of this
+/// processor.
 Feature cpuFeature(const char *name, const Processor &processor);
 #endif
 

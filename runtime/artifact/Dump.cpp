@@ -51,8 +51,8 @@ private:
   static std::string text(const flatbuffers::String *string) {
     return string ? printable(string->str()) : "";
   }
-  /// Returns the name of axis `number` of the mesh, or a text such as "shard:2" if `number` denotes
-  /// the groups of 2 neighbours on the axis `shard`.
+  /// Returns the name of axis `number` of the mesh. If `number` denotes groups of neighbours, for
+  /// example of 2 neighbours on the axis `shard`, returns a text such as "shard:2".
   std::string axis(uint32_t number) const {
     uint32_t axes = count(manifest.mesh());
     if (number < axes)

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Writes the content of an artifact as readable text, for `fsdp-run --dump`.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_ARTIFACT_DUMP_H
 #define FSDPRT_ARTIFACT_DUMP_H
@@ -16,8 +12,8 @@
 
 namespace fsdprt {
 
-/// Calls `write` with consecutive parts of the text until `write` returns false. Returns false if
-/// `write` has returned false.
+/// Passes the text to `write` in consecutive parts. Stops and returns false as soon as `write`
+/// returns false.
 bool dumpArtifact(const Artifact &artifact, const std::function<bool(const std::string &)> &write);
 
 } // namespace fsdprt

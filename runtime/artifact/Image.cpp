@@ -82,8 +82,8 @@ private:
     return value;
   }
 
-  /// Returns the memory of [address, address + length), or null unless the range lies in one
-  /// segment that has all of `flags`.
+  /// Returns the memory at [address, address + length) if a single segment contains this range and
+  /// has all of `flags`. Otherwise returns null.
   std::byte *find(uint64_t address, uint64_t length, uint32_t flags = PF_R) {
     for (const Elf64_Phdr &segment : segments)
       if (address >= segment.p_vaddr && length <= segment.p_memsz &&
@@ -265,8 +265,8 @@ std::string_view ImageLoader::stringAt(uint64_t offset) {
   return reinterpret_cast<const char *>(find(strings, stringsSize)) + offset;
 }
 
-/// Returns the number of symbols, computed from the hash table. Refuses the image if the image is
-/// too small for that number of symbols.
+/// Reads the number of symbols from the hash table. Refuses an image that is too small to contain
+/// that many symbols.
 uint32_t ImageLoader::countSymbols() {
   uint64_t most = size / sizeof(Elf64_Sym);
   auto checked = [&](uint64_t count) {
@@ -328,7 +328,7 @@ void ImageLoader::readSymbols() {
   }
 }
 
-/// Returns the address in this process of symbol `index`. Refuses a symbol that has no address.
+/// Returns the address of symbol `index` in this process. Refuses a symbol that has no address.
 uint64_t ImageLoader::addressOf(uint32_t index) {
   if (index == 0 || index >= addresses.size())
     refuse(format("a relocation names symbol %u of %zu", index, addresses.size()));

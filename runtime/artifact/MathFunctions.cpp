@@ -17,7 +17,8 @@ struct Entry {
 };
 } // namespace
 
-// UNARY() and BINARY() add a function for `double`, such as exp, and one for `float`, such as expf.
+// UNARY() and BINARY() each add two functions: a function for `double`, such as exp, and a function
+// for `float`, such as expf.
 #define UNARY(name)                                                                                \
   {#name, reinterpret_cast<const void *>(static_cast<double (*)(double)>(::name))}, {              \
     #name "f", reinterpret_cast<const void *>(static_cast<float (*)(float)>(::name##f))            \

@@ -38,7 +38,8 @@ uint64_t Mesh::indexOn(const std::string &name, uint64_t rank) const {
   return 0;
 }
 
-static constexpr uint64_t firstNeighbours = 4; // Smaller values of `split` are values of fb::Split.
+// Values of `split` below `firstNeighbours` are values of fb::Split.
+static constexpr uint64_t firstNeighbours = 4;
 
 uint64_t Mesh::pieces(uint64_t split) const {
   if (split >= firstNeighbours)

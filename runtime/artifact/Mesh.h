@@ -11,8 +11,9 @@
 //     mesh [replicate = 2, shard = 3]      axis shard:      {0 1 2} {3 4 5}
 //     rank 4 = (1, 1)                      axis replicate:  {0 3} {1 4} {2 5}
 //
-// A group may also consist of neighbours on one axis: on [shard = 6], the groups of 2 neighbours
-// are {0 1} {2 3} {4 5}. In a mesh with n axes, axis index n + i selects getNeighbours()[i].
+// A group may also consist of neighbours on one axis. In the mesh [shard = 6], for example, the
+// groups of 2 neighbours are {0 1} {2 3} {4 5}. In a mesh with n axes, an axis index n + i denotes
+// these groups for the axis and the size in getNeighbours()[i].
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,29 +52,32 @@ public:
   }
   /// Returns a text such as "replicate=2,shard=3", or "one rank" if the mesh has no axes.
   std::string text() const;
-  /// Returns the mesh of the unsharded reference, whose axes have the same names and the size 1.
+  /// Returns the mesh of the unsharded reference. Its axes have the names of the axes of this mesh,
+  /// and the size 1.
   Mesh solo() const;
 
-  uint64_t sizeOf(const std::string &axis) const; ///< size of the axis, or 1 without such an axis
-  uint64_t indexOn(const std::string &axis, uint64_t rank) const; ///< 0 without such an axis
+  /// Returns the size of the axis `axis`, or 1 if the mesh has no such axis.
+  uint64_t sizeOf(const std::string &axis) const;
+  /// Returns the coordinate of `rank` on the axis `axis`, or 0 if the mesh has no such axis.
+  uint64_t indexOn(const std::string &axis, uint64_t rank) const;
   uint64_t coordinate(size_t axis, uint64_t rank) const {
     return rank / strideOf(axis) % sizeAt(axis);
   }
 
-  /// `split` selects how a buffer is divided into shards. pieces() returns the number of shards,
-  /// and pieceOf() returns the index of the shard that `rank` has. `split` is a value of fb::Split,
-  /// or 4 + i if the ranks of a group of getNeighbours()[i] have different shards.
+  /// pieces() returns the number of shards of a buffer, and pieceOf() returns the index of the
+  /// shard that `rank` has. `split` selects how the buffer is divided: it is a value of fb::Split,
+  /// or 4 + i if the buffer is divided among the ranks of each group of getNeighbours()[i].
   uint64_t pieces(uint64_t split) const;
   uint64_t pieceOf(uint64_t split, uint64_t rank) const;
 
-  /// Returns the ranks, in row-major order, of the group along the axes `along` that contains
-  /// `rank`. `along` must be strictly ascending.
+  /// Returns the group along the axes `along` that contains `rank`, as a list of ranks in row-major
+  /// order. `along` must be strictly ascending.
   std::vector<uint32_t> group(uint64_t rank, const std::vector<uint32_t> &along) const;
   uint64_t groupSize(const std::vector<uint32_t> &along) const;
 
 private:
-  /// Returns the size of an axis. If `axis` selects groups of neighbours, returns the size of a
-  /// group.
+  /// Returns the size of the axis `axis`, or the size of one group if `axis` denotes groups of
+  /// neighbours.
   uint64_t sizeAt(size_t axis) const {
     return axis < axes.size() ? axes[axis].size : neighbours[axis - axes.size()].size;
   }

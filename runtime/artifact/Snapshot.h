@@ -30,13 +30,13 @@ struct SnapshotRange {
   uint64_t begin = 0, end = 0;
 };
 
-/// Checks (V24) for the program 'snapshot' and returns the range that this program writes. The
-/// names and layouts of programs must have been verified before.
+/// Checks that the program 'snapshot' satisfies (V24), and returns the range to which this program
+/// writes. The names and layouts of programs must have been verified before.
 SnapshotRange verifySnapshot(const std::string &file, const fb::Manifest &manifest, Rules rules,
                              WorkLimit &work);
 
-/// Returns the total size in bytes of the copies, or 0 if no program 'snapshot' exists. `manifest`
-/// must be verified.
+/// Returns the total size in bytes of the copies of all states, or 0 if no program 'snapshot'
+/// exists. `manifest` must be verified.
 uint64_t snapshotBytes(const fb::Manifest &manifest);
 
 /// Returns the offset of the copy of state `index`, which must exist. `program` is the program

@@ -23,23 +23,23 @@
 
 namespace fsdprt {
 
-/// Rules to check. With `all`, all rules are checked, so that the artifact can be run. With `form`,
-/// the verifier checks only that commands can be read and that the objects to which they refer
-/// exist. The null device uses `form`, because the device searches for faults itself. With `form`,
-/// the verifier does not check (V5), (V6) and (V15), and does not check the positions of ranges in
-/// (V12), (V13), (V14), (V16) and (V19).
+/// Selects the rules that the verifier checks. `all` selects all rules, so that a verified artifact
+/// can be run. `form` selects only the rules that commands can be read and that the objects to
+/// which they refer exist. The null device uses `form`, because it searches for faults itself. With
+/// `form`, the verifier omits (V5), (V6) and (V15), and omits the positions of ranges in (V12),
+/// (V13), (V14), (V16) and (V19).
 enum class Rules { all, form };
 
-/// Limits the time of the checks: they may take 2^28 steps, and 64 more steps for each byte of the
-/// manifest. Without a limit, the checks could take much longer, because a FlatBuffer may refer to
-/// one string or vector many times.
+/// Limits the time of the checks to 2^28 steps plus 64 steps for each byte of the manifest. Without
+/// a limit, the checks could take much longer, because a FlatBuffer may refer to one string or
+/// vector many times.
 class WorkLimit {
 public:
   WorkLimit(const std::string &file, uint64_t manifestBytes)
       : file(file), manifestBytes(manifestBytes), left((uint64_t(1) << 28) + 64 * manifestBytes) {}
 
-  /// Counts `steps` steps of checking, each of which reads a byte of a name or compares two ranges.
-  /// Throws Error if the total number of steps exceeds the limit.
+  /// Adds `steps` to the number of steps that the checks have taken. One step reads a byte of a
+  /// name or compares two ranges. Throws Error if the total exceeds the limit.
   void spend(uint64_t steps) {
     if (steps > left)
       badInput("%s: manifest: checking it takes more than %llu steps for its %llu bytes: too many "
@@ -73,16 +73,17 @@ bool overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t byte
 /// Alignment in bytes of the scratch memory of kernels on a GPU.
 constexpr uint64_t gpuScratchAlignment = 256;
 
-/// Checks that a phase is a valid launch on a GPU if `isForGpu` is true, or a function for a CPU if
-/// `isForGpu` is false. Returns the reason for a failure, or an empty text (VerifyGpu.cpp).
+/// Returns the reason why a phase is invalid, or an empty text if the phase is valid
+/// (VerifyGpu.cpp). If `isForGpu` is true, the phase must be a launch on a GPU or a product of
+/// cuBLASLt. Otherwise it must be a function for a CPU.
 std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
 /// Returns a text that describes the first tensor map or matrix that does not lie in its binding,
 /// or an empty text if all tensor maps and matrices lie in their bindings. problemOfPhase() must
 /// have returned an empty text for the phase.
 std::string problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &phase);
 /// problemOfProduct() returns a text with the reason why a cuBLASLt product is invalid.
-/// problemOfMatrices() returns a text that describes a matrix outside of its binding. Both return
-/// an empty text for a valid product.
+/// problemOfMatrices() returns a text that describes a matrix outside of its binding. Both
+/// functions return an empty text if they find no problem.
 std::string problemOfProduct(const fb::Kernel &kernel, const fb::Product &product);
 std::string problemOfMatrices(const fb::Kernel &kernel, const fb::Product &product);
 /// Throws Error if the PTX or machine code that `gpu` describes does not lie in an image of
@@ -102,7 +103,7 @@ bool isAligned(const flatbuffers::Vector<T> *vector) {
 }
 
 /// Sets `elements` to the product of the dimensions in `shape`. Returns false if the product
-/// exceeds 2^48, or if the vector `shape` is not aligned.
+/// exceeds 2^48, or if the dimensions are not aligned to 8 bytes.
 bool elementsOf(const flatbuffers::Vector<uint64_t> *shape, uint64_t &elements);
 
 } // namespace fsdprt

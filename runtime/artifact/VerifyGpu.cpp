@@ -7,8 +7,8 @@
 // (V19) An artifact for a GPU contains the name of the chip. Each phase of a kernel is a launch or
 //       a product (V21). The extent of a launch is its number of blocks, which is 1 to 2^31 - 1. A
 //       block has 1 to 1024 threads and at most 227 KiB of shared memory. Clusters have at most 16
-//       blocks. Each tensor map refers to a binding or to the scratch memory, and lies within the
-//       number of bytes that the kernel requires of this binding or memory. A map has 1 to 5
+//       blocks. Each tensor map refers to a binding or to the scratch memory, and ends within the
+//       size that the kernel requires for this binding or for the scratch memory. A map has 1 to 5
 //       dimensions, boxes of 1 to 256 elements along each dimension, and an offset and strides that
 //       are multiples of 16 bytes. The numbers of a cost are from 0 to 1e18, and its balance is
 //       above 0 and at most 1. In an artifact for a CPU, no phase is a launch or has a cost.
@@ -103,7 +103,7 @@ std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &ph
 }
 
 /// Returns the end of the last element of a tensor map, in bytes from the beginning of the map's
-/// binding. Returns nullopt on overflow.
+/// binding. Returns nullopt if the computation overflows.
 static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
   uint64_t end = map.offset(), row;
   for (uint32_t i = 0; i < map.sizes()->size(); ++i) {
@@ -111,7 +111,7 @@ static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
     if (size == 0)
       return map.offset();
     uint64_t steps = i == 0 ? size : size - 1,
-             step = i == 0 ? 2 : map.strides()->Get(i - 1); // 2 is the size of an element
+             step = i == 0 ? 2 : map.strides()->Get(i - 1); // an element has 2 bytes
     if (__builtin_mul_overflow(steps, step, &row) || __builtin_add_overflow(end, row, &end))
       return std::nullopt;
   }

@@ -10,20 +10,21 @@
 // (V2) A unit has a dtype, and a size that does not overflow. The number of shards is 1 or the size
 //       of the axis "shard".
 // (V3)  A parameter lies in its unit, does not overlap other parameters, and has a unique name. If
-//       the file stores initial values of a parameter, it stores one value or one value per
-//       element. Stored values are floats if the parameter has floats, are aligned to 64 bytes, and
-//       lie in the file's section of values.
+//       the file stores initial values of a parameter, it stores either one value for all elements
+//       or one value per element. Stored values are floats if the parameter has floats, are aligned
+//       to 64 bytes, and lie in the file's section of values.
 // (V4) A kernel has 1 to 64 phases. The extent and the tile of a phase are at least 1. The kernel
 //       has a size for each binding.
 // (V5)  The processor has every feature that the image needs.
 // (V6) In a layout, the states, inputs, step block, rank block and workspace lie in an arena or in
 //       the file, are aligned to 64 bytes, and do not overlap.
-// (V7)  A state has as many elements as its unit, divided by the number of pieces of its split. No
-//       two states of a layout have the same unit and role.
+// (V7)  The number of elements of a state is the number of elements of its unit, divided by the
+//       number of pieces into which the state is split. No two states of a layout have the same
+//       unit and role.
 // (V8)  The size of an input is the size of a tensor that has the shape and the type of the input.
 //       If a step has several micro-batches, the leading dimension of the shape is the number of
-//       micro-batches. The type of ids can represent the limit of the ids. An input has extra ids
-//       only if its ids have a limit. No extra id is in [0, limit).
+//       micro-batches. If the ids of an input have a limit, the type of the input can represent
+//       this limit. Only an input with a limit has extra ids. No extra id is in [0, limit).
 // (V9)  A layout has at least one worker. The workspace has space for the shared scratch memory and
 //       for the scratch memory of every worker. In the slices of the workspace and the rank block,
 //       `stride` and `piece` are 0. On a GPU, the workspace begins at a multiple of 256 bytes.
@@ -31,8 +32,8 @@
 // (V22) The manifest has at most 2^20 checked lookups. Each lookup has a location, a description,
 //       and an extent from 1 to 2^63 - 1.
 //
-// Apart from sorting, these checks take time linear in the size of the manifest. WorkLimit limits
-// the number of repeated reads of the same bytes.
+// These checks take time linear in the size of the manifest, apart from the time for sorting.
+// WorkLimit limits how often the checks read the same bytes again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -309,8 +310,8 @@ void ManifestVerifier::verifyFeatures() { // (V5)
            missing.c_str());
 }
 
-/// Checks that a range of `bytes` bytes at `offset` lies in an arena or in the file, and adds the
-/// range to `ranges`. The elements of `ranges` must not overlap.
+/// Checks that a range of `bytes` bytes at `offset` lies in an arena or in the file. Adds the range
+/// to `ranges`, whose elements must not overlap.
 void ManifestVerifier::claim(const fb::Layout &layout, uint64_t offset, uint64_t bytes,
                              std::string what) { // (V6)
   if (rules == Rules::form)

@@ -7,21 +7,21 @@
 // (V11) Each program has a layout, and a name that no other program has. The programs init, step
 //       and eval have the same layout. The programs reference and reference_init have the same
 //       layout, in which states are not sharded.
-// (V12) In every iteration of its loop and on every rank, a slice lies in one arena or in the file.
+// (V12) A slice lies in one arena or in the file, on every rank and in every iteration of its loop.
 //       Only slices in loops have a stride other than 0.
-// (V13) A launch has one slice for each binding. The slice is large enough and aligned to 64 bytes.
-//       The layout has the scratch memory that the kernel needs. All slices are in one arena. On a
-//       GPU, this arena is that of the device.
+// (V13) A launch has one slice for each binding. Each slice is large enough and is aligned to 64
+//       bytes. The layout has the scratch memory that the kernel needs. All slices of a launch are
+//       in the same arena. On a GPU, this arena is that of the device.
 // (V14) The groups of a collective are along distinct axes of the mesh, or consist of neighbours on
 //       an axis. The sizes of the source and the target follow from the collective's type, count
-//       and group size. Source and target are in the arena of the device, and do not overlap,
-//       except in a gather in place.
-// (V15) For each start of a collective or copy, the same list of commands has exactly one wait.
-//       Commands between the start and the wait do not write the source and do not access the
+//       and group size. The source and the target are in the arena of the device. They do not
+//       overlap, except in a gather in place.
+// (V15) The list of commands that starts a collective or copy also contains exactly one wait for
+//       it. Commands between the start and the wait do not write the source and do not access the
 //       target.
 // (V16) The source and the target of a copy have equal sizes, and are equal or disjoint. At most
 //       one of them is in the file.
-// (V17) A command `initialise` writes to a state of the parameter's unit, which must have the role
+// (V17) The command `initialise` writes the state of a parameter's unit. The role of this state is
 //       `parameter` or `master`.
 // (V18) A loop has 1 to 2^20 iterations and does not contain a loop.
 //
@@ -103,7 +103,7 @@ private:
   const SnapshotRange copies; ///< range that the program 'snapshot' writes
   const fb::Layout &layout;
   Mesh mesh;
-  uint32_t number = 0; ///< index of the current command; iterations of a loop are not counted
+  uint32_t number = 0; ///< index of the current command; each command in a loop counts once
   std::string label;
   uint32_t iterations = 1;
   bool inLoop = false;
@@ -146,7 +146,7 @@ void ProgramVerifier::verifyCommand(const fb::Command &command) {
   }
 }
 
-/// Returns true if, on every rank, `piece` is that part of `whole` which the rank contributes to a
+/// Returns true if `piece` is, on every rank, the part of `whole` that this rank contributes to a
 /// gather in place over `axes`.
 bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
                                  const std::vector<uint32_t> &axes) const {
@@ -162,16 +162,16 @@ bool ProgramVerifier::isOwnPiece(const fb::Slice &piece, const fb::Slice &whole,
          mesh.pieces(split) * piece.bytes() == whole.bytes();
 }
 
-/// Returns the number of bytes from the begin of a slice on the rank with the first piece to the
-/// end of the slice on the rank with the last piece.
+/// Returns the number of bytes from the beginning of a slice's first piece to the end of its last
+/// piece. Each rank has one of these pieces.
 uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
   return slice.piece() * (mesh.pieces(slice.split()) - 1) + slice.bytes();
 }
 
 bool fsdprt::overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t bytesA,
                            uint64_t bytesB) {
-  // A and B overlap if -bytesA < distance < bytesB. Make `step` non-negative, and find the first
-  // iteration in which the distance exceeds -bytesA.
+  // A and B overlap in an iteration if -bytesA < distance < bytesB. The following code first makes
+  // `step` non-negative, and then finds the first iteration in which the distance exceeds -bytesA.
   int64_t last = static_cast<int64_t>(times - 1);
   if (step < 0) {
     distance += last * step;
@@ -407,7 +407,8 @@ void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
   if (pending.size() != outer)
     refuse(format("the loop's body ends without a wait for %s %u", pending.back().what,
                   pending.back().id));
-  // The caller, verifyBlock(), increments `number` for the loop.
+  // The `for` statements in this function and in verifyBlock() both increment `number` after the
+  // last command of the body, so one increment is undone.
   --number;
   inLoop = false;
   iterations = 1;

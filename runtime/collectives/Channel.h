@@ -15,9 +15,9 @@
 //                                        <--    one peer + memfd per rank, or refusal
 //     failure (status, text)             -->    at any time
 //
-// If another launcher has started the rank, the rank connects to a socket of the host, and its
-// first message is join (rank). This connection then becomes the channel of the rank
-// (launch/Rendezvous.h).
+// If a launcher other than the host has started the rank, the rank connects to a socket of the
+// host. The first message of the rank is then `join`, which contains the number of the rank, and
+// the connection becomes the channel of the rank (launch/Rendezvous.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,14 +48,14 @@ public:
 
   int descriptor() const { return file; }
   int release() { return std::exchange(file, -1); }
-  /// Returns true if the other process has closed its end.
+  /// Returns true if the other process has closed its end of the channel.
   bool isClosed() const;
   /// Creates a channel and sets `ends` to its descriptors. If the process executes another program,
-  /// that program does not inherit the descriptors. Throws Error.
+  /// that program does not inherit the descriptors. Throws Error if no channel can be created.
   static void pair(int (&ends)[2]);
 
   /// Sends a message with the descriptor `attached`, or without a descriptor if `attached` is -1.
-  /// Returns false if the other end is closed.
+  /// Returns false if the other process has closed its end.
   bool send(const Message &message, int attached = -1);
   enum class Received { message, nothing, end };
   /// Waits for a message for at most `seconds`. Sets `attached` to the descriptor that the message

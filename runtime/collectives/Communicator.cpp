@@ -70,7 +70,8 @@ uint64_t Communicator::wireBytes(uint32_t collective) const {
   uint64_t members = membersOf(collective, localRange.first).size(),
            bytes = key.count * sizeOf(key.dtype) * (members - 1);
   if (key.kind == fb::CollectiveKind::all_gather || key.kind == fb::CollectiveKind::reduce_scatter)
-    // For an all_gather or a reduce_scatter, `count` is the number of elements of only one member.
+    // For an all_gather or a reduce_scatter, `count` is the number of elements that a single member
+    // contributes or receives.
     return bytes;
   return bytes / members * (key.kind == fb::CollectiveKind::all_reduce ? 2 : 1);
 }
@@ -104,8 +105,6 @@ void Communicator::reportMissing(uint32_t collective, uint32_t rank,
               format("rank %u waited %g s at %s for %s; it made no progress", rank,
                      watchdog->timeoutSeconds(), describe(collective).c_str(), names.c_str()));
 }
-
-//===- One process --------------------------------------------------------===//
 
 void Communicator::exchange(const void *mine, size_t bytes, void *all) {
   if (bytes)

@@ -6,14 +6,14 @@
 //
 // Declares the interface that every backend of collectives implements. The ranks of a mesh are
 // distributed over processes. A process runs the ranks [firstRank, firstRank + localRanks), each as
-// a thread. These are either all ranks of the mesh, or a single rank. Comments call these ranks the
-// own ranks of the process, or the ranks here.
+// a thread. A process has either all ranks of the mesh or a single rank. Comments call the ranks of
+// a process its own ranks, or the ranks here.
 //
-//   Set-up, by the thread that creates the ranks; every process makes equal calls in equal order:
+//   Set-up: the thread that creates the ranks makes these calls, in equal order in all processes:
 //       add(key) for each collective command; registerArena(rank, ...) for each own rank; connect()
-//   Collectives, by the thread of each own rank; all members of a group make equal calls:
-//       start(c, rank, source, target) ... wait(c, rank, pool)     others may run in between
-//   Between programs, by the thread that runs them; every process makes equal calls in equal order:
+//   Collectives: the thread of each own rank makes these calls, in equal order in all members:
+//       start(c, rank, source, target) ... wait(c, rank, pool)     other calls may come in between
+//   Between programs: the thread that runs them makes these calls, in equal order everywhere:
 //       exchange(...), collect(...), barrier()
 //
 // Every backend obeys these rules:
@@ -25,28 +25,29 @@
 // (R3) The target of an all_gather is the concatenation of the sources of all members, in the order
 //      of the group. The source of a rank may be the rank's own segment of the target. The target
 //      of a broadcast is the source of member `root`.
-// (R4) The target of a reduce_scatter has `count` elements. It is the rank's own segment of the sum
-//      of all sources. The target of an all_reduce also has `count` elements, and is the whole sum.
-//      An all_reduce may be in place (source == target).
+// (R4) The target of a reduce_scatter has `count` elements. They are the rank's own segment of the
+//      sum of all sources. The target of an all_reduce also has `count` elements, and is the whole
+//      sum. An all_reduce may be in place (source == target).
 // (R5) A sum is ((+0 + x0) + x1) + ... in the order of the group. If the elements are f64, a sum is
 //      computed in f64, and otherwise in f32. The sum is rounded to the type of the elements once,
 //      at the end. For an average, the sum is multiplied by 1/n before this rounding. All backends
 //      therefore compute the same bits, which are those that Reduce.h computes.
-// (R6) `count` may be 0, a group may have only one member, and any number of collectives may be
-//      between their start and their wait. When wait has returned, the same collective may be
-//      started again.
+// (R6) `count` may be 0, a group may have only one member, and a rank may start any number of
+//      collectives before it waits for one of them. When wait has returned, the same collective may
+//      be started again.
 // (R7) Neither start nor wait allocates memory. start does not wait for other ranks.
-// (R8) Every call of wait ends in one of three ways. It returns. It throws Error if a member dies
-//      (status lost), or if a member makes no progress within the time limit (status hung). It
+// (R8) A call of wait either returns, or throws Error or Abandoned. It throws Error if a member
+//      dies (status lost), or if a member makes no progress within the time limit (status hung). It
 //      throws Abandoned if another rank has failed or abort() was called. The message of the Error
 //      names the collective, the missing ranks, and the commands that these ranks are known to have
 //      started last.
 // (R9) All calls of start for a rank are made by the same thread. If allowsTransferWorkers() is
 //      true, wait may be called by any thread.
 // (R10) If isOnDevice() is true, each arena has a queue with streams. start and wait then enqueue
-//      marks on the compute stream of the rank. Rules R1 and R2 then apply to the commands that
-//      precede and follow these marks on the stream. The host only waits until the other ranks have
-//      called start.
+//       marks on the compute stream of the rank. In R1 and R2, these marks take the place of the
+//       calls: the rules apply to the commands that the stream executes before and after the marks.
+//       The host only waits until the other ranks have called start, and not until the commands
+//       have run.
 //
 // runtime/test/collectives/ConformanceTest.cpp checks these rules on every backend.
 //
@@ -65,16 +66,16 @@ namespace fsdprt {
 class CudaQueue;
 struct DeviceSpan;
 
-/// Describes a collective command. The description is equal on all ranks.
+/// Describes a collective command. All ranks have equal descriptions of the command.
 struct CollectiveKey {
   fb::CollectiveKind kind;
   fb::Reduction reduction;
   DType dtype;
-  uint64_t count;             ///< elements of the source, or of the target of a reduce_scatter
+  uint64_t count;             ///< number of elements of the source (reduce_scatter: of the target)
   uint32_t root;              ///< for a broadcast: index of the sender in its group
   std::vector<uint32_t> axes; ///< mesh axes over which the groups extend (Mesh::group)
-  uint32_t id;                ///< index of the command in the program, for messages
-  std::string label, unit;    ///< label and unit of the command, for messages
+  uint32_t id;                ///< index of the command in the program, used in messages
+  std::string label, unit;    ///< label and unit of the command, used in messages
 };
 
 /// A rank's arena. `descriptor` is the file descriptor of the arena's memory if other processes can
@@ -103,11 +104,13 @@ public:
   uint32_t firstRank() const { return localRange.first; }
   uint32_t localRanks() const { return localRange.count; }
   bool isLocal(uint32_t rank) const { return rank - localRange.first < localRange.count; }
-  /// Returns true in the process of rank 0, which prints and writes the files of the whole run.
+  /// Returns true in the process of rank 0, which prints the output and writes the files of the
+  /// run.
   bool isRoot() const { return localRange.first == 0; }
   virtual uint32_t processes() const = 0;
   virtual const char *name() const = 0;
-  /// Returns a text that names the means of transport, or the library and its version.
+  /// Returns a text that names the means by which the ranks communicate, or a library and its
+  /// version.
   virtual const char *text() const { return name(); }
   Watchdog &getWatchdog() { return *watchdog; }
   const std::shared_ptr<Watchdog> &shareWatchdog() const { return watchdog; }
@@ -129,7 +132,8 @@ public:
   /// before, does nothing.
   virtual void releaseArenas() {}
   /// Connects this process to all other processes, and checks that all processes have added equal
-  /// collectives. Throws Error if this fails. If ranks are missing, the message names them.
+  /// collectives. Throws Error if this fails. If ranks are missing, the message of the Error names
+  /// these ranks.
   virtual void connect() = 0;
 
   //===- Collectives ------------------------------------------------------===//
@@ -149,38 +153,40 @@ public:
   /// for the collective. Returns no time stamps if the queue of the rank's arena has no timeline.
   virtual DeviceSpan spanOnDevice(uint32_t collective, uint32_t rank) const;
   /// Returns the index of the GPU that the first rank of this process uses. The other ranks use the
-  /// following GPUs. After the last GPU comes the first.
+  /// GPUs that follow. The GPU after the last GPU is the first GPU.
   virtual uint32_t firstDevice() const { return 0; }
   /// Returns how many bytes the first rank of this process has exchanged, for each type of
   /// collective. Each completed collective adds the size of its source or of its target, whichever
   /// is larger.
   const uint64_t *exchangedBytes() const { return exchanged; }
-  /// Adds `bytes`, multiplied by `times`, to exchangedBytes(). Used for collectives that are part
-  /// of a CUDA graph.
+  /// Adds `bytes`, multiplied by `times`, to exchangedBytes(). This accounts for collectives that
+  /// are launched as parts of a CUDA graph.
   void countExchanged(const uint64_t (&bytes)[4], int64_t times);
   /// Returns the number of bytes that each of n members would send if the collective used a ring
   /// algorithm. This number is (n - 1) / n times the size of the source or of the target, whichever
-  /// is larger. For an all_reduce, it is twice as large.
+  /// is larger. For an all_reduce, the number is twice as large.
   uint64_t wireBytes(uint32_t collective) const;
 
-  //===- Between programs, by one thread per process. Defaults: one process ----------------===//
+  //===- Between programs -------------------------------------------------===//
 
   /// Each process passes `bytes` bytes at `mine`. Stores the bytes of all processes in `all`, in
-  /// the order of the ranks. `bytes` is at most exchangeLimit. Allocates no memory.
+  /// the order of the ranks. `bytes` is at most exchangeLimit. Allocates no memory. Between
+  /// programs, one thread per process calls this function and the functions below, whose default
+  /// implementations suffice for a single process.
   virtual void exchange(const void *mine, size_t bytes, void *all);
   static constexpr size_t exchangeLimit = 8192;
   void barrier() { exchange(nullptr, 0, nullptr); }
   /// Copies `bytes` bytes from `data` in the process of `rank` to `into` in the process of rank 0.
   /// All processes must call collect(), although only these two processes use `data` or `into`.
   virtual void collect(uint32_t rank, const void *data, size_t bytes, void *into);
-  /// Leaves the run. If this process ends after the call, this is not a failure.
+  /// Leaves the run. If this process ends after this call, the other processes report no failure.
   virtual void leave() { barrier(); }
 
   //===- Failure ----------------------------------------------------------===//
 
-  /// Makes all waits of this process throw Abandoned. In some backends, also makes the waits of all
-  /// other processes throw it. Any thread may call abort(), and it may be called several times.
-  /// `status` is the status with which this process will end.
+  /// Makes all waits of this process throw Abandoned. In some backends, the waits of all other
+  /// processes then also throw Abandoned. Any thread may call abort(), and it may be called several
+  /// times. `status` is the status with which this process will end.
   virtual void abort(fsdprt_status status) { watchdog->fail(status); }
   /// Returns the error that a rank throws because another rank has failed. Over MPI, this error has
   /// the status of the rank that has failed, because mpirun returns the exit code of the process
@@ -193,7 +199,7 @@ public:
   }
   /// Returns a text such as "collective 42 (all_gather 'h.0 gather', unit 'h.0')".
   std::string describe(uint32_t collective) const;
-  /// Returns a text with the position of a rank in its program, and the rank's last collective.
+  /// Returns a text that describes how far a rank is in its program, and its last collective.
   std::string describeProgress(uint32_t rank) const;
 
 protected:
@@ -208,7 +214,7 @@ protected:
     std::vector<uint32_t> axes;
     /// for each rank: the ranks of its group, in the order of the group
     std::vector<std::vector<uint32_t>> members;
-    std::vector<uint32_t> index; ///< for each rank: its index in its group
+    std::vector<uint32_t> index; ///< for each rank: index of the rank in its group
   };
   struct Collective {
     CollectiveKey key;
@@ -219,8 +225,8 @@ protected:
   const std::vector<uint32_t> &membersOf(uint32_t collective, uint32_t rank) const {
     return collectives[collective].groups->members[rank];
   }
-  /// Throws the Error with which a wait of `rank` ends if its time limit has passed without
-  /// progress.
+  /// Throws the Error of a wait of `rank`. The error reports that the ranks `missing` have made no
+  /// progress within the time limit.
   [[noreturn]] void reportMissing(uint32_t collective, uint32_t rank,
                                   const std::vector<uint32_t> &missing) const;
 

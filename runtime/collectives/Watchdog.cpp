@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Builds texts for messages, and builds the flight record, which is JSON:
+// Builds texts for messages, and builds the flight record, which is a JSON text of this form:
 //
 //     {"reason": ..., "ranks": [{"rank": 0, "at": ...,
 //         "collectives": [{"what", "run", "began_ms_ago", "took_ms"}, ...]}, ...]}
@@ -40,8 +40,6 @@ std::string Watchdog::describeProgress(uint32_t rank) const {
   return text + ")";
 }
 
-//===- Flight recorder ----------------------------------------------------===//
-
 static uint64_t nanoseconds() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);
@@ -63,8 +61,8 @@ void Watchdog::beginCollective(uint32_t rank, uint32_t collective) {
   progress.numRecords.store(number + 1, std::memory_order_release);
 }
 
-/// Sets the end time of the last record of `collective`. The search goes from the newest record to
-/// older ones, because only a few collectives are in flight at the same time.
+/// Sets the end time of the last record of `collective`. Searches from the newest record to older
+/// records. The search is short, because only a few collectives are in flight at the same time.
 void Watchdog::endCollective(uint32_t rank, uint32_t collective) {
   if (!meets)
     return;

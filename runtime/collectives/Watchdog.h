@@ -6,8 +6,8 @@
 //
 // Every rank increments its heartbeat counter with each command that it executes, and records the
 // command. A rank that waits for other ranks restarts its time limit whenever the heartbeat counter
-// of one of these ranks changes. The time limit therefore does not expire because a rank is slow,
-// but only because a rank hangs.
+// of one of these ranks changes. The time limit therefore expires if a rank hangs, but not if a
+// rank is slow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,15 +31,15 @@ struct CollectiveRecord {
   std::atomic<uint32_t> collective{0};         ///< index of the collective, plus 1
 };
 
-/// Progress of a rank. Strings are stored as offsets from `stringBase` of the watchdog. Processes
-/// that have mapped the same artifact at another address can thus read the strings.
+/// Progress of a rank. Strings are stored as offsets from `stringBase` of the watchdog. Other
+/// processes, which have mapped the same artifact at another address, can thus read the strings.
 struct alignas(64) RankProgress {
   std::atomic<uint64_t> beats{0};
   /// offsets of strings, plus 1; 0 if there is no string
   std::atomic<uint64_t> label{0}, program{0};
-  /// number of the step, or number of the run of `program`
+  /// number of the step or, for other programs, number of the run of `program`
   std::atomic<uint64_t> number{0};
-  /// `collective`: index of a collective, plus 1; 0 if no collective was started
+  /// `collective`: index of the collective that was started last, plus 1; 0 if none was started
   std::atomic<uint32_t> command{0}, collective{0};
   /// number of entries of the ring buffer `recorder`
   static constexpr uint64_t recorded = 64;
@@ -53,15 +53,15 @@ public:
       : own(new RankProgress[ranks]), ownFlag(new std::atomic<uint32_t>(0)),
         progressBase(reinterpret_cast<char *>(own.get())), flag(ownFlag.get()), ranks(ranks),
         timeout(timeoutSeconds) {}
-  /// Uses memory of the caller, which may be shared with other processes. The RankProgress of rank
-  /// r is at the address `progressBase` plus r * `stride` bytes.
+  /// The objects RankProgress are in memory of the caller, which may be shared with other
+  /// processes. The object of rank r is at the address `progressBase` plus r * `stride` bytes.
   Watchdog(RankProgress *progressBase, size_t stride, std::atomic<uint32_t> *flag, uint32_t ranks,
            double timeoutSeconds)
       : progressBase(reinterpret_cast<char *>(progressBase)), stride(stride), flag(flag),
         ranks(ranks), timeout(timeoutSeconds) {}
-  /// Returns a watchdog for a program that one process runs on its own, while other ranks may wait
-  /// for rank `rank` of this process. The heartbeats of this program count as heartbeats of `rank`.
-  /// The collectives of this program are not recorded.
+  /// Returns a watchdog for a program that only this process runs. Meanwhile, ranks of other
+  /// processes may wait for rank `rank` of this process: the heartbeats of the program count as
+  /// heartbeats of `rank`. The collectives of the program are not recorded.
   std::unique_ptr<Watchdog> alone(uint32_t rank) const {
     auto watchdog = std::make_unique<Watchdog>(&progressAt(rank), stride, flag, 1, timeout);
     watchdog->meets = false;
@@ -98,7 +98,8 @@ public:
     return progressAt(rank).collective.load(std::memory_order_relaxed) - 1;
   }
 
-  /// Returns the progress of a rank, for code that sends it to other processes.
+  /// Returns the progress of a rank. Code that sends the progress to other processes uses this
+  /// function.
   RankProgress &progressOf(uint32_t rank) const { return progressAt(rank); }
   uint64_t offsetOf(const char *word) const {
     return word && *word ? reinterpret_cast<uint64_t>(word) - stringBase + 1 : 0;
@@ -145,8 +146,8 @@ private:
   double timeout;
 };
 
-/// Returns a text: "step 12" for run 12 of the program 'step', and "program 'eval', run 3" for run
-/// 3 of another program.
+/// Returns a text that names a run: "step 12" for run 12 of the program 'step', and "program
+/// 'eval', run 3" for run 3 of the program 'eval'.
 std::string runText(const char *program, uint64_t number);
 
 /// The error that a rank throws when it stops because another rank has failed.
@@ -162,8 +163,8 @@ public:
   explicit ProgressTimeout(const Watchdog &watchdog)
       : watchdog(watchdog), since(monotonicSeconds()) {}
 
-  /// `beats` is the sum of the heartbeat counters of the missing ranks. Returns true if this sum
-  /// has not changed for as long as the time limit.
+  /// `beats` is the sum of the heartbeat counters of the missing ranks. Returns true if the time
+  /// limit has passed since the sum changed last.
   bool hasExpired(uint64_t beats) {
     double now = monotonicSeconds();
     if (beats != lastBeats) {

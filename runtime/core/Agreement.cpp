@@ -63,7 +63,7 @@ static Line find(const std::vector<Line> &lines, const std::string &name) {
   return {};
 }
 
-/// Returns the value and the detail of a line as text such as "'64 bytes' (a.txt)".
+/// Returns the value and the detail of a line, for example "'64 bytes' (a.txt)".
 static std::string textOf(const Line &line) {
   return (line.value.empty() ? "not set" : "'" + printable(line.value) + "'") +
          (line.detail.empty() ? "" : " (" + printable(line.detail) + ")");

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An agreement is a text with lines "name=value", or "name=value", a tab and a detail. The values
-// must be equal on all ranks: hashes of the artifact and of input files, versions, the mesh,
-// processor features, and options. Ranks exchange agreements when they connect, before they
-// allocate memory.
+// An agreement is a text of lines. A line is "name=value", or "name=value" followed by a tab and a
+// detail. The values are hashes of the artifact and of input files, versions, the mesh, processor
+// features, and options, and must be equal on all ranks. Ranks exchange agreements when they
+// connect, before they allocate memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ public:
   /// Largest size of the text in bytes.
   static constexpr size_t limit = 6000;
 
-  /// Adds a line. Messages contain `detail`, such as the path of a file, but details are not
-  /// compared. Only the end of a long detail is kept. Throws Error if the text exceeds `limit`.
+  /// Adds a line. `detail`, such as the path of a file, appears in messages but is not compared.
+  /// Only the end of a long detail is kept. Throws Error if the text exceeds `limit`.
   void add(const std::string &name, const std::string &value, const std::string &detail = "");
   const std::string &text() const { return lines; }
 
@@ -33,9 +33,9 @@ private:
   std::string lines;
 };
 
-/// `texts` contains the agreements of all ranks. Throws Error if a line has another value on some
-/// rank than on rank 0. The message contains both values of the first line for which this is the
-/// case.
+/// Compares `texts`, which contains the agreements of all ranks. Throws Error if a value of some
+/// rank differs from the value of rank 0. The message contains both values for the first such
+/// difference.
 void compareAgreements(const std::vector<std::string> &texts);
 
 } // namespace fsdprt

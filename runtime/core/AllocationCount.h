@@ -14,10 +14,9 @@
 
 namespace fsdprt {
 
-/// True while the calling thread's allocations are not counted.
 inline thread_local bool areAllocationsUncounted = false;
 
-/// While an object of this class exists, the allocations of its thread are not counted.
+/// Excludes the allocations of a thread from the count while the object exists.
 class UncountedAllocations {
 public:
   UncountedAllocations() { areAllocationsUncounted = true; }

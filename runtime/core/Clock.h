@@ -12,7 +12,6 @@
 
 namespace fsdprt {
 
-/// Returns the time of CLOCK_MONOTONIC in nanoseconds.
 inline uint64_t monotonicNanoseconds() {
   timespec time;
   clock_gettime(CLOCK_MONOTONIC, &time);

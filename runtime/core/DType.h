@@ -118,8 +118,8 @@ inline bool isHeldBy(DType type, double value) {
 }
 
 /// Stores `value` as one element at `to`. For f16 and bf16, `value` is first rounded to f32 and
-/// then to `type`, because a parameter must be equal to its f32 master, rounded to `type`. An
-/// integer type must be able to represent `value`.
+/// then to `type`, because a parameter must be equal to the value that its f32 master has after
+/// rounding to `type`. An integer type must be able to represent `value`.
 inline void storeElement(DType type, double value, void *to) {
   switch (type) {
   case DType::f64:

@@ -27,22 +27,21 @@ public:
   std::string message;
 };
 
-/// Returns the status of a failed process. `reported` is the number that this process has sent.
-/// If the number is not the status of a failure, the message may be corrupt, and the function
-/// returns FSDPRT_FAILED.
+/// Returns the status of a failed process. `reported` is the number that the failed process has
+/// sent. If this number is not the status of a failure, the message may be corrupt. The function
+/// then returns FSDPRT_FAILED.
 inline fsdprt_status failureStatus(int32_t reported) {
   bool known = reported >= FSDPRT_FAILED && reported <= FSDPRT_HUNG;
   return known ? static_cast<fsdprt_status>(reported) : FSDPRT_FAILED;
 }
 
-/// Formats like printf() and returns the text.
 std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
 /// badInput() throws Error with the status FSDPRT_BAD_INPUT, and failed() with FSDPRT_FAILED.
 [[noreturn]] void badInput(const char *text, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] void failed(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
-/// Returns a size such as "1.5 GiB (1,610,612,736 bytes)".
+/// Returns a text such as "1.5 GiB (1,610,612,736 bytes)".
 std::string bytesText(uint64_t bytes);
 
 /// Returns a copy of `text` that is suitable for a message, although `text` may come from a file.

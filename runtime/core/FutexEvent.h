@@ -66,12 +66,12 @@ inline void pauseBriefly() {
 #endif
 }
 
-/// Returns the number of times that a waiter tests its condition before it sleeps. `threads`
-/// threads compete for the cores of the machine.
+/// Returns how often a waiter tests its condition before it sleeps. `threads` is the number of
+/// threads that compete for the cores of the machine.
 uint32_t spinsFor(uint32_t threads);
 
-/// Waits until `ready` returns true. While it sleeps, it calls `idle` about every `milliseconds`
-/// milliseconds.
+/// Waits until `ready` returns true. First spins, and then sleeps for at most `milliseconds`
+/// milliseconds at a time. Calls `idle` after each sleep.
 template <typename AnyEvent, typename Ready, typename Idle>
 void waitFor(AnyEvent &event, uint32_t spins, uint32_t milliseconds, Ready ready, Idle idle) {
   for (uint32_t i = 0; i < spins; ++i) {

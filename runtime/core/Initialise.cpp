@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Elements 2k and 2k + 1 of a parameter are computed from block k of the parameter's Philox stream.
-// The block gives two uniformly distributed numbers. If the distribution is normal, the Box-Muller
-// transform makes two normally distributed numbers of them. The numbers are computed in f64 and
+// The block yields two uniformly distributed numbers. For a normal distribution, the Box-Muller
+// transform converts them to two normally distributed numbers. The numbers are computed in f64 and
 // then rounded to the type of the parameter.
 //
 //===----------------------------------------------------------------------===//

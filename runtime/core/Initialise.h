@@ -30,7 +30,7 @@ void initialValues(const Distribution &distribution, uint64_t seed, uint64_t str
                    uint64_t count, DType type, void *to);
 
 /// Initial values of a parameter that the artifact stores. If `same` is true, `data` contains a
-/// single value, which all elements have.
+/// single value, which is the value of all elements.
 struct StoredValues {
   const std::byte *data;
   DType type;

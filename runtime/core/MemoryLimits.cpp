@@ -26,7 +26,7 @@
 
 using namespace fsdprt;
 
-/// Finds the first line of a file that consists of `key` and a number, and sets `value` to the
+/// Finds the first line of a file that consists of `key` and a number, and sets `value` to this
 /// number. Returns false if the file has no such line.
 static bool readNumber(const std::string &path, const char *key, uint64_t &value) {
   std::FILE *file = std::fopen(path.c_str(), "re");
@@ -42,7 +42,8 @@ static bool readNumber(const std::string &path, const char *key, uint64_t &value
 }
 
 namespace {
-/// Names of the folder and the files of the memory limit in one version of control groups.
+/// Names of a version of control groups: `mount` is the folder of the root group, `limit` and
+/// `usage` are files in the folder of each group.
 struct Hierarchy {
   const char *mount, *limit, *usage;
   const char *cached[2]; ///< keys in memory.stat for the sizes of cached files
@@ -56,8 +57,8 @@ static constexpr Hierarchy version1 = {"/sys/fs/cgroup/memory",
                                        "memory.usage_in_bytes",
                                        {"total_inactive_file ", "total_active_file "}};
 
-/// Computes how many bytes the processes of `group` may still allocate. If this number is less than
-/// that in `least`, sets `least` to this number.
+/// Computes how many bytes the processes of `group` may still allocate. Replaces `least` if the
+/// number in `least` is larger.
 static void consider(const Hierarchy &names, const std::string &root, const std::string &group,
                      MemoryLeft &least) {
   std::string folder = root + names.mount + group + "/";
@@ -75,7 +76,8 @@ static void consider(const Hierarchy &names, const std::string &root, const std:
 }
 
 /// Sets `group` to the path in `line`, a line of /proc/self/cgroup such as "4:memory:/a/b". Returns
-/// the version of control groups of the line, or null if the line is not about memory.
+/// the names of the version of control groups that wrote the line, or null if the line is not about
+/// memory.
 static const Hierarchy *hierarchyOf(const std::string &line, std::string &group) {
   size_t first = line.find(':'), second = line.find(':', first + 1);
   if (first == std::string::npos || second == std::string::npos)

@@ -36,13 +36,13 @@ uint64_t addressSpaceLeft();
 /// Returns the size in bytes of the address space for the stack of a new thread.
 uint64_t threadStackBytes();
 
-/// Returns the size in bytes of the private writable mappings of this process (VmData), or 0 if
-/// unknown: the heap, thread stacks, and arenas that are not shared with other processes. Pages
-/// that are not resident count, too. Allocates no memory.
+/// Returns the size in bytes of the private writable mappings of this process (VmData), or 0 if the
+/// size is unknown. These mappings are the heap, thread stacks, and arenas that are not shared with
+/// other processes, including their pages that are not resident. Allocates no memory.
 uint64_t privateBytes();
 
-/// Returns the largest number of resident bytes of this process since its last exec() (VmHWM), or 0
-/// if unknown.
+/// Returns the largest number of bytes of this process that were resident at the same time since
+/// its last exec() (VmHWM), or 0 if this number is unknown.
 uint64_t peakResidentBytes();
 
 } // namespace fsdprt

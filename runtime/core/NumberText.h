@@ -17,12 +17,13 @@
 
 namespace fsdprt {
 
-/// Writes `bytes` as "12.3 MiB" to `text` and returns `text`.
+/// Writes `bytes` to `text`, for example as "12.3 MiB", and returns `text`.
 const char *shortBytes(uint64_t bytes, char (&text)[32]);
-/// Writes `number` as "1,234,567" to `text` and returns `text`.
+/// Writes `number` to `text`, for example as "1,234,567", and returns `text`.
 const char *grouped(uint64_t number, char (&text)[32]);
 
-/// Returns `value`. Removes the sign of a NaN, because printf() would write it as "-nan".
+/// Returns `value`, or a NaN without sign if `value` is a NaN, because printf() would write a
+/// negative NaN as "-nan".
 inline double printableNumber(double value) { return std::isnan(value) ? NAN : value; }
 
 } // namespace fsdprt

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Philox4x32-10 (Salmon et al., SC 2011) computes four random words from a 128-bit counter and a
-// 64-bit key. Any word of the stream can be computed without the words before. Every rank can
+// 64-bit key. Any word of the stream can be computed without its predecessors. Every rank can
 // therefore compute its own shard of a parameter, and the values do not depend on the sharding.
 //
 //===----------------------------------------------------------------------===//
@@ -32,7 +32,7 @@ inline PhiloxBlock philox(PhiloxBlock counter, uint64_t key) {
   return counter;
 }
 
-/// Returns block `index`, four words, of the stream number `stream` for the seed `seed`.
+/// Returns the four words of block `index` in the stream `stream` for the seed `seed`.
 inline PhiloxBlock philox(uint64_t seed, uint64_t stream, uint64_t index) {
   return philox({static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
                  static_cast<uint32_t>(stream), static_cast<uint32_t>(stream >> 32)},

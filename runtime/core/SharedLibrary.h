@@ -16,8 +16,8 @@ namespace fsdprt {
 class SharedLibrary {
 public:
   /// Opens the library whose path is the value of the environment variable `variable`. If the
-  /// variable is not set, opens the library `usual` or, if that fails, the library `orElse`. Throws
-  /// Error if no library can be opened; the message says that `user` needs `what`.
+  /// variable is not set, opens the library `usual`, and if this fails, the library `orElse`.
+  /// Throws Error if no library can be opened. The message says that `user` needs `what`.
   SharedLibrary(const char *user, const char *what, const char *variable, const char *usual,
                 const char *orElse = nullptr);
   const std::string &getPath() const { return path; }

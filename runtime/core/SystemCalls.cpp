@@ -80,8 +80,8 @@ static const char *const forbiddenInProcess[] = {"execve",
                                                  "modify_ldt",
                                                  "personality"};
 
-/// The only system calls that a thread with a filter may make. The thread needs these calls to run
-/// kernels and to wait.
+/// System calls that a thread with a filter may make. The thread needs these calls to run kernels
+/// and to wait. All other calls are forbidden.
 static const char *const allowedInThread[] = {"futex",
                                               "clock_gettime",
                                               "clock_nanosleep",
@@ -109,14 +109,15 @@ static const char *const allowedInThread[] = {"futex",
 static const char *const allowedWithFile[] = {"pread64",   "pwrite64", "preadv", "pwritev",
                                               "fdatasync", "fsync",    "fstat",  "newfstatat"};
 
-/// Name of each system call, by its number. The names are collected in advance, because the signal
-/// handler cannot allocate memory.
+/// Names of the system calls, by their numbers. The names are collected in advance, because the
+/// signal handler cannot allocate memory.
 static constexpr int mostCalls = 512;
 static const char *names[mostCalls];
 
 static void collectNames() {
   for (int number = 0; number < mostCalls; ++number)
-    names[number] = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number); // is never freed
+    // This text is never freed.
+    names[number] = seccomp_syscall_resolve_num_arch(SCMP_ARCH_NATIVE, number);
 }
 
 /// Handler of SIGSYS. Prints the name of the system call and ends the process. If several threads
@@ -160,7 +161,8 @@ static void add(const Filter &filter, uint32_t action, const char *call, Compari
   if (number == __NR_SCMP_ERROR)
     return;
   int error = seccomp_rule_add(filter.get(), action, number, sizeof...(where), where...);
-  if (error != 0 && error != -EACCES) // EACCES: `action` is the default
+  // libseccomp returns EACCES if `action` is the default action, which needs no rule.
+  if (error != 0 && error != -EACCES)
     failFilter("build", error);
 }
 
@@ -211,7 +213,7 @@ void fsdprt::restrictThread(bool usesFile) {
   for (const char *call : {"mmap", "mprotect"})
     add(filter, SCMP_ACT_ALLOW, call, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
   add(filter, SCMP_ACT_ALLOW, "mremap");
-  // The handler of SIGSYS writes to stderr.
+  // The handler of SIGSYS writes its message to stderr.
   add(filter, SCMP_ACT_ALLOW, "write", SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO));
   load(filter);
 }

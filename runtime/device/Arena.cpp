@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An arena must be aligned. The constructor therefore maps 2 MiB more than the size of the arena,
-// and uses an aligned range of this mapping.
+// The address of an arena must be a multiple of 2 MiB. The constructor therefore maps 2 MiB more
+// than the size of the arena, and uses an aligned range of this mapping.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An arena in host memory is a single anonymous mapping that is aligned to 2 MiB. It uses huge
-// pages if the system supports them. Before the first program runs, the rank that owns the arena
-// touches all of its pages. Later accesses therefore cause no page faults. If other processes also
-// map the arena, it is a memfd. The memory of a memfd is freed when the last of these processes
-// ends.
+// An arena in host memory is a single anonymous mapping that is aligned to 2 MiB. The mapping uses
+// huge pages if the system supports huge pages. Before the first program runs, the rank that owns
+// the arena touches all of its pages. Later accesses therefore cause no page faults. If other
+// processes also map the arena, the arena is a memfd. The memory of a memfd is freed when the last
+// of these processes ends.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,7 +55,7 @@ public:
     return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin);
   }
   uint64_t mappedBytes() const { return bytes; }
-  /// Returns the descriptor with which other processes map the memory, or -1 for Kind::own.
+  /// Returns the descriptor with which other processes map the memory. Returns -1 for Kind::own.
   int descriptor() const { return file; }
 
 private:

@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The device of a rank executes the commands of the rank in the order in which the functions are
-// called:
+// The device of a rank executes the commands of the rank in the order in which the functions of the
+// commands are called:
 //
 //     host      launch | launch | startCopy | launch | awaitCopy | finish
 //     device    [------][------][----------------][------]         |
 //     copies                             [----------------]
 //
-// CpuDevice has executed a command when the call returns. The same is true of EmulatedDevice, which
-// runs the PTX of kernels on the emulator. CudaDevice only enqueues the command on a stream. If a
-// command fails, the call for this command or a later call of finish() throws Error. All addresses
-// are in the arena of the rank, except for arguments named `hosts`, which are addresses in other
-// memory of the host.
+// When a function of CpuDevice returns, CpuDevice has executed the command. The same is true for
+// EmulatedDevice, which runs the PTX of kernels on the emulator. CudaDevice only enqueues the
+// command on a stream. If a command fails, the call for this command or a later call of finish()
+// throws Error. All addresses are in the arena of the rank, except for arguments named `hosts`,
+// which are addresses in other memory of the host.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ namespace fsdprt {
 
 class CudaQueue;
 
-/// When a command began and when it ended. If the device has a timeline, `from` and `to` are
+/// The times at which a command began and ended. If the device has a timeline, `from` and `to` are
 /// numbers of time stamps. Otherwise they are results of monotonicNanoseconds(). The value 0 means
 /// that the time is unknown.
 struct DeviceSpan {
@@ -46,7 +46,8 @@ public:
   /// Starts a run, and measures the offset between the clock of the device and the clock of the
   /// host. All commands must have completed before the call.
   virtual void begin(const std::function<void()> &idle) = 0;
-  /// Enqueues a time stamp after earlier commands. Returns its number, or 0 if no stamp is left.
+  /// Enqueues a time stamp after earlier commands. Returns the number of the stamp, or 0 if no
+  /// stamp is left.
   virtual uint32_t stampCommand() = 0;
   /// Returns the time at which the device reached a stamp, in nanoseconds of the host's monotonic
   /// clock. Device::finish() must have been called after the stamp was enqueued.
@@ -67,9 +68,9 @@ public:
   virtual bool isReady() const = 0;
 };
 
-/// How often a device reports heartbeats: once after every `launches` launches. Heartbeats are
-/// numbered from 1 to `numbers`. After `numbers`, the numbers begin with 1 again. If the device has
-/// no heartbeat, `launches` is 0.
+/// Describes how often a device reports heartbeats: once after every `launches` launches.
+/// Heartbeats are numbered from 1 to `numbers`. After `numbers`, the numbers begin with 1 again. If
+/// the device has no heartbeat, `launches` is 0.
 struct HeartbeatInterval {
   uint64_t launches = 0, numbers = 0;
 };
@@ -87,9 +88,9 @@ public:
   virtual void attach(const Arena &arena, WorkerPool &pool) = 0;
   /// Ends the threads of the device. The arena may be freed only after this call.
   virtual void detach() = 0;
-  /// Returns true if the host can directly access device memory. If it cannot, read() and write()
-  /// copy between host and device memory after all earlier commands. They return when the copy is
-  /// complete.
+  /// Returns true if the host can directly access device memory. Otherwise, read() and write() copy
+  /// between host and device memory after all earlier commands. read() and write() return when the
+  /// copy is complete.
   virtual bool isHostVisible() const = 0;
   virtual void read(void *hosts, const std::byte *from, uint64_t bytes) = 0;
   virtual void write(std::byte *to, const void *hosts, uint64_t bytes) = 0;
@@ -109,9 +110,10 @@ public:
   /// awaited.
   virtual void startCopy(uint32_t number, std::byte *to, const std::byte *from, uint64_t bytes) = 0;
   virtual void awaitCopy(uint32_t number) = 0;
-  /// Returns when a copy began and ended. awaitCopy() must have been called for this copy.
+  /// Returns the times at which a copy began and ended. awaitCopy() must have been called for this
+  /// copy.
   virtual DeviceSpan spanOfCopy(uint32_t number) const = 0;
-  /// Waits until all commands have completed. While it waits, it calls idle() again and again.
+  /// Waits until all commands have completed. During the wait, calls idle() again and again.
   virtual void finish(const std::function<void()> &idle) = 0;
 
   //===- Asynchronous devices -------------------------------------------------===//

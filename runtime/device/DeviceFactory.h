@@ -21,15 +21,15 @@ enum class DeviceKind { cpu, cuda, emulated };
 
 struct DeviceOptions {
   uint32_t ranks = 1;     ///< number of ranks that this process has
-  uint32_t numCopies = 0; ///< the numbers of asynchronous copies are less than this number
-  /// Index of the GPU that the first rank uses. The other ranks use the following GPUs. After the
-  /// last GPU comes the first.
+  uint32_t numCopies = 0; ///< asynchronous copies have the numbers 0 to numCopies - 1
+  /// Index of the GPU that the first rank uses. The other ranks use the GPUs that follow. The GPU
+  /// after the last GPU is the first GPU.
   uint32_t firstDevice = 0;
 };
 
 /// Creates a device for each rank. `artifact` must contain code for devices of this kind.
 /// `artifact` and `layout` must outlive the devices. Throws Error if a device cannot be created.
-/// The arenas are not allocated by this call.
+/// This function does not allocate the arenas.
 std::vector<std::unique_ptr<Device>> makeDevices(DeviceKind kind, const Artifact &artifact,
                                                  const fb::Layout &layout,
                                                  const DeviceOptions &options);

@@ -10,8 +10,8 @@
 //   range    |  x|xxxxxxxx|xxxxxxxx|xx  |        blocks of 4 KiB
 //            bounce  direct (or bounce)  bounce
 //
-//  1. A block of which only a part is copied goes through a bounce buffer. To write such a block,
-//     first read it.
+//  1. A block of which only a part is copied goes through a bounce buffer. Before such a block is
+//     written, read the whole block into the bounce buffer.
 //  2. Whole blocks are copied directly if the memory is aligned to blocks, and otherwise through
 //     the bounce buffer.
 //
@@ -96,9 +96,9 @@ void RankFile::fail(const char *doing, uint64_t offset, uint64_t bytes, int reas
          reason ? strerror(reason) : "unexpected end of file");
 }
 
-/// One step of a copy. It handles a range of whole blocks, of which it copies the `bytes` bytes
-/// that follow the first `skip` bytes. The range begins at offset `base` of the file and has `span`
-/// bytes.
+/// One step of a copy. The step handles a range of whole blocks. It skips the first `skip` bytes of
+/// the range, and copies the `bytes` bytes that follow. The range begins at offset `base` of the
+/// file and has `span` bytes.
 struct RankFile::Piece {
   uint64_t base, span, skip, bytes;
   bool bounces;
@@ -125,8 +125,8 @@ void RankFile::readExactly(uint64_t offset, std::byte *to, uint64_t bytes) {
   }
 }
 
-/// Throws Error if another program has made the file shorter. Without this check, a write would
-/// make the file longer again, and reads of the bytes that were lost in between would return zeros.
+/// Throws Error if another program has made the file shorter. Without this check, a write after the
+/// new end would make the file longer again, and reads of the lost bytes would return zeros.
 void RankFile::checkWhole(uint64_t offset, uint64_t bytes) const {
   struct stat status;
   if (fstat(file, &status) != 0)

@@ -33,7 +33,7 @@ public:
   bool isDirect() const { return direct; }
 
   /// read() copies a range of the file to memory, and write() copies memory to a range of the file.
-  /// Both functions throw Error if they cannot copy all bytes. They may be called by any thread.
+  /// Both functions throw Error if they cannot copy all bytes. Any thread may call these functions.
   void read(uint64_t offset, void *to, uint64_t bytes);
   void write(uint64_t offset, const void *from, uint64_t bytes);
 

@@ -25,13 +25,13 @@
 
 namespace fsdprt::emulate {
 
-/// Maps the global and the constant variables of a module to their memory.
+/// Maps each global or constant variable of a module to the memory of the variable.
 using Variables = std::map<const Variable *, Storage *>;
 
 struct Checks {
   /// true to check that registers and memory are written before they are read
   bool initialised = true;
-  /// true to check that accesses of different threads that conflict with each other are ordered
+  /// true to check that conflicting accesses of different threads are ordered
   bool races = true;
 };
 
@@ -39,7 +39,7 @@ struct Launch {
   std::string entry;
   uint32_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1}, cluster[3] = {1, 1, 1};
   uint64_t dynamicSharedBytes = 0;
-  std::vector<std::vector<uint8_t>> arguments; ///< for each argument: its bytes
+  std::vector<std::vector<uint8_t>> arguments; ///< bytes of each argument
   uint64_t stepLimit = uint64_t(1) << 40;      ///< maximum number of instructions of all warps
   Checks checks;
 
@@ -52,14 +52,14 @@ struct Launch {
 
 struct Counters {
   uint64_t instructions = 0;     ///< number of instructions that warps have executed
-  uint64_t laneInstructions = 0; ///< instructions executed by lanes whose guard is true
+  uint64_t laneInstructions = 0; ///< sum over instructions of the number of executing lanes
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
-  uint64_t globalSectors = 0; ///< 32-byte sectors that warp instructions access, in total
+  uint64_t globalSectors = 0; ///< number of 32-byte sectors, summed over instructions of warps
   uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;
-  uint64_t sharedPasses = 0;  ///< passes over the banks without bank conflicts
-  uint64_t bankConflicts = 0; ///< additional passes because of bank conflicts
+  uint64_t sharedPasses = 0;  ///< passes over the banks that would suffice without bank conflicts
+  uint64_t bankConflicts = 0; ///< number of further passes, which bank conflicts cause
   uint64_t divergentBranches = 0, barriers = 0, atomics = 0;
-  uint64_t multiplyAdds = 0; ///< multiply-adds of matrix instructions
+  uint64_t multiplyAdds = 0; ///< number of multiply-adds of matrix instructions
   std::map<std::string, uint64_t, std::less<>> opcodes;
 };
 

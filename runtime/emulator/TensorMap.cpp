@@ -6,7 +6,7 @@
 //
 // Checks the requirements of cuTensorMapEncodeTiled() that cuda.h documents, with one exception.
 // According to cuda.h, each stride must be at least as large as its dimension. The driver does not
-// check this, and tensor maps that split rows into panels do not satisfy it.
+// check this requirement, and tensor maps that split rows into panels do not satisfy it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,12 +27,11 @@ struct TypeRow {
   bool isFloating;
 };
 
-/// How an encoded tensor map is stored in memory.
 struct Encoded {
   uint64_t magic;
   uint64_t address;
   uint64_t strides[maxTensorRank - 1];
-  uint32_t sizes[maxTensorRank]; ///< for each dimension: its size minus one
+  uint32_t sizes[maxTensorRank]; ///< for each dimension: the size minus one
   uint8_t box[maxTensorRank];    ///< for each dimension: the extent of the box minus one
   uint8_t steps[maxTensorRank];
   uint8_t type, rank, interleave, swizzle, promotion, fill;
@@ -66,8 +65,6 @@ uint64_t TensorMap::boxBytes() const {
     bytes *= count(d);
   return bytes;
 }
-
-//===- Checks -------------------------------------------------------------===//
 
 static unsigned long long number(uint64_t value) { return value; }
 
@@ -132,8 +129,6 @@ static void checkBox(const TensorMap &map) {
              "spans",
              row, spanOf(map.swizzle));
 }
-
-//===- Encoding -----------------------------------------------------------===//
 
 /// Returns the FNV-1a hash of all bytes that precede the checksum.
 static uint32_t checksumOf(const Encoded &encoded) {

@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A tensor map (PTX ISA, "Tensor-map") is an object of 128 bytes, which cuTensorMapEncodeTiled()
-// writes. It describes a tensor in memory, and the box of this tensor that an instruction copies.
-// The encoding of the driver is not documented. The emulator therefore uses its own encoding, which
-// contains a magic number and a checksum. It rejects an object with any other encoding. The
-// enumerators have the same values as in cuda.h.
+// writes. The tensor map describes a tensor in memory, and the shape of the box that an instruction
+// copies from or to this tensor. The encoding of the driver is not documented. The emulator
+// therefore uses its own encoding, which contains a magic number and a checksum. The emulator
+// rejects an object with any other encoding. The enumerators have the same values as in cuda.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,12 +71,13 @@ using TensorMapBytes = std::array<uint8_t, 128>;
 
 /// Encodes a tensor map. Throws Error if the driver or the emulator does not support this map.
 TensorMapBytes encodeTensorMap(const TensorMap &map);
-/// Decodes a tensor map. Returns nothing if encodeTensorMap() has not written `bytes`.
+/// Decodes a tensor map. Returns nothing if `bytes` is not a result of encodeTensorMap().
 std::optional<TensorMap> decodeTensorMap(const uint8_t *bytes);
 
 /// Returns the swizzled address (PTX ISA, "Tensor Swizzling Modes" and "Shared Memory Matrix
-/// Layout"). A swizzle permutes the 16-byte chunks of each row of 128 bytes. It XORs the index of
-/// the chunk with the lowest one, two or three bits of `row`, which is the index of the row.
+/// Layout"). A swizzle permutes the 16-byte chunks of each row of 128 bytes. The new index of a
+/// chunk is the XOR of its old index with the lowest one, two or three bits of `row`, which is the
+/// index of the row.
 constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle, uint64_t row) {
   uint64_t mask = (uint64_t(1) << static_cast<uint32_t>(swizzle)) - 1;
   return address ^ (row & mask) << 4;
@@ -85,7 +86,7 @@ constexpr uint64_t swizzled(uint64_t address, TensorSwizzle swizzle) {
   return swizzled(address, swizzle, address >> 7);
 }
 
-/// Returns the width of the pattern of a swizzle in bytes. It is 32, 64 or 128.
+/// Returns the number of bytes in which the pattern of a swizzle repeats, or 16 without a swizzle.
 constexpr uint32_t spanOf(TensorSwizzle swizzle) { return 16u << static_cast<uint32_t>(swizzle); }
 
 } // namespace fsdprt::emulate

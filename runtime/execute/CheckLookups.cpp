@@ -13,8 +13,8 @@
 // checkLookups() does the following:
 //
 //  1. Read the step block (64 bytes) of the first rank of this process. If slot 10 is 0, return.
-//  2. Find the first rank of this process that has a lookup out of range. Send this rank, the index
-//     of the lookup and the id to the other processes, and receive those of the other processes.
+//  2. Find the first rank of this process that has a lookup out of range. Exchange this rank, the
+//     index of the lookup and the id with the other processes.
 //  3. Throw Error with the location of the lookup. All processes throw the same message.
 //
 // Values from the step block are clamped, because a faulty program may write any value.
@@ -29,14 +29,14 @@ using ull = unsigned long long;
 
 namespace {
 struct FailedLookup {
-  /// First rank with a lookup out of range; UINT64_MAX if no rank has such a lookup.
+  /// First rank with a lookup out of range, or UINT64_MAX if no rank has such a lookup.
   uint64_t rank = UINT64_MAX;
   uint64_t number = 0;
   int64_t index = 0;
 };
 } // namespace
 
-/// Converts the slot of a step block to an integer in [0, most]. Returns 0 for NaN.
+/// Converts a slot of a step block to an integer in [0, most]. Returns 0 for NaN.
 static uint64_t integerIn(float slot, uint64_t most) {
   return slot > 0 ? slot < static_cast<float>(most) ? static_cast<uint64_t>(slot) : most : 0;
 }

@@ -64,7 +64,7 @@ void CommandTimer::afterCommand(const RankRun &run, const Instruction &instructi
     return;
   if (state.timeline)
     return endStamped(run, state, instruction);
-  // Wait, so that the profiled command does not overlap the next command.
+  // A profile waits for the device, so that the measured command does not overlap the next command.
   if (profile)
     run.executor->finishDevice();
   uint64_t end = Profile::now();
@@ -81,7 +81,6 @@ void CommandTimer::endStamped(const RankRun &run, State &state, const Instructio
   uint32_t after = state.timeline->stampCommand();
   auto index = static_cast<size_t>(&instruction - run.begin);
   if (profile) {
-    // Wait, so that the profiled command does not overlap the next command.
     run.executor->finishDevice();
     bool computes = instruction.kind == fb::Body::Launch || instruction.kind == fb::Body::Fill;
     uint64_t took = computes ? state.timeline->timeOf(after) - state.timeline->timeOf(state.before)

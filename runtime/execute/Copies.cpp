@@ -24,7 +24,7 @@
 
 using namespace fsdprt;
 
-static constexpr uint64_t chunkBytes = uint64_t(1) << 20; // size of the buffer `chunk`
+static constexpr uint64_t chunkBytes = uint64_t(1) << 20;
 
 AsyncTransferWorker *RankExecutor::workerOf(TransferKind transferKind) const {
   switch (transferKind) {
@@ -58,7 +58,8 @@ RankExecutor::AsyncCopy RankExecutor::copyOf(const Instruction &instruction,
   return transfer;
 }
 
-/// Copies between the file and memory that only the GPU can access, through the buffer `chunk`.
+/// Copies between the rank's file and GPU memory, if the host cannot address this memory. Passes
+/// the data through the buffer `chunk`.
 void RankExecutor::performInChunks(const AsyncCopy &transfer) {
   for (uint64_t done = 0, part; done < transfer.bytes; done += part) {
     part = std::min<uint64_t>(chunk.size(), transfer.bytes - done);
@@ -73,7 +74,6 @@ void RankExecutor::performInChunks(const AsyncCopy &transfer) {
   }
 }
 
-/// Executes a copy from or to the file.
 void RankExecutor::perform(const AsyncCopy &transfer) {
   try {
     if (!transfer.isVisible)
@@ -111,7 +111,6 @@ void RankExecutor::copy(const Instruction &instruction, uint64_t iteration) {
   perform(transfer);
 }
 
-/// Starts a copy on a channel. A later command `wait` completes the copy.
 void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration) {
   AsyncCopy transfer = copyOf(instruction, iteration);
   if (transfer.from && transfer.to)

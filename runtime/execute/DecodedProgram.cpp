@@ -13,8 +13,8 @@
 
 using namespace fsdprt;
 
-/// Returns the highest end offset that a slice has on any rank and in any iteration of its loop.
-/// Returns 0 if the slice is in the file.
+/// Returns the highest end offset of a slice over all ranks and all iterations of its loop. Returns
+/// 0 if the slice is in the file.
 static uint64_t endOf(const fb::Layout &layout, const fb::Slice *slice, uint64_t iterations,
                       const Mesh &mesh) {
   if (isInFile(layout, slice->offset()))
@@ -114,9 +114,9 @@ void ProgramDecoder::decodeBlock(
   }
 }
 
-/// `command` has just been decoded to the last instruction of `into`. If it is a collective, a copy
-/// on a channel or a wait, stores the index of the transfer that it starts or awaits in this
-/// instruction.
+/// Stores an index in the last instruction of `into`, which is the decoded form of `command`. If
+/// `command` is a collective, a copy on a channel or a wait, this is the index of the transfer that
+/// `command` starts or awaits.
 void ProgramDecoder::decodeChannel(const fb::Command &command, DecodedProgram &into,
                                    std::unordered_map<uint32_t, StartedTransfer> &started) {
   Instruction &instruction = into.instructions.back();

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Decodes each program once, before the first run, to a list of instructions. The instructions of a
+// Decodes each program to a list of instructions once, before the first run. The instructions of a
 // loop's body follow the instruction of the loop. Each collective and each copy on a channel has an
 // index. The instruction that waits for a collective or copy contains the index of this collective
 // or copy.

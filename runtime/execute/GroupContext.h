@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Defines the options of a group of ranks, and the objects that all ranks of the group use.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_EXECUTE_GROUPCONTEXT_H
 #define FSDPRT_EXECUTE_GROUPCONTEXT_H
@@ -23,11 +19,12 @@ struct RankGroupOptions {
   double timeoutSeconds = 60;
   uint64_t seed = 0;
   DeviceKind device = DeviceKind::cpu;
-  bool restrictCalls = false;         ///< true to restrict system calls of threads that run kernels
-  bool cudaGraph = false;             ///< true to launch the program 'step' as one CUDA graph
-  std::string offloadDirectory;       ///< folder of the files of offloaded states
-  double linkBytesPerSecond = 0;      ///< simulated bandwidth of links; 0 for no limit
-  uint64_t stepsBefore = 0;           ///< number of steps before this session started
+  /// True if threads that run kernels get filters for system calls.
+  bool restrictCalls = false;
+  bool cudaGraph = false;             ///< true if the program 'step' is launched as one CUDA graph
+  std::string offloadDirectory;       ///< folder that contains the files of offloaded states
+  double linkBytesPerSecond = 0;      ///< simulated bandwidth of links; 0 to simulate none
+  uint64_t stepsBefore = 0;           ///< number of steps that were made before this session
   std::vector<std::string> onlyKinds; ///< kinds in SessionHooks::onlyKinds; empty for all kinds
 };
 

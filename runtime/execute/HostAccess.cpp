@@ -33,8 +33,6 @@ void RankExecutor::write(uint64_t offset, const void *from, uint64_t bytes) cons
     device->write(arena.at(offset), from, bytes);
 }
 
-//===- Blocks -------------------------------------------------------------===//
-
 void RankExecutor::prepare() {
   arena.prefault();
   float block[FSDPRT_BLOCK_SIZE];
@@ -49,20 +47,18 @@ void RankExecutor::prepare() {
   write(layout.rank()->offset(), place, (layout.rank()->bytes() >= 64 ? 5 : 4) * sizeof place[0]);
 }
 
-/// Writes the total number of applied and skipped steps to the rank block. The random numbers of
-/// the next step depend on this number.
+/// Writes the number of all steps so far, applied or skipped, to the rank block. The random numbers
+/// of the next step depend on this number.
 void RankExecutor::numberStep() const {
   if (!layout.rank() || layout.rank()->bytes() < 64)
     return;
   float block[FSDPRT_BLOCK_SIZE];
   read(layout.block()->offset(), block, sizeof block);
   float steps = block[FSDPRT_BLOCK_STEP] + block[FSDPRT_BLOCK_SKIPPED];
-  // The result is 0 if `steps` is NaN.
+  // The number is 0 if `steps` is NaN.
   int64_t number = steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0;
   write(layout.rank()->offset() + 5 * sizeof number, &number, sizeof number);
 }
-
-//===- States, outside of programs ----------------------------------------===//
 
 std::byte *RankExecutor::memoryOf(const fb::State &state) const {
   bool isThere = !isInFile(layout, state.offset()) && isHostVisible(state.offset());

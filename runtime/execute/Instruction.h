@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Defines the instruction, the decoded form of a command of a program.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_EXECUTE_INSTRUCTION_H
 #define FSDPRT_EXECUTE_INSTRUCTION_H

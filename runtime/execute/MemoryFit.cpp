@@ -6,8 +6,8 @@
 //
 // Besides arenas, a process needs page tables, memory for each thread, and tables and buffers of
 // the runtime. Without huge pages, a page table has 8 bytes for each mapped page of 4 KiB. The code
-// of the program and of its libraries is not counted. It already is in memory when the free memory
-// is measured.
+// of the program and of its libraries is not counted, because this code already is in memory when
+// the free memory is measured.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +19,12 @@ using namespace fsdprt;
 using ull = unsigned long long;
 using Wide = unsigned __int128; // Products of sizes may exceed 64 bits.
 
-static constexpr uint64_t bytesPerTableByte = 512; // mapped bytes for each byte of a page table
+// Number of mapped bytes that need one byte of page tables.
+static constexpr uint64_t bytesPerTableByte = 512;
 static constexpr uint64_t bytesPerThread = uint64_t(256) << 10;
-static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20; // memory of the runtime in bytes
-static constexpr uint64_t alignment = uint64_t(2) << 20;       // alignment of an arena in bytes
+// Size of the runtime's tables and buffers.
+static constexpr uint64_t bytesPerProcess = uint64_t(8) << 20;
+static constexpr uint64_t alignment = uint64_t(2) << 20; // alignment of an arena in bytes
 
 static uint64_t narrow(Wide bytes) {
   return bytes > UINT64_MAX ? UINT64_MAX : static_cast<uint64_t>(bytes);
@@ -32,7 +34,7 @@ static Wide mappedBy(const MemoryDemand &demand) {
   return Wide(demand.arena) * demand.ranksMapped + demand.reference;
 }
 
-/// Returns text such as "a.fsdp: the plan needs 2.0 GiB (... bytes) (2 ranks with 1.0 GiB each)".
+/// Returns a text such as "a.fsdp: the plan needs 2.0 GiB (... bytes) (2 ranks with 1.0 GiB each)".
 static std::string planText(const Artifact &artifact, const char *of, Wide bytes, uint64_t ranks,
                             const MemoryDemand &demand) {
   return format("%s: the plan needs %s%s (%llu rank%s with %s each%s)", artifact.getFile().c_str(),
@@ -52,7 +54,8 @@ static void checkMemory(const Artifact &artifact, const MemoryDemand &demand) {
 }
 
 /// Throws Error if the limit of this process's address space is too small for the arenas and the
-/// stacks of threads. With the backend `shm`, the process also maps the arenas of other processes.
+/// stacks of threads. With the backend `shm`, a process maps not only its own arenas but also those
+/// of the other processes.
 static void checkAddressSpace(const Artifact &artifact, const MemoryDemand &demand) {
   uint64_t left = addressSpaceLeft();
   Wide beside =

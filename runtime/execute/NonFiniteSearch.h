@@ -13,9 +13,10 @@ namespace fsdprt {
 
 /// The first reduction of a run to which a rank of this process has passed a non-finite operand.
 struct NonFiniteSource {
-  /// Number of the reduction's command; UINT32_MAX if no such reduction exists.
+  /// Number of the reduction's command, or UINT32_MAX if no rank has passed a non-finite operand.
   uint32_t number = UINT32_MAX;
-  /// Index of the reduction, and number of ranks that passed a non-finite operand to it.
+  /// `collective` is the index of the reduction. `ranks` is the number of ranks that passed a
+  /// non-finite operand to it.
   uint32_t collective = 0, ranks = 0;
   uint32_t first = 0; ///< lowest rank with a non-finite operand
 };

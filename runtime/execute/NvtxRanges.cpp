@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The phase `backward` begins at a launch labelled "gradient of X". After `backward`, the phase
-// `update` begins at the end of a loop, or at a launch outside of loops labelled "gradient shard"
-// or "X parameter". In the loop over micro-batches, launches with these two labels begin no phase,
-// because they only add to shards of gradients. The body of a loop begins in the phase `forward`.
+// `update` begins when a loop ends, or at a launch outside of loops that is labelled "gradient
+// shard" or "X parameter". A launch with one of these two labels does not begin `update` inside the
+// loop over micro-batches, because it only adds to shards of gradients there. The body of a loop
+// begins in the phase `forward`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,7 +59,7 @@ NvtxRangeNames::NvtxRangeNames(const fb::Manifest &manifest,
   findPhases();
 }
 
-/// Returns the phase of `instruction` if the preceding command is in the phase `current`.
+/// Returns the phase of `instruction`. `current` is the phase of the preceding command.
 static NvtxRangeNames::Phase phaseOf(const Instruction &instruction, NvtxRangeNames::Phase current,
                                      bool isInLoop) {
   auto says = [&](const char *words) {

@@ -10,8 +10,8 @@
 //            | backward | ...
 //            | update | ...
 //
-// The host enqueues commands within these ranges, to which a profiling tool then assigns the work
-// of the GPU. The labels of launches determine the phases forward, backward and update.
+// The host enqueues commands within these ranges, so a profiling tool assigns the work of the GPU
+// to them. The labels of launches determine the phases forward, backward and update.
 //
 //===----------------------------------------------------------------------===//
 

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Checks that the device, the backend and the artifact fit together, and creates communicators.
-//
-//===----------------------------------------------------------------------===//
 
 #include "execute/Placement.h"
 #include "artifact/CpuFeatures.h"
@@ -29,8 +25,8 @@ static bool isBackend(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.backend ? options.backend : "local", name) == 0;
 }
 
-/// Returns the name of the backend that connects the ranks. With --backend=nccl, NCCL only runs
-/// collectives, and the returned backend connects the ranks.
+/// Returns the name of the backend that connects the ranks. If `options` select the backend nccl,
+/// NCCL only runs collectives, and another backend connects the ranks.
 static const char *controlOf(const fsdprt_session_options &options) {
   if (isBackend(options, "nccl"))
     return options.control ? options.control : "local";
@@ -61,7 +57,7 @@ bool fsdprt::isDevice(const fsdprt_session_options &options, const char *name) {
   return std::strcmp(options.device ? options.device : "cpu", name) == 0;
 }
 
-/// Throws Error unless the artifact uses the GEMM backend that the options require.
+/// Throws Error if `options` require a GEMM backend that the artifact does not use.
 static void checkLibraryGemm(const Artifact &artifact, const fsdprt_session_options &options) {
   const char *file = artifact.getFile().c_str();
   std::string wanted = options.gemm ? options.gemm : "auto";
@@ -139,9 +135,8 @@ static std::string agreementOf(const Artifact &artifact, const fsdprt_session_op
   agreement.add("the artifact's SHA-256", hash);
   agreement.add("the list of processor features", features);
   agreement.add("the seed", std::to_string(options.seed));
-  // options.agreement contains further lines, which the caller has written. The number of runs to
-  // trace must be equal on all ranks, because it determines the size of the records that the ranks
-  // exchange.
+  // The caller has written further lines to options.agreement. The number of runs to trace must be
+  // equal on all ranks, because it determines the size of the records that the ranks exchange.
   Agreement exchanged;
   exchanged.add("the number of runs to trace", std::to_string(options.trace_runs));
   return agreement.text() + (options.agreement ? options.agreement : "") + exchanged.text();

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Interprets those options of a session that select the device and the backend.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_EXECUTE_PLACEMENT_H
 #define FSDPRT_EXECUTE_PLACEMENT_H
@@ -16,9 +12,9 @@
 
 namespace fsdprt {
 
-/// Returns true if `options` select the device `name`.
 bool isDevice(const fsdprt_session_options &options, const char *name);
-/// Returns true if the backend `name` connects the ranks. With NCCL, that is options.control.
+/// Returns true if the backend `name` connects the ranks. If the ranks use NCCL for collectives,
+/// options.control selects the backend that connects them.
 bool isControl(const fsdprt_session_options &options, const char *name);
 /// Throws Error if the artifact cannot run on the device and backend that `options` select.
 void checkPlace(const Artifact &artifact, const fsdprt_session_options &options);

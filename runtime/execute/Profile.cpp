@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Each kernel, each type of collective, all copies together and all fills together have one
-//     entry. A launch belongs to the entry of its kernel, and a collective to the entry of its
-//     type. A wait belongs to the entry of the transfer that it completes. Commands `initialise`
-//     and loops belong to no entry.
-//  2. An entry contains the sums of the runs, the times and the bytes of its commands. A wait adds
-//     only its time to these sums.
+//  1. There is one entry for each kernel, one for each type of collective, one for all copies, and
+//     one for all fills. A launch belongs to the entry of its kernel, and a collective to the entry
+//     of its type. A wait belongs to the entry of the transfer that it completes. Commands
+//     `initialise` and loops belong to no entry.
+//  2. An entry contains sums over its commands, such as the number of executions, the time and the
+//     bytes. A wait contributes only its time.
 //  3. Entries are sorted by descending time.
 //
-// The bytes of a command are the sizes of all ranges that the command uses. For a launch, they are
-// `moved_bytes` of the kernel instead, if the manifest contains this number. A kernel moves fewer
-// bytes than the sizes of its ranges if it reads only some rows of a table, and more if it reads a
-// range twice.
+// The bytes of a launch are `moved_bytes` of the kernel, if the manifest contains this number. The
+// bytes of any other command are the total size of all ranges that the command uses. A kernel moves
+// fewer bytes than the sizes of its ranges if it reads only some rows of a table, and more if it
+// reads a range twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,12 +51,12 @@ uint64_t fsdprt::bytesOf(const fb::Manifest &manifest, const Instruction &instru
 static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }
 
 namespace {
-/// Key of an entry: the type of command, and the index of the kernel or the type of collective.
+/// Identifies an entry by the type of its commands and by the index of the kernel or the type of
+/// collective.
 using Key = std::pair<fb::Body, uint32_t>;
 } // namespace
 
-/// Returns a new entry for a command, in which all counts are zero, and sets `key` to the key of
-/// the entry.
+/// Returns an entry for a command with all counts zero, and sets `key` to the key of this entry.
 static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruction &instruction,
                                      Key &key) {
   fsdprt_profile_entry entry = {};
@@ -81,7 +81,8 @@ static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruc
 }
 
 std::vector<fsdprt_profile_entry> Profile::entries() const {
-  std::map<uint32_t, const Instruction *> started; // start of each transfer, by id
+  // The command that started each transfer, by id of the transfer.
+  std::map<uint32_t, const Instruction *> started;
   std::map<Key, fsdprt_profile_entry> sums;
   for (size_t i = 0; i < instructions.size(); ++i) {
     const Instruction &instruction = instructions[i], *counted = &instruction;

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The watchdog records only which command a rank has enqueued last on its GPU. The GPU may execute
-// a much earlier command. The heartbeat of the GPU is a number that shows which launches the GPU
-// has begun: the number is n after the GPU has begun launch 32 n of the run. If a command hangs or
-// fails while the heartbeat is n, the command is between launch 32 n and launch 32 (n + 1).
+// The watchdog records only which command a rank has enqueued last on its GPU. The command that the
+// GPU executes may be much earlier. The GPU therefore counts launches: its heartbeat is n after the
+// GPU has begun launch 32 n of the run. If a command hangs or fails while the heartbeat is n, this
+// command is between launch 32 n and launch 32 (n + 1).
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 using namespace fsdprt;
 
 /// Returns the command of launch number `left` in [begin, end), where the number of the first
-/// launch is 1. Each phase of a kernel is a launch. If the range has fewer than `left` launches,
-/// subtracts their number from `left` and returns null.
+/// launch is 1. Each phase of a kernel is one launch. If the range has fewer than `left` launches,
+/// subtracts the number of these launches from `left` and returns null.
 static const Instruction *findLaunch(const fb::Manifest &manifest, const Instruction *begin,
                                      const Instruction *end, uint64_t &left) {
   for (const Instruction *at = begin; at != end; ++at) {
@@ -56,7 +56,7 @@ std::string RankExecutor::deviceProgress() const {
   const Instruction *passed = launchAt(beats), *next = launchAt(beats + 1);
   std::string on = format(", on GPU %d ", device->ordinal());
   if ((!passed && !next) ||
-      launchAt(interval.numbers + 1)) // The heartbeat does not determine a launch of the program.
+      launchAt(interval.numbers + 1)) // The heartbeat matches no launch of the program.
     return {};
   if (!passed)
     return on + "before command " + textOf(*next);
@@ -64,15 +64,12 @@ std::string RankExecutor::deviceProgress() const {
               : on + "after command " + textOf(*passed);
 }
 
-//===- Heartbeats ---------------------------------------------------------===//
-
 /// Resets the heartbeat of the GPU. The previous run must have ended on the device.
 void RankExecutor::resetHeartbeat() {
   heartbeat = 0;
   device->resetHeartbeat();
 }
 
-/// If the heartbeat of the rank's GPU has changed, reports progress to the watchdog.
 void RankExecutor::updateHeartbeat() {
   uint32_t now = device->heartbeat();
   if (now == heartbeat)
@@ -81,8 +78,6 @@ void RankExecutor::updateHeartbeat() {
   context.watchdog.beat(rank);
 }
 
-/// Waits until the device has completed all work that the rank has enqueued. poll() throws Error if
-/// another rank has failed.
 void RankExecutor::finishDevice() {
   device->finish([this] {
     communicator.poll();
@@ -98,7 +93,6 @@ void RankGroup::finishDevices() {
       each->updateHeartbeat();
   });
 }
-//===- Reports of a group --------------------------------------------------===//
 
 /// Returns a text that contains, for each rank of this process, the last command that the rank has
 /// executed or enqueued and the position of the rank's GPU.

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Implements RankExecutor.h. Copies, fills and initial values are in Copies.cpp.
-//
-//===----------------------------------------------------------------------===//
 
 #include "execute/RankExecutor.h"
 #include "core/SystemCalls.h"
@@ -60,8 +56,6 @@ void RankExecutor::restrictCalls() {
       std::rethrow_exception(error);
 }
 
-//===- Runs ---------------------------------------------------------------===//
-
 void RankExecutor::beginRun(const RankRun &begun) {
   run = begun;
   context.watchdog.beginRun(rank, run.program, run.number);
@@ -90,8 +84,6 @@ void RankExecutor::executeCommands() {
   ObservedRun observed(*this);
   executeRange(run.begin, run.end, 0);
 }
-
-//===- Commands -----------------------------------------------------------===//
 
 void RankExecutor::executeRange(const Instruction *begin, const Instruction *end,
                                 uint64_t iteration) {
@@ -144,15 +136,15 @@ std::byte *RankExecutor::at(const fb::Slice &slice, uint64_t iteration) const {
   return arena.at(offsetOf(slice, iteration));
 }
 
-/// Returns true if the host only enqueues a command. The host then need not wait until earlier
-/// commands have ended, because the device or the communicator executes the command after the
-/// earlier commands.
+/// Returns true if the host need not wait for earlier commands before it executes `instruction`.
+/// This is the case if the host only enqueues the command: the device or the communicator then
+/// executes it after the earlier commands.
 bool RankExecutor::isOnStream(const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Launch:
   case fb::Body::Fill:
   case fb::Body::Copy:
-    return true; // Copies and fills by the host call finishDevice().
+    return true; // If the host does a copy or fill itself, it first calls finishDevice().
   case fb::Body::Collective:
     return communicator.isOnDevice();
   case fb::Body::Wait:
@@ -164,7 +156,7 @@ bool RankExecutor::isOnStream(const Instruction &instruction) const {
 }
 
 void RankExecutor::executeOne(const Instruction &instruction, uint64_t iteration) {
-  // Before the host executes a command, the device must have executed all earlier commands.
+  // Before the host itself executes a command, the device must have executed all earlier commands.
   if (!isOnStream(instruction))
     finishDevice();
   switch (instruction.kind) {
@@ -206,8 +198,8 @@ void RankExecutor::start(const Instruction &instruction, uint64_t iteration) {
                      at(*collective.target(), iteration));
   for (const std::shared_ptr<RankObserver> &observer : context.observers)
     observer->afterStart(run, instruction);
-  // The worker thread waits for all collectives, even for blocking collectives. No other thread of
-  // the rank waits for other ranks.
+  // The worker thread waits for all collectives, even for blocking ones, so that only this thread
+  // of the rank waits for other ranks.
   if (transferWorker)
     transferWorker->post(instruction.collective);
   if (collective.channel() == 0)

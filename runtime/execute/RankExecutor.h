@@ -21,9 +21,9 @@ namespace fsdprt {
 
 class RankExecutor {
 public:
-  /// Creates the executor of rank `number`, and the rank's arena, which it registers with the
-  /// communicator. `spins` is a result of spinsFor(), and `mostBindings` is a result of
-  /// mostBindings(). `context` must outlive the executor. Throws Error.
+  /// Creates the executor of rank `number` and the rank's arena, and registers the arena with the
+  /// communicator. spinsFor() computes `spins`, and mostBindings() computes `mostBindings`.
+  /// `context` must outlive the executor. Throws Error on failure.
   RankExecutor(const GroupContext &context, uint32_t number, std::unique_ptr<Device> device,
                uint32_t spins, size_t mostBindings);
 
@@ -39,10 +39,8 @@ public:
   /// Ends the threads for transfers. The arena must not be freed before this call.
   void stop();
 
-  //===- Memory, only while no program runs ---------------------------------===//
-
-  /// read() copies `bytes` bytes from offset `offset` of the arena, and write() copies `bytes`
-  /// bytes to offset `offset` of the arena.
+  /// The next four functions must not be called while a program runs. read() copies `bytes` bytes
+  /// from offset `offset` of the arena, and write() copies `bytes` bytes to this offset.
   void read(uint64_t offset, void *to, uint64_t bytes) const;
   void write(uint64_t offset, const void *from, uint64_t bytes) const;
   /// readState() and writeState() copy bytes [first, first + bytes) of the rank's shard of a state.
@@ -57,21 +55,20 @@ public:
   /// Restricts the system calls of the calling thread and of the rank's worker threads.
   void restrictCalls();
 
-  //===- Execution ----------------------------------------------------------===//
-
   void beginRun(const RankRun &run);
   void numberStep() const;
-  /// Executes the commands of the run. On return, the device may still execute some of them.
+  /// Executes the commands of the run. On return, the device may still execute some of these
+  /// commands.
   void executeCommands();
   /// Executes the commands of the run, and waits until the last of them has ended.
   void execute();
 
-  //===- Progress -----------------------------------------------------------===//
-
-  /// Waits until the device has executed all enqueued commands. Throws if another rank has failed.
+  /// Waits until the device has executed all enqueued commands. Throws Error if another rank has
+  /// failed.
   void finishDevice();
   void resetHeartbeat();
-  /// If the heartbeat of the device has changed, reports progress of the rank to the watchdog.
+  /// If the heartbeat of the device has changed, reports to the watchdog that the rank makes
+  /// progress.
   void updateHeartbeat();
   /// Returns a text such as ", on GPU 0 between commands 31 ('a') and 64 ('b')", or an empty text
   /// if the position of the device is unknown.
@@ -99,8 +96,8 @@ public:
 private:
   /// A copy on a channel after its start and before its wait.
   struct AsyncCopy {
-    /// Addresses of the source and of the target. The pointer is null for the side of the copy that
-    /// is in the rank's file, at `offset`.
+    /// Addresses of the source and of the target. If the source or the target is in the rank's
+    /// file, its address is null, and `offset` is its position in the file.
     const std::byte *from = nullptr;
     std::byte *to = nullptr;
     uint64_t bytes = 0, offset = 0;
@@ -142,7 +139,7 @@ private:
   RankRun run;                                     ///< the current run
 };
 
-/// Returns the index of the first element of a rank's shard of a state in the unit's flat buffer.
+/// Returns the index in the unit's flat buffer of the first element of a rank's shard of a state.
 inline uint64_t firstElement(const Mesh &mesh, const fb::State &state, uint32_t rank) {
   return mesh.pieceOf(static_cast<uint64_t>(state.split()), rank) * state.elements();
 }

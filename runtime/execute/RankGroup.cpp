@@ -97,8 +97,6 @@ void RankGroup::stop() {
   observers.clear();
 }
 
-//===- Devices ------------------------------------------------------------===//
-
 std::vector<std::unique_ptr<Device>> RankGroup::makeDevices() const {
   return fsdprt::makeDevices(
       options.device, artifact, layout,
@@ -117,8 +115,6 @@ uint64_t RankGroup::deviceBytesBeside() const {
   return bytes;
 }
 
-//===- Ranks --------------------------------------------------------------===//
-
 void RankGroup::onEveryRank(Job newJob, bool beginsRun) {
   job = newJob;
   jobBeginsRun = beginsRun;
@@ -131,9 +127,9 @@ void RankGroup::onEveryRank(Job newJob, bool beginsRun) {
 }
 
 void RankGroup::awaitRanks() {
-  // `grace` is added to the time limit, so that a rank that waits too long can report this first.
-  // `still` is the time since this thread last observed progress. `still` does not grow while the
-  // machine is suspended.
+  // `grace` is added to the time limit, so that a rank that waits too long reports this before the
+  // main thread does. `still` is the time since the main thread last observed progress. This time
+  // does not grow while the machine is suspended.
   double grace = 2 + options.timeoutSeconds * 0.05, lastPoll = monotonicSeconds(), still = 0;
   uint64_t lastBeats = 0;
   waitFor(
@@ -189,8 +185,8 @@ void RankGroup::serve(uint32_t rank) {
                                  std::strcmp(currentName, "step") == 0});
       (this->*job)(executor(rank));
     } catch (const Abandoned &) {
-      // This rank has ended because another rank has failed, perhaps in another process. That rank
-      // reports why the run failed.
+      // This rank has ended because another rank, perhaps in another process, has failed. The other
+      // rank reports why the run failed.
       if (localRanks() < ranks())
         error = communicator->abandoned();
     } catch (const Error &reason) {

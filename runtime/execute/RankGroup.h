@@ -50,19 +50,17 @@ public:
   const Artifact &getArtifact() const { return artifact; }
   uint32_t threadsPerRank() const { return options.threadsPerRank; }
   uint64_t arenaBytes() const { return executors[0]->getArena().mappedBytes(); }
-  /// Returns the executor of `rank`, which must be in this process.
   RankExecutor &executor(uint32_t rank) const { return *executors[rank - first]; }
-  /// Returns the index of the first element of a rank's shard of a state in the unit's flat buffer.
   uint64_t firstElement(const fb::State &state, uint32_t rank) const {
     return fsdprt::firstElement(mesh, state, rank);
   }
   bool hasHung() const { return hung; }
-  /// Returns true if runs omit no kernels. Only then are the results of checked lookups valid.
+  /// Returns true if runs execute all kernels. The results of checked lookups are valid only then.
   bool checksLookups() const { return options.onlyKinds.empty(); }
   /// Returns the name and number of the current or last run, such as "step 5".
   std::string where() const;
-  /// Returns the highest aligned end offset of the states, the inputs, and all ranges that are used
-  /// by the programs that have run.
+  /// Returns the end of the used memory: the highest aligned end offset of the states, of the
+  /// inputs, and of all ranges that the programs so far have used.
   uint64_t peakBytes() const { return alignedEnd(layout, peak); }
   /// Returns an array with one element for each type of collective: the number of bytes that the
   /// first local rank has exchanged in collectives of this type.

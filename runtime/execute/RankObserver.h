@@ -44,10 +44,10 @@ public:
   /// Called before and after each command except loops.
   virtual void beforeCommand(const RankRun &, const Instruction &) {}
   virtual void afterCommand(const RankRun &, const Instruction &) {}
-  /// Called before a reduction of floating-point values is started. The rank's operand is at offset
+  /// Called before a reduction of floating-point values starts. The rank's operand begins at offset
   /// `source` of the rank's arena.
   virtual void beforeReduction(const RankRun &, const Instruction &, uint64_t /*source*/) {}
-  /// Called after a collective is started, before the rank waits for it.
+  /// Called after a collective has started and before the rank waits for it.
   virtual void afterStart(const RankRun &, const Instruction &) {}
   /// Called after the last command, and also after a command that has failed.
   virtual void endCommands(const RankRun &) noexcept {}

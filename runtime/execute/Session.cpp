@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Before the constructor allocates memory, it checks that the mesh has as many ranks as requested.
-// It also checks that layouts have scratch memory for all threads, and that the arenas fit in
-// memory.
+// Before the constructor allocates memory, it checks that the mesh has the requested number of
+// ranks, that layouts have scratch memory for all threads, and that the arenas fit in memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +25,8 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-/// If `reference` is true, returns the layout of the reference programs, and otherwise that of the
-/// sharded programs. Returns null if no such program exists.
+/// Returns the layout of the reference programs if `reference` is true, and otherwise the layout of
+/// the sharded programs. Returns null if no such program exists.
 static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
   for (const fb::Program *program : *artifact.manifest().programs())
     if (isReferenceProgram(program->name()->str()) == reference)
@@ -35,8 +34,8 @@ static const fb::Layout *layoutOf(const Artifact &artifact, bool reference) {
   return nullptr;
 }
 
-/// Splits a text such as "map,row" into kinds of kernels. Throws Error if the text contains a kind
-/// of which the artifact has no kernel.
+/// Splits a text such as "map,row" into kinds of kernels. Throws Error if the artifact has no
+/// kernel of a kind in the text.
 static std::vector<std::string> checkKinds(const Artifact &artifact, const char *text) {
   std::set<std::string> known;
   const auto *kernels = artifact.manifest().kernels();

@@ -34,7 +34,7 @@ public:
   void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
                   const void *data, DType type);
   /// Sets `memory` to the range and the address of a rank's shard of state `index`. If `rank` is
-  /// FSDPRT_REFERENCE, describes the whole state of the reference instead.
+  /// FSDPRT_REFERENCE, sets `memory` to those of the reference's whole state.
   void memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
   /// Sets `memory` to the range and the address of the copy that the program 'snapshot' made.
   void snapshotOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
@@ -46,8 +46,8 @@ public:
   void compare(fsdprt_comparison &result) const;
 
   /// Repeats the last run of a program. Returns a text that names the first reduction with a
-  /// non-finite operand and the ranks that passed such an operand, or an empty text if no reduction
-  /// had one. All processes must call findNonfinite().
+  /// non-finite operand and the ranks that passed this operand. Returns an empty text if all
+  /// operands were finite. All processes must call findNonfinite().
   std::string findNonfinite(const char *program);
 
   void exchange(const void *mine, size_t size, void *all);
@@ -56,8 +56,8 @@ public:
   /// Returns the profile of 'step' on the first rank of this process. Throws Error if the session
   /// has no profile.
   Profile &profile() const;
-  /// Returns the trace. If the run has several processes, they first send their records to the
-  /// process of rank 0.
+  /// Returns the trace. If the run has several processes, all processes first send their records to
+  /// the process of rank 0.
   const Trace &trace() const;
 
   /// Returns the number of bytes that are in use on the GPUs of this process's ranks and do not
@@ -65,7 +65,6 @@ public:
   uint64_t gpuBytesBeside() const;
 
   const RankGroup &getRanks() const { return *ranks; }
-  /// Returns the file of offloaded states of this process's first rank, or null if it has none.
   const RankFile *getFile() const { return ranks->executor(ranks->firstRank()).getFile(); }
   const RankGroup *getReference() const { return reference.get(); }
 

@@ -21,11 +21,11 @@ struct SessionHooks {
   /// Called once with the group of sharded ranks, before the first run. May attach observers or
   /// plant faults in collectives.
   std::function<void(RankGroup &ranks)> prepare;
-  /// True if observers must be called for each command. A CUDA graph then cannot be used.
+  /// True if observers must be called for each command. In this case, no CUDA graph can be used.
   bool seesCommands = false;
-  /// Kinds of kernels, separated by commas, or empty. If not empty, programs other than 'init' and
-  /// 'snapshot' run only launches of kernels of these kinds, and no collectives, copies or fills.
-  /// The results are then meaningless.
+  /// Kinds of kernels, separated by commas, or empty. If this text is not empty, programs other
+  /// than 'init' and 'snapshot' run only launches of kernels of these kinds, and no collectives,
+  /// copies or fills. The results are then meaningless.
   std::string onlyKinds;
 };
 

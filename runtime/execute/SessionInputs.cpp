@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes inputs. Before an input is written, its ids are checked: each id must be below the input's
-// limit, or be one of the input's extra ids. Otherwise Error is thrown.
+// Writes inputs. Before an input is written, its ids are checked. Each id must be below the input's
+// limit, or be one of the input's extra ids. If an id is neither, Error is thrown.
 //
 //===----------------------------------------------------------------------===//
 

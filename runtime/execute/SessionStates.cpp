@@ -90,8 +90,6 @@ void Session::moveState(uint32_t rank, uint64_t index, uint64_t first, uint64_t 
     on.executor(checkRank(rank)).writeState(found, first * each, count * each, from);
 }
 
-//===- Parameters ---------------------------------------------------------===//
-
 const fb::State *Session::state(const RankGroup &group, uint64_t index, fb::StateRole role) const {
   const auto *states = group.getLayout().states();
   for (uint32_t i = 0; states && i < states->size(); ++i)
@@ -231,8 +229,6 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
   on.executor(checkRank(rank)).writeState(*held, first, size, element);
 }
 
-//===- Comparison ---------------------------------------------------------===//
-
 /// Compares `piece`, a rank's shard of a state, with `all`, the complete state of the reference.
 /// Compares only elements that belong to parameters, not padding. Returns true if all these
 /// elements are equal. Otherwise sets `result` to the first difference.
@@ -278,8 +274,8 @@ const fb::State *Session::wholeOf(const fb::State &held) const {
 }
 
 /// Compares the shards of all ranks with the reference. The process of rank 0 receives the shards
-/// of the other processes one by one. After a difference, this process still receives all further
-/// shards, because the other processes send them.
+/// of the other processes one by one. Even after it has found a difference, the process of rank 0
+/// receives all further shards, because the other processes send them.
 void Session::compare(fsdprt_comparison &result) const {
   Communicator &communicator = ranks->getCommunicator();
   if (!reference && communicator.isRoot())

@@ -18,8 +18,8 @@
 
 using namespace fsdprt;
 
-/// Returns true if a command cannot be recorded in the graph, because the host must do more than
-/// enqueue it.
+/// Returns true if the host must do more for a command than enqueue it. The graph cannot record
+/// such a command.
 bool RankGroup::needsHost(const Instruction &instruction) const {
   switch (instruction.kind) {
   case fb::Body::Collective:
@@ -70,7 +70,8 @@ void RankGroup::record() {
   }
   for (size_t kind = 0; kind < 4; ++kind)
     recordedBytes[kind] = communicator->exchangedBytes()[kind] - before[kind];
-  // Subtract the bytes that were counted during recording, because nothing was transferred.
+  // The recording of a collective counts its bytes although it transfers nothing, so these bytes
+  // are subtracted.
   communicator->countExchanged(recordedBytes, -1);
 }
 

@@ -8,15 +8,15 @@
 //     per iteration. For each run, the ring buffer of a rank has one record per executed command.
 //  2. For each record of a launch, copy, fill or wait, visit() creates an event of lane `compute`.
 //  3. For a collective, visit() also creates an event of the lane `gather` or `reduce`. For a copy
-//     on a channel, it also creates an event of the lane `copy`. Such an event lasts from the start
-//     of the transfer to the end of its wait, or, if the begin and the end of the transfer itself
-//     were recorded, from that begin to that end. During the whole event of a blocking collective,
-//     the rank counts as waiting.
-//  4. The member `ahead` of such an event is the number of launches between the start of the
-//     transfer and its wait.
+//     on a channel, it also creates an event of the lane `copy`. If the begin and the end of the
+//     transfer were recorded, this additional event lasts from that begin to that end. Otherwise it
+//     lasts from the start of the transfer to the end of the wait. During the whole event of a
+//     blocking collective, the rank counts as waiting.
+//  4. In the additional event of a transfer, the member `ahead` is the number of launches between
+//     the start of the transfer and its wait.
 //
 // If the ranks are threads of one process, they copy the data of a collective only during its wait.
-// If a collective is started earlier, its event becomes longer, but its wait does not become
+// An earlier start of the collective then makes its event longer, but does not make its wait
 // shorter.
 //
 //===----------------------------------------------------------------------===//
@@ -35,8 +35,8 @@ static bool isTransfer(const Instruction &instruction) {
   return instruction.kind == fb::Body::Collective || instruction.kind == fb::Body::Copy;
 }
 
-/// Returns how many commands for which `counts` returns true are executed in one run of the
-/// program. A command in a loop is counted once per iteration.
+/// Returns the number of commands that one run of the program executes and for which `counts`
+/// returns true. A command in a loop is counted once per iteration.
 static uint64_t countEvents(const Instruction *at, const Instruction *end,
                             bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;
@@ -94,7 +94,6 @@ static fsdprt_trace_event describe(const fb::Manifest &manifest, const Instructi
   return event;
 }
 
-/// Returns the event of a collective in the lane `gather` or `reduce`.
 static fsdprt_trace_event describe(const fb::Manifest &manifest, const fb::Collective &collective,
                                    const char *label) {
   fsdprt_trace_event event = {};
@@ -113,7 +112,6 @@ static fsdprt_trace_event describe(const fb::Manifest &manifest, const fb::Colle
   return event;
 }
 
-/// Returns the event of a copy on a channel in the lane `copy`.
 static fsdprt_trace_event describeCopy(const fb::Manifest &manifest,
                                        const Instruction &instruction) {
   fsdprt_trace_event event = describe(manifest, instruction);
@@ -128,7 +126,7 @@ bool Trace::visitRun(uint32_t rank, uint64_t run, const Record *at, const Record
     const Record *record;
     uint32_t launches;
   };
-  std::unordered_map<uint32_t, Started> inFlight; // records of starts, by id of the transfer
+  std::unordered_map<uint32_t, Started> inFlight; // the record that started each transfer, by id
   uint32_t launches = 0;
   auto give = [&](fsdprt_trace_event event, uint64_t from, uint64_t to) {
     event.rank = rank;
@@ -203,7 +201,7 @@ void Trace::visit(const std::function<bool(const fsdprt_trace_event &)> &visit) 
     uint64_t first = ring.began > keptRuns ? ring.began - keptRuns : 0;
     for (uint64_t run = first; run < ring.began; ++run) {
       const Record *begin = ring.records.data() + run % keptRuns * eventsPerRun;
-      bool isLast = run + 1 == ring.began; // may be incomplete
+      bool isLast = run + 1 == ring.began; // The last run may have fewer records than the others.
       const Record *end = isLast ? ring.records.data() + ring.next : begin + eventsPerRun;
       if (!visitRun(firstRank + i, run + 1, begin, end, visit))
         return;

@@ -37,8 +37,8 @@ public:
     ring.next = ring.began++ % keptRuns * eventsPerRun;
     ring.end = ring.next + eventsPerRun;
   }
-  /// Records a command. For a wait, `movedFrom` and `movedTo` are the times at which the execution
-  /// of the transfer began and ended, or 0 if these times were not measured.
+  /// Records a command. If the command is a wait, the transfer was executed from `movedFrom` to
+  /// `movedTo`. These times are 0 if they were not measured.
   void add(uint32_t rank, size_t instruction, uint64_t begin, uint64_t end, uint64_t movedFrom = 0,
            uint64_t movedTo = 0) {
     Ring &ring = rings[rank - firstRank];
@@ -47,14 +47,14 @@ public:
                                    static_cast<uint32_t>(instruction)};
   }
 
-  /// Replaces the indices of time stamps in the records of the last run by times. Index 0, which
-  /// means that no time stamp exists, remains 0.
+  /// Replaces the indices of time stamps in the records of the last run by times. The index 0 means
+  /// that no time stamp exists, and is not replaced.
   void resolve(uint32_t rank, const std::function<uint64_t(uint64_t)> &timeOf);
   /// Returns the number of time stamps in a run: two per command, and two more per transfer.
   static uint64_t stampsOf(const std::vector<Instruction> &instructions);
 
   /// Copies the ring buffers of all ranks to the process of rank 0. All processes must call
-  /// collect(), and each process must have exactly one rank.
+  /// collect(), and each process must contain exactly one rank.
   void collect(Communicator &communicator);
 
   uint64_t bytes() const { return rings.size() * keptRuns * eventsPerRun * sizeof(Record); }
@@ -70,7 +70,8 @@ private:
   };
   struct alignas(64) Ring {
     std::vector<Record> records;
-    uint64_t began = 0, next = 0, end = 0; ///< number of started runs; positions in `records`
+    /// `began` is the number of started runs; `next` and `end` are positions in `records`.
+    uint64_t began = 0, next = 0, end = 0;
   };
   bool visitRun(uint32_t rank, uint64_t run, const Record *at, const Record *end,
                 const std::function<bool(const fsdprt_trace_event &)> &visit) const;

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Corrects the file size and the hash in the header of the input, so that most inputs reach the
+// Writes the correct file size and hash into the header of the input, so that most inputs reach the
 // checks of the manifest. Also dumps each accepted artifact as text.
 //
 //===----------------------------------------------------------------------===//

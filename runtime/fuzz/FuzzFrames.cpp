@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first byte of the input selects how the other bytes are tested: as frames of the rendezvous,
-// which are sent in several parts, or as a message of a channel.
+// The first byte of the input selects how the other bytes are tested. They are tested as frames of
+// the rendezvous, which are sent in several parts, or as a message of a channel.
 //
 //===----------------------------------------------------------------------===//
 

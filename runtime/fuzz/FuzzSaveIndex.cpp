@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Corrects the hash at the end of the input, so that most inputs reach the checks of the content.
-// An accepted index must be unchanged after it is written and read again.
+// Writes the correct hash at the end of the input, so that most inputs reach the checks of the
+// content. If an index is accepted, it must be unchanged after it has been written and read again.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,8 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 namespace fsdprt::fuzz {
 
-/// Checks that `message` is not empty, has at most 16 KiB, and contains no control characters. If
-/// this is not the case, ends the process, so that libFuzzer reports the input.
+/// Ends the process, so that libFuzzer reports the input, if `message` is empty, has more than 16
+/// KiB, or contains control characters.
 void expectReadable(const std::string &message);
 
 #ifdef __cpp_exceptions // parts of the compiler are built without exceptions

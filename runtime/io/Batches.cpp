@@ -40,9 +40,9 @@ static uint64_t product(const std::vector<uint64_t> &shape) {
   return elements;
 }
 
-/// If an input of tokens or targets has one dimension, it is divided into windows, whose length is
-/// the last dimension of the tokens. In other inputs, the leading dimension is the number of
-/// samples.
+/// An input of tokens or targets with one dimension is divided into windows. The length of a window
+/// is the last dimension of the input with the tokens. In any other input, the leading dimension
+/// counts the samples.
 SampleShape fsdprt::sampleShapeOf(const std::vector<fsdprt_input_info> &inputs, size_t index) {
   std::vector<uint64_t> shape = shapeOf(inputs[index]);
   if (shape.empty())
@@ -93,7 +93,7 @@ Batches::Batches(std::vector<fsdprt_input_info> inputs, const TokenFile *tokens,
     splitTokens();
 }
 
-/// Determines the inputs whose values are windows of the token file.
+/// Determines which inputs contain windows of the token file.
 void Batches::planWindows(uint64_t tokenElements) {
   for (Plan &plan : plans) {
     uint64_t elements = plan.samples * plan.each;
@@ -150,7 +150,6 @@ void Batches::planRows(const std::vector<fsdprt_input_info> &inputs,
       rows - static_cast<uint64_t>(static_cast<double>(rows) * options.validationFraction);
 }
 
-/// Divides the token file into the part for training and the part for validation.
 void Batches::splitTokens() {
   if (windowLength == 0)
     badInput("the model has no input 'tokens', which --data and --text feed; omit these options "

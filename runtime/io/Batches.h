@@ -19,8 +19,8 @@
 //     random   ids below their limit, or normally distributed floats, for an input without a file
 //
 // One random number per sample determines the first token of the window and the index of the row.
-// All files of rows have the same number of rows, and a sample uses the same row of each file. For
-// some inputs, for example a table for the whole batch, the leading dimension does not count
+// All files of rows have the same number of rows, and a sample uses the same row of each file. In
+// some inputs, for example in a table for the whole batch, the leading dimension does not count
 // samples. Every step then uses all rows of the input's file. Training uses the first part of a
 // file, and validation reads the rest of the file in order.
 //
@@ -41,7 +41,7 @@ struct BatchOptions {
   uint64_t seed = 0;
   bool overfit = false; ///< true if every step uses the samples of step 0
   double validationFraction = 0.1;
-  /// If an input has extra ids, the probability with which the first extra id replaces a random id.
+  /// Probability with which the first extra id of an input replaces a random id.
   double extraIds = 0;
 };
 
@@ -69,16 +69,16 @@ public:
   uint64_t validationRows() const { return rows - rowsToTrain; }
   /// Returns true if the tokens or rows of input i come from a file.
   bool isFromFile(size_t i) const { return plans[i].file || (tokens && plans[i].window); }
-  /// Returns true if every step uses all rows of the file of input i.
+  /// Returns true if every step uses the whole file of input i.
   bool isFixed(size_t i) const { return plans[i].fixed; }
   /// Returns the number of samples of input i in one step, over all ranks and micro-batches.
   uint64_t samplesPerStep(size_t i) const {
     return plans[i].samples * plans[i].info.micro_batches * ranks;
   }
   uint64_t elementsPerSample(size_t i) const { return plans[i].each; }
-  /// Returns the number of batches that are necessary to read all validation data at least once. A
-  /// batch consists of the samples of all ranks. Returns 0 if no samples are reserved for
-  /// validation.
+  /// Returns the number of batches that must be read until all validation data have been read at
+  /// least once. A batch consists of the samples of all ranks. Returns 0 if no samples are reserved
+  /// for validation.
   uint64_t validationBatches() const;
 
   /// train() and validation() return the values of input i for one micro-batch of one rank. The

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Encodes protobuf messages without the protobuf library. A field consists of a varint, which
-// contains field number and wire type, and a value: a varint, 4 or 8 bytes, or a length and as many
-// bytes.
+// Encodes protobuf messages without the protobuf library. A field is a varint with the field number
+// and the wire type, followed by a value. The value is a varint, or has 4 or 8 bytes, or consists
+// of a length and as many bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,6 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 namespace fs = std::filesystem;
-
-//===- Checksums ----------------------------------------------------------===//
 
 static std::array<uint32_t, 256> makeTable() {
   std::array<uint32_t, 256> table;
@@ -49,8 +47,6 @@ uint32_t fsdprt::maskedCrc32c(const void *data, size_t size) {
   uint32_t crc = crc32c(data, size);
   return (crc >> 15 | crc << 17) + 0xa282ead8;
 }
-
-//===- Protobuf -----------------------------------------------------------===//
 
 namespace {
 enum WireType { varint = 0, eightBytes = 1, lengthAndBytes = 2, fourBytes = 5 };
@@ -100,8 +96,6 @@ private:
 static double now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
-
-//===- Files --------------------------------------------------------------===//
 
 void EventFile::expectFolder(const std::string &folder) {
   std::error_code error;

@@ -29,7 +29,7 @@ namespace fsdprt {
 
 /// Returns the CRC-32C (Castagnoli) of a range of bytes.
 uint32_t crc32c(const void *data, size_t size);
-/// Returns the masked CRC-32C of a record: crc32c(), rotated and with a constant added.
+/// Returns the CRC-32C of a range of bytes as records store it: rotated, and with a constant added.
 uint32_t maskedCrc32c(const void *data, size_t size);
 
 class EventFile {
@@ -37,7 +37,8 @@ public:
   /// Throws Error if open() would fail for `folder`.
   static void expectFolder(const std::string &folder);
   /// Creates the folder and a new file in it. The name of the file contains the time, the host name
-  /// and the process id. If `firstStep` is above 1, the run resumes from a save.
+  /// and the process id. If `firstStep` is above 1, also writes the event that says that the run
+  /// resumes from a save.
   void open(const std::string &folder, uint64_t firstStep);
   bool isOpen() const { return file.isOpen(); }
 

@@ -115,8 +115,6 @@ std::string InputFile::readAll(uint64_t most) const {
   return text;
 }
 
-//===- Hashes -------------------------------------------------------------===//
-
 /// Returns one SHA-256 over `count` blocks of `bytes` bytes each. Block i begins at offsetOf(i).
 template <typename Offset>
 static std::string hashBlocks(const InputFile &file, uint64_t count, uint64_t bytes,

@@ -59,15 +59,16 @@ public:
   /// is the same. Allocates no memory unless it throws.
   void expectUnchanged(bool strictly = false) const;
   /// Throws InputChanged if the size or the modification time has changed since opening. If only
-  /// the change time has changed, for example by chmod(1), the content is compared: throws if
-  /// comparison() does not return `content`, which is what it returned at opening.
+  /// the change time has changed, for example by chmod(1), throws if the content has changed:
+  /// `content` is the result of comparison() at opening, and must equal the result now.
   void expectContent(const std::string &content) const;
 
   /// Returns the SHA-256 of all bytes as hexadecimal digits. Throws InputChanged if the file has
   /// been truncated.
   std::string sha256() const;
-  /// Returns the size and a SHA-256 as text, so that processes can compare contents. The SHA-256 is
-  /// of all bytes if the file has at most wholeLimit bytes, and otherwise of evenly spaced blocks.
+  /// Returns a text with the size and a SHA-256, so that processes can compare contents. The
+  /// SHA-256 is of all bytes if the file has at most wholeLimit bytes, and otherwise of evenly
+  /// spaced blocks.
   std::string comparison() const;
   bool isCompared() const { return size() <= wholeLimit; }
 
@@ -81,7 +82,8 @@ private:
 
   std::string path;
   int file = -1;
-  mutable Version version; ///< last version known to have the content at opening
+  /// The last version of the file that is known to have the content that the file had at opening.
+  mutable Version version;
 };
 
 } // namespace fsdprt

@@ -37,9 +37,9 @@ bool isNpy(const std::byte *data, uint64_t size);
 /// Largest number of bytes at the beginning of a file that readNpyHeader() needs.
 inline constexpr uint64_t mostNpyHeaderBytes = 12 + (1 << 16);
 
-/// Parses the header of a file of `fileBytes` bytes. `data` contains the whole file or the first
-/// mostNpyHeaderBytes bytes of it. Throws Error if the header is malformed or contradicts the size
-/// of the file. `path` names the file in messages.
+/// Parses the header of a file of `fileBytes` bytes. `data` contains the first mostNpyHeaderBytes
+/// bytes of the file, or the whole file if the file is shorter. Throws Error if the header is
+/// malformed or contradicts the size of the file. `path` names the file in messages.
 StoredArray readNpyHeader(const std::string &path, const std::byte *data, uint64_t fileBytes);
 
 } // namespace fsdprt

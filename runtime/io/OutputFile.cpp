@@ -40,7 +40,7 @@ static int openToWrite(const std::string &path, int flags) {
   }
 }
 
-/// Returns a description of `error`, the value of errno after openToWrite() has failed.
+/// Describes `error`, the value of errno after openToWrite() has failed.
 static const char *whyNot(int error) {
   return error == ENXIO ? "it is a named pipe that no process reads" : strerror(error);
 }
@@ -62,14 +62,15 @@ static void tryToOpen(const std::string &path) {
 void OutputFile::expectWritable(const std::string &path, bool atomic) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
-    // Only check permissions, because opening a pipe would wait for a process that reads it.
+    // Only permissions are checked, because opening a pipe would wait for a process that reads it.
     if (S_ISDIR(status.st_mode) || access(path.c_str(), W_OK) != 0)
       badInput("%s: cannot write: %s", path.c_str(),
                S_ISDIR(status.st_mode) ? strerror(EISDIR) : strerror(errno));
     return;
   }
   bool exists = access(path.c_str(), F_OK) == 0;
-  // With an error other than ENOENT, such as a too long name, the file cannot be created.
+  // Any error other than ENOENT, for example that the name is too long, means that the file cannot
+  // be created.
   if (!exists && errno != ENOENT)
     badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
   if (exists || !atomic)
@@ -82,9 +83,7 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
   }
 }
 
-//===- Temporary names ----------------------------------------------------===//
-
-// Largest number of bytes of FILE's name in a temporary name, which has at most 255 bytes in total.
+// A temporary name has at most 255 bytes, so it contains only this many bytes of FILE's name.
 static constexpr size_t longestBase = 200;
 
 /// Returns a hash of the host name as eight hexadecimal digits.
@@ -154,8 +153,6 @@ void OutputFile::openTemporary() {
   failed("%s: cannot create a temporary file in its folder: all names are taken", path.c_str());
 }
 
-//===- Opening ------------------------------------------------------------===//
-
 void OutputFile::openName(const std::string &name, int flags) {
   struct stat status;
   fd = openToWrite(name, O_CREAT | flags);
@@ -167,7 +164,7 @@ void OutputFile::openName(const std::string &name, int flags) {
 void OutputFile::open(const std::string &newPath, bool atomic) {
   struct stat status;
   path = newPath;
-  // Write directly to a device or pipe, because rename(2) would replace the device by a file.
+  // Devices and pipes are written directly, because rename(2) would replace them by a file.
   if (atomic && (stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)))
     return openTemporary();
   openName(path, O_TRUNC);

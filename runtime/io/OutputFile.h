@@ -5,14 +5,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Checks every result of write(2), and calls fsync(2) before close(2), so that a full disk causes
-// an Error instead of a shorter file. With `atomic`, bytes are written to a new file in the same
-// folder,
+// an Error instead of a shorter file. If `atomic` is true, bytes are written to a temporary file in
+// the same folder, and commit() renames this file to FILE. The name of the temporary file is
 //
 //     FILE.<16 hexadecimal digits>.tmp     8 digits are a hash of the host name, 8 are random
 //
-// which commit() renames to FILE. Two processes that write the same FILE therefore have separate
-// temporary files, and the file of the process that calls commit() last remains. If FILE is a
-// symbolic link, rename(2) replaces the link and not its target.
+// Two processes that write the same FILE therefore have separate temporary files, and the file of
+// the process that calls commit() last remains. If FILE is a symbolic link, rename(2) replaces the
+// link and not its target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,10 +34,9 @@ public:
   OutputFile(const OutputFile &) = delete;
   OutputFile &operator=(const OutputFile &) = delete;
 
-  /// Throws Error if open() with these arguments would fail. Removes all files that it creates.
+  /// Throws Error if open() with these arguments would fail. Leaves no new files behind.
   static void expectWritable(const std::string &path, bool atomic);
 
-  /// Opens or creates a file. Throws Error.
   void open(const std::string &path, bool atomic);
   /// Creates a new file. Throws Error if `path` exists, even as a symbolic link.
   void openNew(const std::string &path);
@@ -55,7 +54,7 @@ private:
   [[noreturn]] void fail(const char *doing);
   void openName(const std::string &name, int flags);
   void openTemporary();
-  std::string path, temporary; ///< final name; temporary name, or "" if not atomic
+  std::string path, temporary; ///< final name, and temporary name, which is empty if not atomic
   int fd = -1;
   bool regular = false;
 };

@@ -39,8 +39,8 @@ static std::string nameOf(const std::string &path) {
   return "fsdp-run/output/" + sha256Text(where.data(), where.size());
 }
 
-/// Returns the process that has bound a socket as text such as " (process 42)", or an empty text if
-/// the process is unknown.
+/// Returns a text with the id of the process that has bound a socket, such as " (process 42)".
+/// Returns an empty text if the process is unknown.
 static std::string ownerOf(const sockaddr_un &address, socklen_t bytes) {
   int file = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   ucred who = {};

@@ -9,7 +9,7 @@
 // name and of the device and inode of the file's folder. A claim creates no file, and ends when the
 // process that made the claim ends. Only processes in the same network namespace of the same
 // machine detect a claim. If two runs do not detect each other's claims, each run writes a complete
-// file, and the later file remains.
+// file, and the file that is written last remains.
 //
 //===----------------------------------------------------------------------===//
 

@@ -98,7 +98,7 @@ void SampleFile::readHeader(const fsdprt_input_info &info) {
   } else if (endsWith(path, ".npy")) {
     badInput("%s: expected an .npy file, which begins with the bytes 93 4E 55 4D 50 59",
              path.c_str());
-  } else { // raw
+  } else { // the elements are not preceded by a header
     uint64_t each = elements * sizeOf(type);
     if (each == 0 || file.size() % each != 0)
       badInput("%s: input '%s' expected a raw file of a multiple of %llu bytes, for samples of %s "

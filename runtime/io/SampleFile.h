@@ -10,11 +10,11 @@
 //     input 'images': 4x3x32x32 in f32     file: Nx3x32x32 in F64, F32, F16 or BF16
 //     input 'labels': 4 in i64             file: N in any integers
 //
-// The content of the file determines its format: .npy, safetensors, or otherwise raw little-endian
-// elements of the input's type. A safetensors file must have a tensor with the input's name, or
-// only one tensor. Floats are rounded to the input's type; integers keep their values. The
-// constructor checks all elements. If the input's type cannot represent a value, or an id is not
-// valid for the input, the constructor throws Error with the value's position.
+// The content of a file determines its format: .npy or safetensors. All other files are raw
+// little-endian elements of the input's type. A safetensors file must have a tensor with the
+// input's name, or only one tensor. Floats are rounded to the input's type; integers keep their
+// values. The constructor checks all elements. If the input's type cannot represent a value, or an
+// id is not valid for the input, the constructor throws Error with the value's position.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,6 @@ public:
   void expectUnchanged() const { getFile().expectContent(content); }
   /// Returns the result of InputFile::comparison() at opening.
   const std::string &comparison() const { return content; }
-  /// Returns the SHA-256 of the whole file as hexadecimal digits.
   std::string sha256() const { return getFile().sha256(); }
 
 private:
@@ -63,8 +62,8 @@ private:
 
   std::string path;
   InputFile file;                           ///< the file, unless `tensors` has opened it
-  std::unique_ptr<SafetensorsFile> tensors; ///< null unless the file is a safetensors file
-  std::string content;                      ///< result of comparison() when the file was opened
+  std::unique_ptr<SafetensorsFile> tensors; ///< the safetensors file; null for another format
+  std::string content;
   StoredArray array;
   std::vector<uint64_t> row;
   uint64_t rows = 0, elements = 1;       ///< number of samples; elements per sample

@@ -5,13 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 // A token file has one of three formats. It consists of raw little-endian ids of 1, 2 or 4 bytes,
-// or of text, whose bytes are the ids. In the format of llm.c, a header precedes the ids. The
-// header has 256 values of type int32. The first three values are a magic number, a version and the
-// number of tokens. Ids have 2 bytes after the magic number 20240520 with version 1, and 4 bytes
-// after 20240801 with version 7.
+// or it is a text and each of its bytes is an id, or it has the format of llm.c. In the last
+// format, a header of 256 values of type int32 precedes the ids. The first three values are a magic
+// number, a version and the number of tokens. If the magic number is 20240520 and the version is 1,
+// ids have 2 bytes. If the magic number is 20240801 and the version is 7, ids have 4 bytes.
 //
 // If an id is not below the limit, the constructor throws Error with the position of the id.
-// expectUnchanged() detects whether the file has changed since then.
+// expectUnchanged() detects whether the file has changed since it was opened.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,9 +29,9 @@ enum class TokenType { automatic, u8, u16, u32 };
 class TokenFile {
 public:
   TokenFile() = default;
-  /// Opens a file and checks its ids. Throws Error on failure or if an id is not below `limit`,
-  /// unless `limit` is 0. TokenType::automatic selects the type in the header or, without a header,
-  /// the narrowest type that can represent ids below `limit`.
+  /// Opens a file and checks its ids. Throws Error if this fails, or if `limit` is not 0 and an id
+  /// is not below `limit`. TokenType::automatic selects the type that the header determines.
+  /// Without a header, it selects the narrowest type that can represent all ids below `limit`.
   TokenFile(const std::string &path, TokenType type, uint64_t limit);
 
   uint64_t size() const { return count; }
@@ -47,7 +47,6 @@ public:
   void expectUnchanged() const { file.expectContent(content); }
   /// Returns the result of InputFile::comparison() at opening.
   const std::string &comparison() const { return content; }
-  /// Returns the SHA-256 of the whole file as hexadecimal digits.
   std::string sha256() const;
 
 private:
@@ -56,7 +55,7 @@ private:
   void checkIds(const std::string &path, uint64_t limit) const;
 
   InputFile file;
-  std::string content;           ///< comparison() at opening
+  std::string content;
   uint64_t begin = 0, count = 0; ///< bytes of the header; number of tokens
   uint32_t width = 1;
 };

@@ -21,7 +21,7 @@ using namespace fsdprt;
 namespace {
 struct Launcher {
   const char *name;
-  const char *present; ///< another variable that must be set; null if none
+  const char *present; ///< variable that must be set in addition to `rank`; null if none
   const char *rank, *ranks, *localRank, *localRanks;
   bool hasMpi;
 };
@@ -76,9 +76,9 @@ static void findMeetingPoint(const Variables &variable, LaunchPlace &place) {
     place.meetingName = "fsdp-run/slurm/" + job + "." + textOf(variable, "SLURM_STEP_ID");
 }
 
-/// Returns the folder FOLDER if torchrun has given this rank the file FOLDER/RANK/error.json. After
-/// a restart by torchrun, the folder is different. Returns an empty text unless one torchrun has
-/// started all ranks.
+/// If torchrun has given this rank the file FOLDER/RANK/error.json, returns FOLDER, which changes
+/// when torchrun restarts the ranks. Returns an empty text unless all ranks are on this machine,
+/// where a single torchrun has started them.
 static std::string attemptFolder(const Variables &variable, const LaunchPlace &place) {
   std::string folder = textOf(variable, "TORCHELASTIC_ERROR_FILE");
   for (int level = 0; level < 2; ++level)
@@ -95,8 +95,8 @@ static std::string shortened(const std::string &text) {
              : text.substr(0, most / 2) + "..." + text.substr(text.size() - most / 2);
 }
 
-/// Returns a text that contains the job id, and the variable or launcher from which the job id
-/// comes. Returns "" if there is no job id.
+/// Returns a text that contains the job id and the variable or launcher that gave it. Returns an
+/// empty text if there is no job id.
 static std::string jobOf(const Variables &variable, const LaunchPlace &place) {
   auto named = [&](const std::string &id, const char *source) {
     return "'" + shortened(id) + "' (" + source + ")";

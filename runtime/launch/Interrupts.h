@@ -16,7 +16,7 @@
 
 namespace fsdprt {
 
-/// What the first signal does:
+/// Selects what the first signal does:
 /// - early: prints a line and ends the process, because no step has begun.
 /// - said: prints a line and asks the run to end.
 /// - quiet: asks the run to end and prints nothing, because another process prints the line.

@@ -39,8 +39,8 @@ static void refuseContradictions(const LaunchOptions &options) {
              (ull)options.ranks, place.c_str());
 }
 
-/// Throws Error if the ranks must connect without MPI, but the environment contains no address for
-/// this, or the ranks are on several machines. Also throws Error for --on-failure=restart.
+/// Checks that the ranks can connect without MPI. Throws Error if the environment contains no
+/// address, if the ranks are on several machines, or if --on-failure=restart is given.
 static void checkMeeting(const LaunchOptions &options) {
   const LaunchPlace &place = *options.place;
   if (!place.saysWhere())
@@ -114,9 +114,9 @@ std::string fsdprt::flightRecordPath(const LaunchOptions &options) {
   const char *temporary = std::getenv("TMPDIR");
   std::string folder = format("%s/%s-%d-XXXXXX", temporary && *temporary ? temporary : "/tmp",
                               options.program, static_cast<int>(getpid()));
-  // Create a folder that only this user can access, because other users can also create files in
-  // $TMPDIR or /tmp. If mkdtemp() fails, the write of the record fails later, with a message that
-  // names the path.
+  // In $TMPDIR or /tmp, other users can also create files, so the record gets a folder that only
+  // this user can access. If mkdtemp() fails, the write of the record fails later, with a message
+  // that names the path.
   [[maybe_unused]] char *made = mkdtemp(folder.data());
   return folder + "/flight.json";
 }

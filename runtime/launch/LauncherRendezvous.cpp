@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The host is a separate process that supervises the ranks, so that the loss of any rank, including
-// rank 0, can be reported. The host is not the parent of the ranks. It detects that a rank has
-// ended because the kernel then closes the channel of this rank. The host sends the first error to
-// all ranks. A rank that fails requests the first error from the host, so that all ranks report the
-// same error.
+// rank 0, can be reported. The host is not the parent of the ranks. When a rank ends, the kernel
+// closes the channel of this rank, and the host detects that the channel is closed. The host sends
+// the first error to all ranks. A rank that fails requests the first error from the host, so that
+// all ranks report the same error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,12 +28,10 @@
 
 using namespace fsdprt;
 
-static constexpr double verdictSeconds = 5; // time limit of askHost() in seconds
+static constexpr double verdictSeconds = 5; // longest wait of askHost() for an answer
 static constexpr double refusalSeconds = 3;
 // time in seconds for which rank 0 waits for the host to end
 static constexpr double hostEndSeconds = 1;
-
-//===- The host -----------------------------------------------------------===//
 
 namespace {
 class Host final : public ProcessSupervisor {
@@ -128,7 +126,7 @@ static void becomeHost(int listener) {
       Host host(options, met);
       met.clear();
       host.run();
-    } catch (const Error &error) { // If Host() has thrown, `met` still contains the ranks.
+    } catch (const Error &error) { // If Host() throws, `met` still has the channels of the ranks.
       Message message = failureOf(error.status, error.what());
       message.kind = Message::refusal;
       for (RendezvousHost::Member &member : met)
@@ -139,8 +137,6 @@ static void becomeHost(int listener) {
   }
   _exit(0);
 }
-
-//===- A rank -------------------------------------------------------------===//
 
 void fsdprt::rendezvous(LaunchOptions &options) {
   if (options.place->rank == 0) {
@@ -160,7 +156,7 @@ void fsdprt::reportToPeers(const LaunchPlace &place, const Error &error) {
                      refusalSeconds);
 }
 
-/// Lets the host run again if a signal such as SIGSTOP has stopped it. A stopped host would not
+/// Lets the host continue if a signal such as SIGSTOP has stopped it. A stopped host would not
 /// detect that ranks end, and would never end itself.
 static void continueHost(int channel) {
   if (std::optional<int> host = processBehind(channel); host && *host > 0)

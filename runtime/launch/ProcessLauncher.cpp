@@ -56,12 +56,10 @@ private:
   const Restart &restart;
   std::vector<Child> children;
   int forwarded = 0;
-  /// True if a signal that the launcher has forwarded has ended a rank before the first step.
+  /// True if a rank ended before the first step because of a signal that the launcher forwarded.
   bool endedEarly = false;
 };
 } // namespace
-
-//===- Starting -----------------------------------------------------------===//
 
 void Launcher::start(uint32_t rank) {
   int end = host.takeEndOf(rank);
@@ -105,8 +103,6 @@ Launcher::~Launcher() {
       waitpid(children[rank].process, nullptr, 0);
   }
 }
-
-//===- Watching -----------------------------------------------------------===//
 
 void Launcher::kill(uint32_t rank, int signal) {
   if (!children[rank].ended && children[rank].process > 0)

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The age of a heartbeat is the sum of the times between polls, and each poll adds at most 100 ms.
-// Heartbeats therefore do not become stale while the machine is suspended.
+// The age of a heartbeat is the sum of the times between polls since the heartbeat last changed.
+// Each of these times counts as at most 100 ms. Heartbeats therefore do not become stale while the
+// machine is suspended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -119,8 +120,8 @@ void ProcessSupervisor::setReason(Error error) {
   tell(*reason);
 }
 
-/// Writes the flight record. Returns a text that callers append to the error message. This text
-/// contains the path of the record.
+/// Writes the flight record. Returns a text with the path of the record, which callers append to
+/// the error message.
 std::string ProcessSupervisor::writeFlightRecord() {
   const SharedControlBlock &board = host.getBoard();
   std::string path = flightRecordPath(options);
@@ -145,8 +146,8 @@ void ProcessSupervisor::takeFailures() {
       setReason(*failure);
 }
 
-/// Ends the run if no further rank connects within `timeoutSeconds` after the last rank that has
-/// connected. If no rank has connected yet, the limit is ten times as long.
+/// Ends the run if ranks are missing and no rank has connected for `timeoutSeconds` seconds. Before
+/// the first rank connects, the limit is ten times as long.
 void ProcessSupervisor::checkArrival() {
   if (host.areConnected() || reason)
     return;
@@ -187,6 +188,6 @@ void ProcessSupervisor::checkHeartbeats() {
     std::string where = describeProgress(rank);
     setReason({FSDPRT_HUNG, format("rank %u (process %d) has sent no heartbeat for %.1f s: %s",
                                    rank, processOf(rank), heart.still, where.c_str())});
-    kill(rank, SIGKILL); // Only SIGKILL ends a process that SIGSTOP has stopped.
+    kill(rank, SIGKILL);
   }
 }

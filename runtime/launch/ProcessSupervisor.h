@@ -6,10 +6,10 @@
 //
 // One process supervises all ranks. This process connects the ranks (ShmHost), receives their
 // messages, and detects stale heartbeats and ranks that do not connect. The first error ends the
-// run: the supervisor stores the status of this error in the control block, and ranks that wait
-// there then stop waiting. How the end of a process is detected depends on the derived class.
-// Launcher runs in the process that has started the ranks (ProcessLauncher.cpp). Host runs in a
-// process that only connects the ranks (LauncherRendezvous.cpp).
+// run: the supervisor stores the status of this error in the control block, so that all ranks that
+// wait for other ranks stop waiting. How the end of a process is detected depends on the derived
+// class. Launcher runs in the process that has started the ranks (ProcessLauncher.cpp). Host runs
+// in a process that only connects the ranks (LauncherRendezvous.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +28,11 @@ public:
 
 protected:
   static constexpr double pollSeconds = 0.05;
-  /// seconds from the first error until ranks that still run are killed
+  /// Seconds between the first error and the time at which the remaining ranks are killed.
   static constexpr double graceSeconds = 10;
 
-  /// `ends` contains the descriptors of the channels to the ranks. If `ends` is empty, `host`
-  /// creates these channels.
+  /// `ends` contains a descriptor for the channel of each rank, or nothing if `host` creates the
+  /// channels.
   ProcessSupervisor(const LaunchOptions &options, const std::vector<int> &ends);
 
   /// Sends a signal to the process of a rank, unless this process has ended.
@@ -42,13 +42,14 @@ protected:
   /// Sends the first error to the ranks.
   virtual void tell(const Error &) {}
 
-  /// Begins to watch the ranks. `startedRanks` is true if they are children of this process.
+  /// Begins to watch the ranks. `startedRanks` is true if the ranks are children of this process.
   void begin(bool startedRanks);
   void takeFailures();
   void checkArrival();
   void checkHeartbeats();
-  /// Ends the run with `error`, unless an earlier error has ended it. Ignores FSDPRT_ABANDONED, the
-  /// status of a rank that has failed because another rank has failed.
+  /// Stores `error` as the reason for which the run ends, unless the run already has a reason.
+  /// Ignores errors with the status FSDPRT_ABANDONED: a rank reports this status if it has failed
+  /// because another rank has failed.
   void setReason(Error error);
   bool allEnded() const;
   /// Returns true if the rank has finished or has reported a failure.

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements addresses and the rank's part of the rendezvous. A rank tries to connect again and
-// again until its time limit, because rank 0 may start later than this rank. When the time limit
-// has passed, the rank reports why its last attempt failed. If the host refuses the rank, the rank
-// does not try again.
+// Implements addresses and the rank's part of the rendezvous. Rank 0 may start later than this
+// rank, so this rank tries again to connect until its time limit. When the time limit has passed,
+// the rank reports why its last attempt failed. If the host refuses the rank, the rank does not try
+// again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,6 @@ Descriptor::~Descriptor() {
   if (file >= 0)
     close(file);
 }
-
-//===- Addresses ----------------------------------------------------------===//
 
 MeetingAddress MeetingAddress::abstract(const std::string &name) {
   MeetingAddress result;
@@ -102,8 +100,6 @@ std::optional<int> fsdprt::processBehind(int file) {
   return who.pid;
 }
 
-//===- A rank -------------------------------------------------------------===//
-
 namespace {
 class Attempt {
 public:
@@ -124,7 +120,7 @@ private:
   const LaunchPlace &place;
   double seconds, limit;
   std::string where, problem = "no connection was tried", missing;
-  bool answered = false; ///< true if a frame was received on the last connection
+  bool answered = false; ///< true if the last connection delivered a frame
 };
 } // namespace
 
@@ -151,8 +147,8 @@ Descriptor Attempt::connectTo(const MeetingAddress &address) {
   Descriptor file(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   where = address.text;
   int error = 0, yes = 1;
-  // Connections in state TIME_WAIT then do not stop rank 0 of another run from listening at the
-  // port.
+  // With SO_REUSEADDR, a connection of this socket that is in state TIME_WAIT does not stop rank 0
+  // of another run from listening at the port.
   setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
   if (Network::get().connect(file.get(), address.address, address.bytes) != 0)
     error = errno;
@@ -196,7 +192,7 @@ std::optional<Frame> Attempt::askOn(int connection) {
   answered = false;
   problem = "a process listens there, but does not answer";
   FrameReader reader;
-  // Wait up to one second longer than the time limit, so that the host's refusal, which lists the
+  // The wait may end one second after the time limit, so that the host's refusal, which lists the
   // missing ranks, can still arrive.
   for (bool sent = sendFrame(connection, hello); left() > -1;) {
     pollfd wanted = {connection, POLLIN, 0};
@@ -289,7 +285,7 @@ std::string fsdprt::askWhoListens(const MeetingAddress &address, const LaunchPla
     Descriptor connection = attempt.connectTo(address);
     if (connection.isOpen())
       attempt.askOn(connection.get());
-  } catch (const Error &error) { // The process there has refused, or is another program.
+  } catch (const Error &error) { // The process refuses the connection, or is another program.
     return attempt.wasAnswered() ? error.what() : "";
   }
   return "";

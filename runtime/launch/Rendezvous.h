@@ -75,7 +75,6 @@ std::string askWhoListens(const MeetingAddress &address, const LaunchPlace &plac
 /// Returns a text that identifies this machine. Two processes that can share memory get the same
 /// text.
 std::string machineIdentity();
-/// Returns the host name of this machine, for use in messages.
 std::string machineName();
 /// Returns the id of the process at the other end of a Unix socket, or nullopt if that process
 /// belongs to another user.
@@ -104,7 +103,7 @@ public:
   /// refuse() and throws Error.
   std::vector<Member> gather();
   /// Sends `reason` to the connected ranks. If the status of `reason` is FSDPRT_BAD_INPUT, also
-  /// sends it to ranks that connect within the next seconds. The ranks in `told` need no message.
+  /// sends it to ranks that connect during the next seconds. Does not wait for the ranks in `told`.
   void refuse(const Error &reason, std::set<uint32_t> told = {});
 
 private:

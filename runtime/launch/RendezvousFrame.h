@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Frames have a fixed size and begin with a magic number. Data without the magic number is from
-// another program. Any process may connect and send a frame, so a reader must be able to handle any
-// bytes: it terminates all texts of a complete frame.
+// Frames have a fixed size and begin with a magic number. Data without this magic number is from
+// another program. Any process may connect and send any bytes, so a reader terminates all texts of
+// a frame that it has received completely.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace fsdprt {
 
-/// A message between a rank and the host, which is sent before the rank has its channel.
+/// A message between a rank and the host, before the rank has its channel to the host.
 struct Frame {
   enum Kind : uint32_t { hello = 1, missing, welcome, refusal };
   static constexpr char expected[] = "fsdpmt2"; // The digit is the version of the frame format.
@@ -27,8 +27,8 @@ struct Frame {
   char magic[8] = {};
   uint32_t interface = 0, kind = 0, rank = 0, ranks = 0, process = 0;
   int32_t status = 0;
-  double secondsLeft = 0; ///< time until the rank stops waiting
-  /// results of machineIdentity() and machineName() on the sender
+  double secondsLeft = 0; ///< seconds until the rank stops waiting
+  /// Results of machineIdentity() and machineName() in the process that sends the frame.
   char machine[128] = {}, host[64] = {};
   char job[160] = {}, session[64] = {}; ///< members of LaunchPlace
   char text[1024] = {};
@@ -37,7 +37,7 @@ struct Frame {
   /// Sets the members that identify this process.
   void introduce(const LaunchPlace &place);
   bool isOurs() const;
-  /// Returns `text` without control characters.
+  /// Returns `text` with each control character replaced by '?'.
   std::string words() const;
 };
 
@@ -56,8 +56,8 @@ private:
   size_t got = 0;
 };
 
-/// Sends a frame without waiting: all frames that are sent during a rendezvous fit into the buffer
-/// of a socket. Returns false on failure.
+/// Sends a frame and returns false on failure. Never waits, because all frames of a rendezvous fit
+/// into the buffer of a socket.
 bool sendFrame(int file, const Frame &frame);
 
 } // namespace fsdprt

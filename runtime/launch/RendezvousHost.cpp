@@ -29,9 +29,9 @@ static constexpr double joinSeconds = 10;      // seconds until all ranks must h
 static constexpr double lingerSeconds = 3;     // seconds for which refuse() waits for further ranks
 static constexpr double occupiedSeconds = 5;   // seconds to wait if the port is in use
 static constexpr double askAfterSeconds = 0.2; // seconds before asking who uses the port
-static constexpr size_t mostStrangers = 64;    // limit of connections without a rank
+static constexpr size_t mostStrangers = 64;    // most connections that have sent no rank
 
-// The beginning of the message that is sent to a process if an earlier process has the same rank.
+// Begins the message to a process that has the same rank as an earlier process.
 static constexpr const char twinWords[] = "two processes have rank ";
 
 static Descriptor listenAt(const MeetingAddress &address, int type) {
@@ -95,9 +95,8 @@ uint32_t RendezvousHost::numKnown() const {
                                              [](const auto &guest) { return guest->isKnown; }));
 }
 
-/// Returns a text such as "ranks 1, 3 of 4" that lists the missing ranks. If a process was
-/// rejected, or if there are connections without a rank, the text also contains the last rejected
-/// process and the number of such connections.
+/// Returns a text such as "ranks 1, 3 of 4" that lists the missing ranks. The text also names the
+/// last process that was rejected, and the number of connections that have sent no rank, if any.
 std::string RendezvousHost::missing() const {
   std::string names;
   uint32_t count = 0;
@@ -115,15 +114,13 @@ std::string RendezvousHost::missing() const {
   return text;
 }
 
-//===- Connections --------------------------------------------------------===//
-
-/// Waits until a descriptor is ready, but at most until the time `until` and at most tellSeconds.
+/// Waits until a descriptor is ready. Stops waiting at the time `until` or after tellSeconds.
 static void awaitAny(std::vector<pollfd> wanted, double until) {
   double wait = std::clamp(until - Network::get().now(), 0.0, tellSeconds);
   Network::get().poll(wanted.data(), wanted.size(), wait + 0.001);
 }
 
-/// Waits until a process connects or sends data, but at most until the time `until` and at most
+/// Waits until a process connects or sends data. Stops waiting at the time `until` or after
 /// tellSeconds.
 void RendezvousHost::await(double until) {
   std::vector<pollfd> wanted = {{listening.get(), POLLIN, 0}};
@@ -144,8 +141,8 @@ void RendezvousHost::acceptAll() {
   }
 }
 
-/// Returns true if `frame` may be the first frame that a rank sends. This is a hello, or a refusal
-/// if the rank reports its own failure.
+/// Returns true if `frame` may be the first frame of a rank. The first frame is a hello, or, if the
+/// rank reports its own failure, a refusal.
 static bool isHello(const Frame &frame) {
   return frame.kind == Frame::hello || frame.kind == Frame::refusal;
 }
@@ -160,8 +157,8 @@ void RendezvousHost::readAll() {
                          guest.hello.rank, guest.hello.process,
                          printable(guest.hello.host, strlen(guest.hello.host)).c_str()));
     if (state == FrameReader::State::complete && guest.isKnown)
-      // Ignore this frame: a rank needs to send only one frame, and its first frame has been
-      // handled.
+      // This frame is ignored, because a rank needs to send only one frame, and the host has
+      // already handled the first frame of this rank.
       guest.reader.clear();
     else if (state == FrameReader::State::complete &&
              (!isHello(guest.reader.get()) || turnAway(guest)))
@@ -193,10 +190,10 @@ static std::string jobWords(const std::string &job) {
   return job.empty() ? "a job without an id" : "job " + printable(job);
 }
 
-/// Returns the reason why the sender of `hello` belongs to another job. Returns an empty text if
-/// the sender may belong to this job. If neither process has a job id and both processes are on the
-/// same machine, compares the sessions of the two processes. If they are on different machines,
-/// checkMachines() refuses the sender later.
+/// Returns the reason why the sender of `hello` belongs to another job, or an empty text if the
+/// sender may belong to this job. If neither process has a job id and both are on the same machine,
+/// the sender belongs to this job only if both processes belong to the same session. If they are on
+/// different machines, checkMachines() refuses the sender later.
 std::string RendezvousHost::otherJob(const Frame &hello) const {
   std::string job = hello.job, who = format("rank %u (%s)", hello.rank, nameOf(hello).c_str());
   if (job != place.job)
@@ -227,8 +224,8 @@ bool RendezvousHost::turnAway(const Guest &guest) {
   return true;
 }
 
-/// Accepts a rank. Throws Error if the frame of the rank contradicts this rank or an earlier rank.
-/// In this case the rank is already marked as connected, so that refuse() sends the error to it as
+/// Accepts a rank. Throws Error if the frame is invalid, or contradicts rank 0 or an earlier rank.
+/// The rank is already marked as connected in this case, so that refuse() sends the error to it as
 /// well.
 void RendezvousHost::admit(Guest &guest) {
   const Frame &hello = guest.hello = guest.reader.get();
@@ -236,7 +233,7 @@ void RendezvousHost::admit(Guest &guest) {
   const Guest *twin = find(hello.rank);
   guest.isKnown = true;
   if (hello.secondsLeft > 0)
-    // Let the rendezvous end at the latest when the first of the ranks stops waiting.
+    // The rendezvous ends at the latest when the first of the ranks stops waiting.
     limit = std::min(limit, Network::get().now() + hello.secondsLeft);
   if (hello.interface != fsdprt_abi_version())
     badInput("rank %u (%s) has interface %u.%u of the runtime, rank 0 %u.%u; start all ranks from "
@@ -256,8 +253,6 @@ void RendezvousHost::admit(Guest &guest) {
     badInput("%s: expected a rank below the number of ranks, found rank %u of %u",
              nameOf(hello).c_str(), hello.rank, hello.ranks);
 }
-
-//===- Meeting ------------------------------------------------------------===//
 
 void RendezvousHost::checkMachines() const {
   std::string list;
@@ -295,9 +290,9 @@ static std::string secretName() {
                 static_cast<unsigned long long>(words[1]));
 }
 
-/// Returns the ranks that have closed their connection, but have no channel yet. A rank sends a
-/// message to `door`, the socket at which channels are created, before it closes the connection. If
-/// no such message arrives from a rank that has closed its connection, the rank is lost.
+/// Returns the ranks that have closed their connection but have no channel yet. Before a rank
+/// closes its connection, it sends a message to `door`, the socket at which channels are created. A
+/// rank that has closed its connection without this message is lost.
 std::set<uint32_t> RendezvousHost::findEnded(const std::vector<Member> &members) {
   std::set<uint32_t> ended;
   for (const auto &guest : guests)
@@ -337,8 +332,8 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
   auto hasJoined = [](const Member &member) { return member.channel.isOpen(); };
   for (double until = Network::get().now() + joinSeconds;
        !std::all_of(members.begin(), members.end(), hasJoined);) {
-    // Do not poll the connections of ranks that already have a channel, because these connections
-    // are no longer read and would make poll() return at once.
+    // If a rank already has a channel, its connection is not polled, because nobody reads this
+    // connection any longer and poll() would return at once.
     std::vector<pollfd> wanted = {{door.get(), POLLIN, 0}};
     for (const auto &guest : guests)
       if (guest->isKnown && !hasJoined(members[guest->hello.rank]))
@@ -353,9 +348,9 @@ void RendezvousHost::welcome(std::vector<Member> &members) {
   }
 }
 
-/// If the status of `reason` is FSDPRT_BAD_INPUT, waits some seconds for further ranks, because
-/// these ranks would fail with the same error. Otherwise returns without waiting, because a rank
-/// that connects later may belong to another attempt to start the job.
+/// After FSDPRT_BAD_INPUT, waits some seconds for further ranks, which would fail with the same
+/// error. After any other status, returns without waiting, because a rank that connects later may
+/// belong to another attempt to start the job.
 void RendezvousHost::refuse(const Error &reason, std::set<uint32_t> told) {
   Frame frame = Frame::make(Frame::refusal);
   frame.status = reason.status;

@@ -33,7 +33,7 @@ struct Access {
   bool inArena = true;         // if false, `begin` and `end` are invalid
   uint64_t alignment = 1;      // in bytes
   uint64_t begin = 0, end = 0; // layout offsets in bytes
-  std::string asked;           // text of the range if it is outside the arena
+  std::string asked;           // text that describes the range if the range is outside the arena
 };
 
 class Accesses {
@@ -44,9 +44,9 @@ public:
   /// Sets `into` to the accesses of `command` in `iteration`. Waits and loops have no accesses.
   void of(const fb::Command &command, uint64_t iteration, std::vector<Access> &into) const;
   /// Finds two accesses of a command that share bytes and of which the first is a write. Returns
-  /// their indices in `accesses`, or nothing if there are no such accesses. Two kinds of overlap
-  /// are allowed: the source of a transfer may be equal to its target, and the source of a gather
-  /// may be the rank's own piece of the target.
+  /// the indices of both in `accesses`, or nothing if there are no two such accesses. Two kinds of
+  /// overlap are allowed: the source of a transfer may be equal to its target, and the source of a
+  /// gather may be the rank's own piece of the target.
   std::optional<std::pair<size_t, size_t>> findClash(const fb::Command &command,
                                                      const std::vector<Access> &accesses) const;
   enum class Memory { device, host, file };

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Collects faults. Each fault is reported at its first occurrence. Its occurrences in other
-// iterations, steps or ranks are only counted.
+// Collects faults. Each fault is reported at its first occurrence. Further occurrences of the
+// fault, in other iterations, steps or ranks, are only counted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,8 @@ struct Finding {
 class Findings {
 public:
   /// Adds a finding. If there already is a finding with the same `fault` and the same `key`,
-  /// increments its number of occurrences instead. `key` names the commands that cause the fault,
-  /// but neither the run nor the rank.
+  /// increments the number of occurrences of this finding instead. `key` names the commands that
+  /// cause the fault, but neither the run nor the rank.
   void add(Fault fault, const std::string &key, const std::string &text);
   const std::vector<Finding> &all() const { return found; }
 

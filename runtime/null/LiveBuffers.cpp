@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// `live` maps the begin of each live buffer to the buffer. Live buffers do not overlap, so that one
-// search in `live` finds the only buffer that can cover a range.
+// `live` maps the offset at which a live buffer begins to the buffer. Live buffers do not overlap,
+// so that one search in `live` finds the only buffer that can cover a range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ LiveBuffers::LiveBuffers(const fb::Manifest &manifest, const fb::Layout &layout)
 }
 
 /// Adds a permanent buffer for each state, each input, the step block, the rank block and the
-/// workspace, unless a permanent buffer of the layout covers it.
+/// workspace, unless a permanent buffer of the layout already contains the range.
 void LiveBuffers::addResidents() {
   auto add = [&](std::string name, uint64_t begin, uint64_t bytes) {
     bool isKnown = std::any_of(buffers.begin(), buffers.end(), [&](const Buffer &known) {

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tracks which buffers of a layout are live while a program is walked. A buffer is either
-// permanent, that is, always live, or it is live from one command of a program to another command
-// of the program.
+// Tracks which buffers of a layout are live at each command of a program. A permanent buffer is
+// always live. Every other buffer is live from one command of a program to another command of the
+// same program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,22 +29,22 @@ public:
   /// Returns true if the layout records buffers and their lifetimes.
   bool areKnown() const { return layout.buffers() && layout.buffers()->size() != 0; }
 
-  /// Starts the walk of a program. The command numbers in later calls are numbers of commands of
+  /// Starts the walk through the commands of a program. In later calls, command numbers refer to
   /// this program.
   void enter(uint32_t program);
   /// begin() adds the buffers whose first command is `command` to the live buffers. end() removes
-  /// the buffers whose last command is `command`, except buffers whose first command is before
-  /// command `since`: the next iteration of the loop needs them. Both functions call visit(begin,
+  /// the buffers whose last command is `command`. It keeps buffers whose first command is before
+  /// `since`, because the next iteration of the loop needs them. Both functions call visit(begin,
   /// end) for each buffer that they add or remove.
   void begin(uint32_t command, const std::function<void(uint64_t, uint64_t)> &visit);
   void end(uint32_t command, uint32_t since, const std::function<void(uint64_t, uint64_t)> &visit);
   /// Calls visit(begin, end) for every range that no permanent buffer covers.
   void visitShortLived(const std::function<void(uint64_t, uint64_t)> &visit) const;
 
-  /// Returns true if one live buffer covers [begin, end).
+  /// Returns true if a single live buffer covers [begin, end).
   bool contain(uint64_t begin, uint64_t end) const;
-  /// Returns the name of a live buffer in the range, such as "'h.0 parameter'", or "no live
-  /// buffer".
+  /// Returns the name of a live buffer that shares bytes with the range, such as "'h.0 parameter'".
+  /// Returns "no live buffer" if there is none.
   std::string nameAt(uint64_t begin, uint64_t end) const;
 
 private:

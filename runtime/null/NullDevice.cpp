@@ -7,7 +7,7 @@
 // A split divides an array into pieces, and Mesh::pieceOf returns the index of a rank's piece. The
 // byte ranges that the commands of a rank access depend on the rank only through these indices.
 // Ranks that have equal indices in all splits that the programs use therefore access equal ranges.
-// They are ranks of the same kind, and only one rank of each kind is walked.
+// Such ranks have the same kind, and the commands of only one rank of each kind are walked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 using namespace fsdprt;
 
-static constexpr size_t mostKinds = 64; // at most so many kinds of ranks are walked
+static constexpr size_t mostKinds = 64; // maximum number of kinds of ranks that are walked
 
 namespace {
 using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
@@ -58,8 +58,6 @@ private:
   NullResult result;
 };
 } // namespace
-
-//===- Kinds of ranks -----------------------------------------------------===//
 
 static void addSplit(const fb::Slice *slice, std::set<uint64_t> &splits) {
   if (slice && slice->piece())
@@ -132,8 +130,6 @@ static std::string nameOf(const Ranks &ranks) {
                : format("%zu ranks, such as %llu,", count, (unsigned long long)ranks.first);
 }
 
-//===- Walks --------------------------------------------------------------===//
-
 void NullDevice::add(const WalkCounts &counts) {
   result.counts.commands += counts.commands;
   result.counts.events += counts.events;
@@ -147,7 +143,8 @@ static const fb::Program *find(const fb::Manifest &manifest, const std::string &
   return nullptr;
 }
 
-/// Walks a session that begins with initial values, and then a session that resumes from a save.
+/// Walks the commands of a session that begins with initial values, and then those of a session
+/// that resumes from a save.
 void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ranks &ranks,
                         bool reference) {
   const fb::Program *init = find(manifest, reference ? "reference_init" : "init");
@@ -215,8 +212,6 @@ void NullDevice::walkRanks(const fb::Manifest &manifest, const std::vector<uint6
   walkInits(manifest, ranks, walked);
 }
 
-//===- Whole runs ---------------------------------------------------------===//
-
 void NullDevice::checkPeers() const {
   for (const auto &[rank, peer] : options.peers) {
     if (rank >= artifact.getMesh().ranks())
@@ -229,8 +224,9 @@ void NullDevice::checkPeers() const {
   }
 }
 
-/// Checks for each GPU kernel that its tensor maps and the matrices of its library GEMMs lie within
-/// the bindings of the kernel. The check does not depend on the offsets of the bindings.
+/// Checks for each GPU kernel that the kernel's tensor maps, and the matrices of its products by
+/// cuBLASLt, lie within the bindings of the kernel. The check does not depend on the offsets of the
+/// bindings.
 void NullDevice::checkPlaces(const fb::Manifest &manifest) {
   for (uint32_t i = 0; manifest.gpu() && manifest.kernels() && i < manifest.kernels()->size();
        ++i) {

@@ -6,11 +6,12 @@
 //
 // Walks the commands of a run on all ranks without executing kernels. The run consists of the
 // initial values, steps, an evaluation between steps, steps after a resume from a save, and the
-// unsharded reference. The walk takes the bytes that kernels read and write from the description in
-// the artifact, and does not check this description.
+// unsharded reference. The artifact describes which bytes a kernel reads and writes, and the walk
+// does not check this description.
 //
 //  1. Check that the collectives of all ranks match (Order.h).
-//  2. Group ranks whose commands have equal ranges, and walk one rank per group (RankWalk.h).
+//  2. Group the ranks whose commands access equal ranges, and walk the commands of one rank of each
+//     group (RankWalk.h).
 //  3. Walk `init` for one rank per initialised part of the parameters, and check that `init` writes
 //     every state completely.
 //
@@ -29,8 +30,8 @@ namespace fsdprt {
 struct NullOptions {
   uint64_t steps = 3; // number of steps to walk, at least 1
 
-  /// The artifacts of those ranks that do not run the same artifact as the other ranks. The key is
-  /// the rank.
+  /// The artifacts of the ranks that run another artifact than the argument `artifact`. The key is
+  /// the number of the rank.
   std::map<uint64_t, std::shared_ptr<const Artifact>> peers;
 };
 

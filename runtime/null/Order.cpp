@@ -20,8 +20,8 @@ using namespace fsdprt;
 
 namespace {
 
-/// A collective of the program, whose loops are unrolled. isSame() compares the properties that
-/// must be equal on all members.
+/// One execution of a collective command. An iteration of a loop executes the command again.
+/// isSame() compares the properties that must be equal on all members.
 struct Meeting {
   const fb::Command *command;
   uint32_t number; // number of the command
@@ -64,7 +64,7 @@ private:
   Findings &findings;
   std::map<const fb::Manifest *, Meetings> meetings;
   std::vector<const Meetings *> lists; // by rank
-  std::vector<size_t> places;          // index of the next collective of each rank
+  std::vector<size_t> places;          // index of each rank's next collective
   std::map<std::pair<uint32_t, std::vector<uint32_t>>, std::vector<uint32_t>> members;
   std::set<std::pair<std::vector<uint32_t>, uint32_t>> communicators; // axes and channel
   OrderCounts counts;

@@ -8,12 +8,12 @@
 // collectives leads to a deadlock. A communicator is a group of ranks and a channel. The check
 // advances all ranks through their programs:
 //  1. A rank stops at its next collective.
-//  2. A collective completes when all members of the collective's group have stopped at it.
+//  2. A collective completes when all members of its group have stopped at this collective.
 //  3. When no rank can advance, the check reports the first rank that has not finished.
 // If no rank is reported, the members of each communicator start equal collectives in the same
 // order, and no cycle of ranks waits for one another. The check assumes that a rank runs one
-// collective after another, as the transfer worker of a rank does. Backends permit other orders,
-// too.
+// collective after another, as the transfer worker of a rank does. Backends also permit other
+// orders.
 //
 // The check takes time O(ranks * collectives).
 //

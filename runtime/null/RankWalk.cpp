@@ -4,13 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each command:
+// Executes these steps for each command:
 //  1. Begin buffers.
 //  2. Compare each access with the shadow (Shadow.h), and record the access there.
 //  3. End buffers.
-// A transfer accesses its source and its target when it starts, on its own stream. The wait for the
-// transfer joins this stream. Before the wait, an access of another stream to these bytes races
-// with the transfer if one of the two accesses is a write.
+// A transfer has a stream of its own. On this stream, the transfer accesses its source and its
+// target when the transfer starts. The wait for the transfer joins this stream. Before the wait, an
+// access of another stream to the source or the target races with the transfer if one of the two
+// accesses is a write.
 //
 // The walk takes time O(accesses * (log ranges + ranges per access)).
 //
@@ -31,10 +32,8 @@ RankWalk::RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const
       accesses(manifest, layout, mesh, rank), buffers(manifest, layout), shadow(endOf(layout) + 1),
       times(1, 0) {}
 
-//===- The host -----------------------------------------------------------===//
-
-/// Records an access by the host. The host accesses memory between two runs of programs, as if it
-/// were a command on the compute stream.
+/// Records an access by the host as if a command on the compute stream made it, because the host
+/// accesses memory only between two runs of programs.
 void RankWalk::hostTouches(uint64_t begin, uint64_t bytes, bool writes) {
   Access access(Access::Role::host);
   access.reads = access.needsValue = !writes;
@@ -85,8 +84,6 @@ void RankWalk::run(const fb::Program &program, const std::string &title) {
   hostTouches(layout.block()->offset(), layout.block()->bytes(), false);
 }
 
-//===- Commands -----------------------------------------------------------===//
-
 void RankWalk::endRange(uint64_t begin, uint64_t end) {
   shadow.end(std::min(begin, shadow.size()), std::min(end, shadow.size()));
 }
@@ -121,7 +118,7 @@ void RankWalk::walkLoop(const fb::Command &command) {
     walk(*loop.body(), k, k + 1 < loop.count() ? first : 0);
     last = now.number - 1;
   }
-  // The caller increments now.number past the loop.
+  // The caller then increments now.number, which becomes the number of the command after the loop.
   now.number = last;
 }
 
@@ -142,7 +139,7 @@ void RankWalk::execute(const fb::Command &command) {
     touch(access, epoch);
 }
 
-/// Reports if two accesses of `command` share bytes and one of them is a write.
+/// Reports a fault if two accesses of `command` share bytes and one of the two accesses is a write.
 void RankWalk::checkClash(const fb::Command &command) {
   auto clash = accesses.findClash(command, current);
   if (!clash)
@@ -218,16 +215,14 @@ void RankWalk::wait(uint32_t id) {
 }
 
 /// Reports transfers that a program or an iteration has started but not waited for. `before`
-/// contains the ids of the transfers that were in flight at the begin of the block, in ascending
-/// order.
+/// contains the ids of the transfers that were in flight at the beginning of the block, in
+/// ascending order.
 void RankWalk::endBlock(const std::vector<uint32_t> &before) {
   for (const auto &[id, transfer] : flying)
     if (!std::binary_search(before.begin(), before.end(), id))
       report(Fault::wait, format("never %u", transfer.start.number),
              format("%s is not waited for", describe(transfer.start).c_str()));
 }
-
-//===- Accesses -----------------------------------------------------------===//
 
 bool RankWalk::checkPlace(const Access &access) {
   std::string key = format("%u %s", now.number, Accesses::nameOf(access).c_str());
@@ -263,8 +258,8 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
   Touch mark{epoch, now};
   if (access.writes)
     shadow.write(access.begin, access.end, mark);
-  // A read on the compute stream is not recorded, since it precedes every transfer that starts
-  // later.
+  // Reads on the compute stream are not recorded, because every transfer that starts later is
+  // ordered after these reads.
   else if (epoch.stream != 0)
     shadow.visit(access.begin, access.end, [&](uint64_t, uint64_t, Cell &cell) {
       auto isOver = [this](const Touch &read) { return clock.knows(read.epoch); };
@@ -277,7 +272,8 @@ void RankWalk::touch(const Access &access, Epoch epoch) {
 }
 
 /// Reports a race or a missing value in one cell. The clock of the compute stream also applies to
-/// an access of a transfer, because the transfer forks off the compute stream when it starts.
+/// an access of a transfer, because the stream of the transfer forks off the compute stream at this
+/// time.
 void RankWalk::checkCell(const Access &access, Epoch epoch, uint64_t begin, uint64_t end,
                          const Cell &cell) {
   auto isOver = [&](const Touch &other) {
@@ -300,8 +296,6 @@ void RankWalk::checkCell(const Access &access, Epoch epoch, uint64_t begin, uint
          format("%s reads %s as %s%s", describe(now).c_str(), rangeText(begin, end).c_str(),
                 Accesses::nameOf(access).c_str(), left.c_str()));
 }
-
-//===- Messages -----------------------------------------------------------===//
 
 void RankWalk::report(Fault fault, const std::string &key, const std::string &text) {
   findings.add(fault, programName + " " + key,

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Walks the commands of one rank in order, with the transfers that they start. While a collective
-// is in flight, peers read its source (Communicator.h, (R1) and (R2)). The start of a transfer
-// therefore forks a new stream off the compute stream, and the wait for the transfer joins the new
-// stream with the compute stream:
+// Walks the commands of one rank in order, including the transfers that these commands start. While
+// a collective is in flight, peers read its source (Communicator.h, (R1) and (R2)). The start of a
+// transfer therefore forks a new stream off the compute stream, and the wait for the transfer joins
+// the new stream with the compute stream:
 //
 //     compute    a | start 1 | b | c | wait 1 | d     order: a, 1, d; b and c may race with 1
 //     transfer 1           \............/
@@ -27,8 +27,8 @@
 namespace fsdprt {
 
 struct WalkCounts {
-  /// `events` is the number of starts of transfers and of waits. `bytes` is the sum of the bytes of
-  /// all accesses.
+  /// `events` is the number of started transfers plus the number of waits. `bytes` is the sum of
+  /// the bytes of all accesses.
   uint64_t commands = 0, events = 0, bytes = 0;
 };
 
@@ -40,12 +40,14 @@ public:
 
   /// Records what the host writes before the first program: the step block and the rank block.
   void begin();
-  /// Records that the host writes all states and the step block, as it does when it loads a save.
+  /// Records that the host writes all states and the step block. The host does so when it loads a
+  /// save.
   void restore();
   /// Records that the host writes the inputs, walks the program, and records that the host reads
   /// the step block. `title` names the run in messages, for example "step 2".
   void run(const fb::Program &program, const std::string &title);
-  /// Records that the host reads all states and the step block, as it does for a save or an export.
+  /// Records that the host reads all states and the step block. The host does so for a save or an
+  /// export.
   void save();
 
   const WalkCounts &getCounts() const { return counts; }
@@ -87,7 +89,7 @@ private:
   LiveBuffers buffers;
   Shadow shadow;
   Clock clock;                 // clock of the compute stream
-  std::vector<uint32_t> times; // time of the last epoch, by stream
+  std::vector<uint32_t> times; // time of the last epoch of each stream
   std::vector<uint32_t> freeStreams;
   std::map<uint32_t, InFlight> flying; // transfers in flight, by id
   std::vector<std::string> titles;     // titles of the runs

@@ -8,7 +8,8 @@
 
 using namespace fsdprt;
 
-/// Returns the cell that begins at `at`, a value in [0, size()]. Splits a cell if necessary.
+/// Returns the cell that begins at `at`, which must be in [0, size()]. If no cell begins there,
+/// splits the cell that contains `at`.
 std::map<uint64_t, Cell>::iterator Shadow::cut(uint64_t at) {
   auto behind = cells.lower_bound(at);
   if (behind != cells.end() && behind->first == at)

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// An interval map over the offsets of a layout. Each cell records whether its bytes were written
-// during the lifetime of their buffer, the last write, and the reads by transfers since this write.
-// A cell is split where an access begins or ends. Cells are merged when one access writes all of
-// their bytes. The number of cells therefore depends on the number of commands, and not on the
-// number of bytes.
+// Declares an interval map of the offsets of a layout. Each cell records whether its bytes were
+// written during the lifetime of their buffer, the last write, and the reads by transfers since
+// this write. A cell is split where an access begins or ends. Cells are merged when one access
+// writes all of their bytes. The number of cells therefore depends on the number of commands, and
+// not on the number of bytes.
 //
-// An epoch is the time of an access: a stream, and a count on this stream. A clock contains the
-// last epoch of each stream that is known to be over. If one of two accesses is a write, they race
-// if the clock at the later access does not cover the epoch of the earlier access.
+// An epoch is the time of an access: a stream, and a count on this stream. For each stream, a clock
+// contains the last epoch that is known to be over. Two accesses race if at least one of them is a
+// write, and if the clock at the later access does not cover the epoch of the earlier access.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,13 +46,12 @@ private:
   std::vector<uint32_t> times;
 };
 
-/// A command in a run of a program, or, if `command` is null, the host before or after the run.
+/// A command in a run of a program. If `command` is null, the host before or after the run.
 struct Moment {
   const fb::Command *command = nullptr;
   uint32_t run = 0, number = 0, iteration = 0;
 };
 
-/// An earlier access.
 struct Touch {
   Epoch epoch;
   Moment moment;
@@ -69,7 +68,6 @@ struct Cell {
 
 class Shadow {
 public:
-  /// Creates a map of [0, end).
   explicit Shadow(uint64_t end) : cells{{0, Cell()}, {end, Cell()}} {}
 
   /// Calls visit(begin, end, cell) for the cells of [begin, end), in order.
@@ -86,8 +84,8 @@ public:
   }
   /// Records a write of [begin, end). The cells in this range are merged to one cell.
   void write(uint64_t begin, uint64_t end, const Touch &touch);
-  /// Marks the values in [begin, end) as dead. Keeps the recorded accesses, since transfers may
-  /// still be in flight.
+  /// Records that the lifetime of the values in [begin, end) has ended. Keeps the recorded
+  /// accesses, since transfers may still be in flight.
   void end(uint64_t begin, uint64_t end);
   uint64_t size() const { return cells.rbegin()->first; }
   size_t numCells() const { return cells.size() - 1; }
@@ -95,7 +93,7 @@ public:
 private:
   std::map<uint64_t, Cell>::iterator cut(uint64_t at);
 
-  std::map<uint64_t, Cell> cells; // cells by their begin; the last entry marks the end
+  std::map<uint64_t, Cell> cells; // by the offset of the cell; the last entry marks the end
 };
 
 } // namespace fsdprt

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Imports names from fsdpcommon/ClusterFile.h, and declares a reader of cluster files.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_SIMULATE_CLUSTER_H
 #define FSDPRT_SIMULATE_CLUSTER_H

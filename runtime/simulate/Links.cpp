@@ -5,10 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. Collectives of one channel run in the order of the channel's queue. The first collective of
-//     the queue becomes ready for its first chunk when its latency has passed since it began.
-//  2. Of all collectives that are ready, the collective that has been ready for the longest time
-//     moves one chunk. The chunk occupies the links of one level after another, each as soon as
-//     these links are free.
+//     the queue becomes ready for its first chunk when its latency has passed since its begin.
+//  2. The collective that has been ready for the longest time moves one chunk. On each level, the
+//     chunk occupies the links as soon as these links are free.
 //  3. The collective becomes ready for its next chunk when the chunk has passed all levels and the
 //     gap after the chunk has passed.
 //

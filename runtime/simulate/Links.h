@@ -23,8 +23,8 @@ namespace fsdprt {
 /// The links of one rank. They represent the links of every rank, because all ranks behave alike.
 class Links {
 public:
-  /// The times in seconds at which a collective begins and ends. The latency of the collective,
-  /// Transfer::headSeconds, is the first part of this interval.
+  /// The times in seconds at which a collective begins and ends. The interval between these times
+  /// begins with the latency of the collective, Transfer::headSeconds.
   struct Flight {
     double begin = 0, end = 0;
     bool done = false;
@@ -32,15 +32,14 @@ public:
 
   explicit Links(size_t levels) : freeAt(levels, 0), busy(levels, 0) {}
 
-  /// Queues a transfer on a channel. `time` must not be less than the value of `time` in an earlier
-  /// call. The transfer begins `delay` seconds after `time` at the earliest. Returns the index of
-  /// the transfer, which is an argument of finish().
+  /// Queues a transfer on a channel. The transfer begins `delay` seconds after `time` at the
+  /// earliest. `time` must not decrease from one call to the next. Returns the index of the
+  /// transfer for finish().
   size_t start(const Transfer &transfer, uint32_t channel, double time, double delay);
   /// Moves chunks until transfer `flight` is done, and returns the end of the transfer in seconds.
   double finish(size_t flight);
   const Flight &flight(size_t number) const { return flights[number].flight; }
 
-  /// Returns for how many seconds the links of level `level` were busy.
   double busySeconds(size_t level) const { return busy[level]; }
   uint64_t chunksMoved() const { return chunks; }
 
@@ -63,7 +62,9 @@ private:
   void moveChunk(Ready ready);
   void end(size_t number, double time);
 
-  std::vector<double> freeAt, busy; // for each level: next free time, busy time, in seconds
+  // For each level, in seconds: the time from which its links are free, and the time for which they
+  // were busy.
+  std::vector<double> freeAt, busy;
   std::vector<State> flights;
   std::map<uint32_t, std::deque<size_t>> queues; // for each channel: indices in `flights`
   std::map<uint32_t, double> freeFrom;           // for each channel: end of its last flight

@@ -11,13 +11,13 @@
 //     on channel 0. If the cluster has the artifact's chip, the duration of a launch follows from
 //     the clocks of its cost, else from rates (KernelTime.h).
 //  3. Start each collective on its channel. The command that waits for a collective advances the
-//     time of the rank to the end of the collective. For a collective on channel 0, the command
-//     that starts it already advances the time to this end.
+//     time of the rank to the end of the collective. A collective on channel 0 needs no wait: the
+//     command that starts the collective advances the time to its end.
 //  4. Run copies on channels other than 0 at the same time as launches. Such a copy waits in one of
 //     two queues: one for copies between device memory and host memory, and one for copies from and
 //     to the file.
-//  5. Add the duration of each wait to the exposed time of all collectives that have the same kind
-//     and unit.
+//  5. Add the duration of each wait to the exposed time of the collectives that have the kind and
+//     the unit of the awaited collective.
 //
 // The simulation takes O(commands + chunks) time for any number of ranks.
 //
@@ -117,8 +117,8 @@ void Simulator::checkRanks() const {
 }
 
 /// Returns the group of a collective. Throws Error if different groups would use the links
-/// differently: at each level of links, the number of ranks that the links join must divide the
-/// span of the group or be a multiple of it, and likewise for the stride of the group.
+/// differently. They use the links alike if, at each level, the number of ranks that the links join
+/// is a divisor or a multiple of the span of the group and also of the stride of the group.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())
@@ -230,8 +230,8 @@ SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
   return result.collectives[entry->second];
 }
 
-/// Starts a collective. If `joins` is true, adds no time for the launch, because the launch of the
-/// preceding collective also starts this collective.
+/// Starts a collective. If `joins` is true, the launch of the preceding collective also starts this
+/// collective, so no time is added for a launch.
 void Simulator::start(const fb::Collective &collective, const char *label, bool joins) {
   uint64_t bytes = std::max(collective.source()->bytes(), collective.target()->bytes());
   Transfer transfer =
@@ -281,8 +281,8 @@ void Simulator::finish(const Started &one) {
 }
 
 /// Appends `event`, which describes a transfer, to the lane of the transfer. `launchesBefore` is
-/// the number of launches before the transfer started. Also appends an event for the wait, which
-/// lasts from `before` until now, to the compute lane.
+/// the number of launches before the transfer started. Then appends the event of the wait to the
+/// compute lane. The wait lasts from `before` until the current time of the rank.
 void Simulator::addWait(fsdprt_trace_event event, double before, uint64_t launchesBefore) {
   event.waited = std::min(nanoseconds(now) - nanoseconds(before), event.end - event.begin);
   event.ahead = static_cast<uint32_t>(launches - launchesBefore);
@@ -374,7 +374,8 @@ void Simulator::walk(const Commands &commands) {
         if (command->body_as_Loop()->body())
           walk(*command->body_as_Loop()->body());
       break;
-    // All other commands initialise parameters, and a step contains no such command.
+    // The only other commands are those that initialise parameters, and a step contains none of
+    // them.
     default:
       break;
     }

@@ -26,11 +26,11 @@ namespace fsdprt {
 /// Totals of all collectives that have the same kind and unit.
 struct SimulatedCollective {
   std::string kind, unit, protocol;
-  uint64_t runs = 0, bytes = 0; // `bytes`: sum of the larger of source and target in each run
+  uint64_t runs = 0, bytes = 0; // bytes of the larger of source and target, over all runs
 
   /// Sums of times in seconds. `inFlight` is the time from the begin to the end of the collectives.
-  /// `alone` is the time that they would take if the links were otherwise idle. `exposed` is the
-  /// time for which the rank waited for them.
+  /// `alone` is what `inFlight` would be if no other transfers used the links. `exposed` is the
+  /// time for which the rank waited for the collectives.
   double inFlight = 0, alone = 0, exposed = 0;
 };
 
@@ -47,7 +47,7 @@ enum class KernelModel { rates, clocks };
 
 struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
-  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens`: tokens of all ranks
+  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // number of tokens of all ranks
   // for each level: seconds for which the links were busy
   std::vector<double> busy;
   std::vector<SimulatedCollective> collectives; // sorted by descending `exposed`

@@ -15,12 +15,12 @@
 //
 // If m ranks of the group are in the same block of links, the ring leaves this block through the
 // uplinks of all m ranks. The model follows the cost model of NCCL 2.30 (src/graph/tuning.cc).
-// Instead of a ring, a switch may add up the data of all ranks, in rounds. After each round there
-// is a fixed latency, during which the links are idle. The size of a round depends on the number of
-// bytes (src/enqueue.cc).
+// Instead of a ring, a switch may add up the data of all ranks. The switch works in rounds, whose
+// size depends on the number of bytes (src/enqueue.cc). After each round, the links are idle for a
+// fixed latency.
 //
-// As in NCCL, a protocol is chosen by its estimated time, head + bytes / bandwidth: the protocol
-// with the least estimated time wins.
+// The transfer uses the protocol with the least estimated time, as in NCCL. The estimate is head +
+// bytes / bandwidth.
 //
 //===----------------------------------------------------------------------===//
 
@@ -73,8 +73,8 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
   transfer.headSeconds = protocol.empty() ? 0 : cluster.protocols.at(protocol);
   for (size_t level = 0; level < cluster.links.size(); ++level) {
     const ClusterLink &link = cluster.links[level];
-    // `below` and `here` are numbers of members of the group: the members in a block of the level
-    // below, and the members in a block of this level.
+    // `below` is the number of members of the group in a block of the level below, and `here` is
+    // the number of members in a block of this level.
     uint64_t below = std::clamp<uint64_t>(inner / group.stride, 1, group.ranks);
     uint64_t here = std::clamp<uint64_t>(link.ranks / group.stride, 1, group.ranks);
     inner = link.ranks;
@@ -97,8 +97,8 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
 }
 
 /// Plans an all-reduce whose sums are computed by the switch of the lowest level of links. Returns
-/// false for other kinds of collectives. Also returns false if this level has no such switch, if it
-/// does not connect the whole group, or if the group has too few ranks for the switch.
+/// false if the collective is no all-reduce, if this level has no such switch or does not connect
+/// the whole group, or if the group has too few ranks for the switch.
 static bool planSwitch(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                        CollectiveGroup group, Transfer &transfer) {
   const ClusterLink &link = cluster.links[0];

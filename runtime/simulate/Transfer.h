@@ -26,7 +26,7 @@ struct CollectiveGroup {
 };
 
 struct Transfer {
-  // name of the protocol, for reports; empty for a ring that uses no protocol
+  // Name of the protocol in reports. The name is empty for a ring that uses no protocol.
   std::string protocol;
   double headSeconds = 0; // latency before the first chunk
   uint64_t chunks = 0;    // number of chunks, which all have the same size
@@ -40,9 +40,9 @@ struct Transfer {
   double aloneSeconds() const;
 };
 
-/// Plans the transfer of a collective: chooses the fastest among rings with different protocols and
-/// a reduction in a switch. `bytes` is the size of the full buffer, which is the source of a
-/// reduce-scatter, and the result of any other collective.
+/// Plans the transfer of a collective. Chooses the fastest of the rings with different protocols
+/// and the reduction in a switch. `bytes` is the size of the full buffer. The full buffer of a
+/// reduce-scatter is its source, and that of any other collective is its result.
 Transfer planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                       CollectiveGroup group);
 

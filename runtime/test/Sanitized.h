@@ -9,9 +9,9 @@
 
 namespace fsdprt::test {
 
-/// True if this program is built with a sanitizer. The program is then several times slower. It
-/// also cannot run under a limit on its address space, because sanitizers reserve a large part of
-/// the address space.
+/// True if this program is built with a sanitizer. The program is then several times slower. The
+/// program also cannot run under a limit on its address space, because sanitizers reserve a large
+/// part of the address space.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool isSanitized = true;
 #elif defined(__has_feature)

@@ -21,7 +21,8 @@ namespace fsdprt {
 
 class BackgroundTask {
 public:
-  /// Flag that is true when the owner no longer needs the result. Long work reads it regularly.
+  /// A flag that is set when the owner no longer needs the result. Work that takes long must read
+  /// it regularly.
   using Cancelled = std::atomic<bool>;
   using Work = std::function<void(const Cancelled &cancelled)>;
 
@@ -35,7 +36,6 @@ public:
   void start(Work work);
   /// Returns true if no work is running.
   bool hasEnded() const { return ended.load(std::memory_order_acquire); }
-  /// Returns true if the work has ended with an exception.
   bool hasFailed() const { return hasEnded() && problem; }
   /// Sets the flag of the work, so that the work can end early. After this call, finish() throws
   /// Error if the work has ended early.

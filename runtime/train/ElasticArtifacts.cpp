@@ -9,14 +9,14 @@
 //     only if the file is named after the given artifact. For example, gpt.shard3.fsdp is named
 //     after gpt.fsdp.
 //  2. An artifact is a candidate if it has the same target as the given artifact, a program 'step',
-//     and a permitted number of ranks. The parameters and optimizer states of a candidate must be
-//     such that they can be loaded from a save of the given artifact.
+//     and a permitted number of ranks. It must be possible to load the parameters and optimizer
+//     states of a candidate from a save of the given artifact.
 //  3. If there are several candidates for the same number of ranks, those that are named after the
 //     given artifact are preferred. Among the remaining candidates, the candidate whose compiler
 //     options differ least from those of the given artifact is preferred. The options mesh and
-//     grad-accum are not compared. If the options of several candidates differ equally, the
-//     candidate is preferred whose number of tokens per step, summed over all ranks, is closest to
-//     that of the given artifact.
+//     grad-accum are not compared. If the options of several candidates differ equally, the numbers
+//     of tokens per step over all ranks are compared, and the candidate whose number is closest to
+//     that of the given artifact is preferred.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,9 +40,9 @@ struct Candidate {
   bool copies = false; ///< true if the artifact was compiled with --async-save
   SaveIndex layout;
 };
-/// How much a candidate differs from the given artifact. The three members are: true if the names
-/// are unrelated, the number of compiler options that differ, and the difference between the
-/// numbers of tokens per step.
+/// Measures how much a candidate differs from the given artifact. The first member is true if the
+/// file of the candidate is not named after the artifact. The other members are the number of
+/// compiler options that differ, and the difference between the numbers of tokens per step.
 using Distance = std::tuple<bool, size_t, uint64_t>;
 } // namespace
 
@@ -63,7 +63,7 @@ static Candidate describe(const std::string &path) {
           describeLayout(opened)};
 }
 
-/// Throws Error if `other` cannot resume the saves of `own`.
+/// Throws Error if a run of `other` cannot resume the saves of `own`.
 static void expectFit(const Candidate &own, const Candidate &other) {
   if (!other.trains)
     badInput("%s: has no program 'step'", other.path.c_str());
@@ -89,7 +89,8 @@ static std::set<std::string> optionsOf(const Candidate &artifact) {
   return options;
 }
 
-/// Returns the difference of `other` from `own`, the given artifact. The least is preferred.
+/// Returns how much `other` differs from the given artifact `own`. The candidate with the least
+/// result is preferred.
 static Distance distance(const Candidate &own, const Candidate &other) {
   std::set<std::string> mine = optionsOf(own), its = optionsOf(other);
   std::vector<std::string> differing;

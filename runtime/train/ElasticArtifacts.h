@@ -24,9 +24,9 @@ class ElasticArtifacts {
 public:
   /// Searches `folder` for artifacts that are compiled for `least` to `most` ranks and can resume
   /// saves of the artifact `path`. If `folder` is empty, searches the working folder. For the
-  /// number of ranks of the artifact `path`, uses this artifact itself. Throws Error if this number
-  /// of ranks is not in [least, most]. Also throws Error if two artifacts for the same number of
-  /// ranks are equally preferred.
+  /// number of ranks of the artifact `path`, uses this artifact and none from the folder. Throws
+  /// Error if this number of ranks is not in [least, most]. Also throws Error if two artifacts for
+  /// the same number of ranks are equally preferred.
   ElasticArtifacts(const std::string &path, std::string folder, uint64_t least, uint64_t most);
 
   /// Returns the artifact with the most ranks, but at most `ranks`. Throws Error if none exists.

@@ -3,11 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Defines handles that own objects of the C interface, and a function call(), which throws an Error
-// if a function of the C interface fails.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_HANDLES_H
 #define FSDPRT_TRAIN_HANDLES_H

@@ -20,8 +20,8 @@ namespace fsdprt {
 class Metrics {
 public:
   /// Opens the JSON file `lines`, and opens an event file in the folder `events`. If one of these
-  /// paths is empty, the output to it is omitted. If `stepsBefore` is not 0 and the JSON file
-  /// exists, its lines up to this step are kept.
+  /// paths is empty, writes nothing to this file or folder. If `stepsBefore` is not 0 and the JSON
+  /// file exists, its lines up to this step are kept.
   void open(const std::string &lines, const std::string &events, uint64_t stepsBefore);
   bool isOpen() const { return lines.isOpen() || events.isOpen(); }
   void commit();

@@ -19,7 +19,7 @@
 
 namespace fsdprt {
 
-/// Name of the tensor, in the file of a rank, that contains the step block.
+/// Name of the tensor that contains the step block, in the file of a rank.
 inline constexpr const char saveBlockName[] = "step_block";
 
 /// Returns the states whose pieces the file of `rank` contains, as a map from the names of their

@@ -72,8 +72,6 @@ void Trainer::loadSave() {
     reporter.line("note: all steps of --steps=%llu are done", (ull)options.steps);
 }
 
-//===- Saving -------------------------------------------------------------===//
-
 void Trainer::announceSave(uint64_t step, uint64_t bytes, double seconds, const char *how) const {
   char text[32];
   reporter.line("saved step %llu: %s/%s, %s in %.2f s%s", (ull)step, saver.getPath().c_str(),

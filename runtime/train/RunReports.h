@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Reports the ranks, memory, weights and cost of a run, and writes the metrics of each step.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_RUNREPORTS_H
 #define FSDPRT_TRAIN_RUNREPORTS_H
@@ -39,12 +35,13 @@ private:
 struct StepCost {
   double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
   uint64_t tokens = 0;
-  uint64_t exchanged[4] = {};      ///< bytes by type of collective, as in fsdprt_session_info
-  std::optional<double> saveStall; ///< seconds of delay by saves; empty without a save
+  uint64_t exchanged[4] = {}; ///< bytes by type of collective, as in fsdprt_session_info
+  /// Seconds by which saves delayed the steps; empty without saves.
+  std::optional<double> saveStall;
 };
 
 /// Writes the metrics of step `number`, whose step block is `block`. `validation` points to the
-/// validation loss. It is null if no validation followed the step.
+/// validation loss, or is null if no validation followed the step.
 void writeMetrics(Metrics &metrics, const TrainingRun &run, uint64_t number, const float *block,
                   const StepCost &cost, const double *validation);
 
@@ -58,9 +55,10 @@ public:
   /// Adds `seconds` to the delay of the save that was added last.
   void extend(double seconds);
   /// Returns for how many seconds saves have delayed steps since the last call of take(). Returns
-  /// nothing if no save was added since then.
+  /// nothing if no save was added since that call.
   std::optional<double> take() { return std::exchange(untaken, std::nullopt); }
-  /// Reports the saves for which steps did not wait. `stepSeconds` is the total time of all steps.
+  /// Reports how long saves that were written while steps continued have delayed the steps.
+  /// `stepSeconds` is the total time of all steps.
   void report(const TrainingRun &run, double stepSeconds) const;
 
 private:

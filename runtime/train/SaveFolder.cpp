@@ -51,8 +51,8 @@ static bool isTemporaryName(const std::string &name) {
 }
 
 /// Returns the names of those folders in `folder` for which `is` returns true. The names are sorted
-/// by their lengths, and names of equal length by their texts. The names of saves are therefore in
-/// the order of their steps.
+/// by their lengths, and names of equal length are sorted alphabetically. The names of saves are
+/// therefore in the order of their steps.
 static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const std::string &)) {
   std::vector<std::string> names;
   std::error_code error;
@@ -64,8 +64,6 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
   });
   return names;
 }
-
-//===- Finding ------------------------------------------------------------===//
 
 /// Throws an Error that describes `text`, which is the invalid content of 'latest'.
 [[noreturn]] static void failLatest(const std::string &path, std::string text) {
@@ -82,7 +80,6 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
            advice.c_str());
 }
 
-/// Reads the file 'latest'. Throws Error if the content of the file is invalid.
 static FoundSave readLatest(const std::string &path) {
   std::string file = path + "/latest";
   std::ifstream stream(file);
@@ -160,8 +157,6 @@ std::vector<std::string> fsdprt::savesBeside(const std::string &folder) {
   return names;
 }
 
-//===- Saving -------------------------------------------------------------===//
-
 /// Flushes a folder. Does nothing on file systems that cannot flush folders.
 static void flushFolder(const std::string &path) {
   int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -183,7 +178,7 @@ void SaveFolder::open(const std::string &newPath, const std::string &resumed, bo
   made = mkdir(path.c_str(), 0777) == 0;
   if (!made && errno != EEXIST)
     badInput("%s: cannot create the folder for saves: %s", path.c_str(), strerror(errno));
-  // Flush the parent folder, so that the name of the new folder survives a power failure.
+  // The parent folder is flushed, so that the name of the new folder survives a power failure.
   if (made)
     flushFolder(fs::path(path).has_parent_path() ? fs::path(path).parent_path().string() : ".");
   lock = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -211,7 +206,7 @@ SaveFolder::~SaveFolder() {
   if (lock >= 0)
     ::close(lock);
   if (made)
-    // Remove the folder if it is empty. If it has saves, rmdir() fails, which is intended.
+    // An empty folder is removed. rmdir() fails if the folder contains saves, and the saves remain.
     rmdir(path.c_str());
 }
 
@@ -236,7 +231,7 @@ void SaveFolder::removeSave(const std::string &name) {
   std::string gone = path + "/." + name + ".tmp";
   fs::remove_all(gone, error);
   rename(path + "/" + name, gone);
-  // Ignore errors: files that could not be removed are removed by the next run.
+  // Errors are ignored, because the next run removes the files that could not be removed.
   fs::remove_all(gone, error);
 }
 

@@ -9,10 +9,10 @@
 //     DIR/latest                                  "step-00000010 <SHA-256 of that save's index>"
 //     DIR/.step-00000020.tmp/...                  a save that is being written or removed
 //
-// A save is written in these steps: write and flush the files in the temporary folder, flush this
-// folder, rename it, flush DIR, and replace the file 'latest' by renaming a new file. The file
-// 'latest' therefore names a complete save, no matter when the process dies. Only one process at a
-// time can save to DIR.
+// To write a save, the files in the temporary folder are written and flushed, this folder is
+// flushed and renamed, DIR is flushed, and a new file replaces the file 'latest'. The file 'latest'
+// therefore names a complete save, no matter when the process dies. Only one process at a time can
+// save to DIR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,8 @@ namespace fsdprt {
 /// Returns a name such as "step-00000010".
 std::string saveName(uint64_t step);
 
-/// The folder of a save, and the SHA-256 that its index must have, or "" if any index is permitted.
+/// The folder of a save, and the SHA-256 that its index must have. If `indexHash` is empty, the
+/// index may have any hash.
 struct FoundSave {
   std::string folder, indexHash;
 };
@@ -48,7 +49,6 @@ struct SaveChoice {
 SaveChoice findSaves(const std::string &path);
 /// Returns true if `folder` contains a save. The save may be damaged.
 bool hasSaves(const std::string &folder);
-/// Returns true if `save` is one of the saves in the folder `path`.
 bool isSaveIn(const std::string &path, const std::string &save);
 /// Returns the other saves in the parent folder of the save `folder`, newest first.
 std::vector<std::string> savesBeside(const std::string &folder);
@@ -62,14 +62,15 @@ public:
 
   /// Creates the folder if it does not exist, and locks it against other processes. Removes
   /// temporary folders that processes have left when they died. `resumed` is the save from which
-  /// the run resumes, or empty if the run does not resume. If the folder contains saves, `resumed`
-  /// must be the last of these saves. If `fellBack` is true, `resumed` may instead be an older save
-  /// in the folder. Otherwise throws Error.
+  /// the run resumes, or empty if the run does not resume. Throws Error if the folder contains
+  /// saves and `resumed` is not the last of them. If `fellBack` is true, `resumed` may also be an
+  /// older save in the folder.
   void open(const std::string &path, const std::string &resumed, bool fellBack = false);
   bool isOpen() const { return lock >= 0; }
   /// Creates the temporary folder of a save and returns its path.
   std::string begin(uint64_t step);
-  /// Completes a save whose files are flushed. Keeps the newest `keep` saves, or all if it is 0.
+  /// Completes a save whose files are flushed. Keeps the newest `keep` saves, or all if `keep` is
+  /// 0.
   void commit(uint64_t step, const std::string &indexHash, uint64_t keep);
   /// Removes the temporary folder of a save. Ignores errors.
   void abandon() noexcept;

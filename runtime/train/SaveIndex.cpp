@@ -37,8 +37,6 @@ std::string SaveIndex::meshText() const {
   return text.empty() ? "one rank" : text;
 }
 
-//===- The layout of an artifact ------------------------------------------===//
-
 static constexpr const char *dtypeNames[] = {"F64", "F32", "F16", "BF16", "I64",
                                              "I32", "I16", "I8",  "BOOL"};
 
@@ -57,8 +55,8 @@ static const char *roleName(fsdprt_state_role role) {
   return names[role];
 }
 
-/// get(artifact, i, &info) describes the object with index i in `info`. Calls each(info, i) for i =
-/// 0, 1, ... until get() fails.
+/// Calls each(info, i) for i = 0, 1, ... until get(artifact, i, &info) fails. The function get()
+/// writes a description of the object with index i to `info`.
 template <typename Info, typename Get, typename Each>
 static void forEach(const fsdprt_artifact *artifact, Get get, Each each) {
   Info info = {};
@@ -93,15 +91,16 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
   forEach<fsdprt_state_info>(
       artifact, fsdprt_artifact_get_state, [&](const auto &state, uint64_t i) {
         std::string name = index.units[state.unit].name + "/" + roleName(state.role);
-        // Several units may have the same name. Append the index of the state to distinguish them.
+        // Several units may have the same name, so the index of the state distinguishes them.
         if (!names.insert(name).second)
           name += "#" + std::to_string(i);
         index.states.push_back(
             {name, roleName(state.role), dtypeName(state.dtype), state.unit, state.elements, {}});
         std::vector<uint64_t> &files = index.states.back().files;
         files.resize(state.pieces);
-        // If several ranks have the same piece, files[piece] must be the lowest of these ranks.
-        // Visit the ranks in descending order, so that the lowest rank is stored last.
+        // If several ranks have the same piece, files[piece] must be the lowest of these ranks. The
+        // loop therefore visits the ranks in descending order, so that it stores the lowest rank
+        // last.
         for (uint64_t rank = about.ranks, piece = 0; rank-- > 0;)
           if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK)
             files[piece] = rank;
@@ -110,8 +109,6 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
     index.files.push_back({rankFileName(rank), "", 0});
   return index;
 }
-
-//===- Writing ------------------------------------------------------------===//
 
 static json meshJson(const SaveIndex &index) {
   json axes = json::array();
@@ -197,8 +194,8 @@ std::string fsdprt::writeIndex(SaveIndex &index) {
                {"units", unitsJson(index)},
                {"states", statesJson(index)},
                {"files", files}};
-  // Write each member on its own line, so that people can read the file and tools can compare it
-  // line by line.
+  // Each member is on its own line, so that people can read the file and tools can compare it line
+  // by line.
   std::string text = "{\n";
   for (const auto &[key, value] : root.items())
     text += "  " + json(key).dump() + ": " +
@@ -215,8 +212,6 @@ bool SaveIndex::hasLayoutOf(const SaveIndex &other) const {
   return meshJson(*this) == meshJson(other) && unitsJson(*this) == unitsJson(other) &&
          statesJson(*this) == statesJson(other) && files.size() == other.files.size();
 }
-
-//===- Reading ------------------------------------------------------------===//
 
 namespace {
 using fsdpcommon::JsonValue;

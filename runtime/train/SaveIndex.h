@@ -10,7 +10,7 @@
 //
 //     {"format": "fsdp-save", "version": 1, ..., "sha256": "<64 hexadecimal digits>"}
 //
-// This hash is computed while zeros are in the place of its 64 digits.
+// To compute this hash, its 64 digits are replaced by zeros.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,7 +80,8 @@ struct SaveIndex {
     uint64_t shards = 0, shardSize = 0;
     std::vector<Param> params;
   };
-  /// A state. Piece p of its flat buffer is the tensor `tensor` in the file of rank files[p].
+  /// A state. Piece p of the state's flat buffer is the tensor `tensor` in the file of rank
+  /// files[p].
   struct State {
     std::string tensor, role, dtype;
     uint64_t unit = 0, elements = 0; ///< `elements`: number of elements of one piece

@@ -11,10 +11,10 @@
 //  3. The save and the artifact must have the same parameters, with the same names and shapes. The
 //     dtype of a parameter may differ if both dtypes are float types.
 //  4. For each state of each parameter, one range is added. A state whose role is parameter or
-//     master is loaded from one of the saved states of the parameter. The first of these states
-//     that the save contains is used: a state with the same role and dtype, the state whose role is
-//     master, the state whose role is parameter. A moment is loaded from the saved state that has
-//     the same role. The save and the artifact must have the same optimizer states.
+//     master is loaded from one of the saved states of the parameter. This is the first of the
+//     following states that the save contains: a state with the same role and dtype, the state
+//     whose role is master, the state whose role is parameter. A moment is loaded from the saved
+//     state that has the same role. The save and the artifact must have the same optimizer states.
 //
 // If the save does not fit the artifact, a single Error reports all differences. If several
 // parameters have the same problem with a state, the problem is reported once.
@@ -54,15 +54,13 @@ static bool isFloatName(const std::string &dtype) {
   return type && isFloat(*type);
 }
 
-/// Returns true if the dtype `from` has values that must be rounded when they are converted to the
-/// dtype `to`.
+/// Returns true if the dtype `to` cannot represent all values of the dtype `from`, so that some
+/// values must be rounded.
 static bool isRounded(const std::string &from, const std::string &to) {
   if (from == "F64" || to == from)
     return to != from;
   return from == "F32" ? to != "F64" : to != "F32" && to != "F64";
 }
-
-//===- The index of the save ----------------------------------------------===//
 
 namespace {
 using Key = std::pair<uint64_t, std::string>; // unit and role
@@ -119,8 +117,6 @@ static Layout listLayout(const SaveIndex &index, const std::string &file) {
     }
   return layout;
 }
-
-//===- Matching -----------------------------------------------------------===//
 
 class SaveMapping::Matching {
 public:

@@ -35,8 +35,6 @@ using ull = unsigned long long;
 
 static constexpr size_t chunkBytes = 1 << 20;
 
-//===- A file -------------------------------------------------------------===//
-
 /// Returns the tensor `name` in the file of a rank. Throws Error if there is no such tensor, or if
 /// its type or its number of elements differs from the arguments.
 static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &name,
@@ -93,10 +91,8 @@ private:
 SavedRun::SavedRun(uint64_t limit) : limit(limit) {}
 SavedRun::~SavedRun() = default;
 
-//===- Finding an undamaged save ------------------------------------------===//
-
-/// Throws `error`, after it has appended the names of the other saves in the same folder to the
-/// message.
+/// Appends the names of the other saves in the same folder to the message of `error`, and throws
+/// `error`.
 void SavedRun::refuse(const Error &error) const {
   std::string others;
   for (const std::string &other : savesBeside(folder))
@@ -206,8 +202,6 @@ void SavedRun::open(const std::string &path, const std::string &artifactFile,
   refuse(*first);
 }
 
-//===- Loading ------------------------------------------------------------===//
-
 /// Converts `count` floating-point values. If a finite value becomes infinite in the conversion,
 /// stops there and returns the index of this value. Otherwise returns `count`.
 static uint64_t convert(DType from, const std::byte *data, DType to, std::byte *into,
@@ -258,7 +252,8 @@ private:
   }
 
   /// Converts the first `count` elements of `part` from `dtype`, and writes them to the rank's
-  /// piece. The first is element `at` of the piece, and element `flat` of the flat buffer.
+  /// piece. The first of these elements is element `at` of the piece, and element `flat` of the
+  /// flat buffer.
   void write(const StateRange &range, const std::string &dtype, uint64_t flat, uint64_t at,
              uint64_t count) {
     const SaveIndex::State &to = save.wanted.states[state];
@@ -294,7 +289,7 @@ void SavedRun::loadBlock(fsdprt_session *session, uint32_t into, uint32_t rank) 
          {FSDPRT_BLOCK_LR, FSDPRT_BLOCK_STEP, FSDPRT_BLOCK_CLIP, FSDPRT_BLOCK_TOKENS,
           FSDPRT_BLOCK_FINITE, FSDPRT_BLOCK_LOSS, FSDPRT_BLOCK_GRAD_NORM, FSDPRT_BLOCK_SKIPPED})
       block[slot] = index.block[slot];
-    // Do not load a fixed loss scale, because it is a constant of the program.
+    // A fixed loss scale is not loaded, because it is a constant of the program.
     if (wanted.hasDynamicScale && index.block[FSDPRT_BLOCK_LOSS_SCALE] > 0 &&
         index.block[FSDPRT_BLOCK_GROWTH] >= 0)
       for (size_t slot : {FSDPRT_BLOCK_LOSS_SCALE, FSDPRT_BLOCK_GROWTH})
@@ -326,8 +321,6 @@ void SavedRun::load(fsdprt_session *session, bool reference) const {
       file->checked().getFile().expectUnchanged(/*strictly=*/true);
 }
 
-//===- What differs from the saved run ------------------------------------===//
-
 /// Returns a text such as "a step has 9 samples of 'tokens', in the saved run 12". Returns an empty
 /// text if a step has the same inputs in both runs, or if one of the runs has no list of inputs.
 static std::string stepChange(const RunState &saved, const RunState &own) {
@@ -356,8 +349,8 @@ static std::string optionsWithout(const SaveIndex &some, const SaveIndex &other)
   return text;
 }
 
-/// Returns a text that describes how the artifact of the save was compiled differently. The caller
-/// appends this text to "another artifact".
+/// Returns a text such as ", compiled with --overlap=true" that describes how the options of the
+/// two artifacts differ. The caller appends this text to "another artifact".
 static std::string compileChange(const SaveIndex &saved, const SaveIndex &wanted) {
   std::string model;
   if (saved.modelSource != wanted.modelSource)

@@ -18,9 +18,9 @@
 
 namespace fsdprt {
 
-/// A save from which a run resumes. Each file is opened only once. The hash of the file is checked
-/// through the same descriptor through which its data is later loaded, so that the file cannot be
-/// replaced in between.
+/// A save from which a run resumes. Each file is opened only once. One descriptor of the file
+/// serves to check the hash and later to load the data, so that the file cannot be replaced in
+/// between.
 class SavedRun {
 public:
   /// If a save has at most this size in bytes, each process checks all files. If a save is larger,
@@ -42,7 +42,8 @@ public:
   /// Returns the hash of the index of the save. If this hash is equal in two processes, the
   /// processes have opened equal saves, because the index contains the hashes of all files.
   const std::string &sha256() const { return index.sha256; }
-  /// Returns the reason why the run does not resume from the last save, or "" if it does.
+  /// Returns the reason why the run does not resume from the last save, or "" if it resumes from
+  /// it.
   const std::string &fallback() const { return whyNotLast; }
   /// Returns a text that describes how this run differs from the saved run, to be printed after
   /// "note: ". Returns an empty text if the save is of the same artifact. `own` describes the

@@ -9,7 +9,7 @@
 // of this part.
 //
 // If the steps wait for the save, several threads of a process write it. If the save is written
-// while steps run, one thread per process writes it, so that the steps become hardly slower. If a
+// while steps run, only one thread per process writes it, which slows the steps down less. If a
 // process fails in a part, the other processes cancel their threads.
 //
 //===----------------------------------------------------------------------===//
@@ -43,14 +43,12 @@ void Saver::open(const std::string &newPath, const std::string &resumed, bool fe
     folder.open(path, resumed, fellBack);
 }
 
-//===- Parts of a save ----------------------------------------------------===//
-
 std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) const {
   std::vector<Word> words(rank ? layout.files.size() : 1, mine);
   call(fsdprt_session_exchange, session, static_cast<const void *>(&mine), sizeof mine,
        static_cast<void *>(words.data()));
-  // If several processes have failed, prefer an error whose process was not cancelled because of
-  // another error.
+  // Several processes may have failed. The error of a process that was cancelled because of another
+  // error is only used if there is no other error.
   for (bool cancelled : {false, true})
     for (size_t i = 0; i < words.size(); ++i)
       if (words[i].status != FSDPRT_OK && (words[i].status == FSDPRT_ABANDONED) == cancelled)
@@ -59,7 +57,7 @@ std::vector<Saver::Word> Saver::meet(const Word &mine, fsdprt_session *session) 
   return words;
 }
 
-/// Calls part(word) and returns `word`. If part() throws, `word` contains the error.
+/// Calls part(word) and returns `word`. If part() throws an exception, `word` contains this error.
 template <typename Word, typename Part>
 static Word tried(Part part) {
   Word word;
@@ -150,8 +148,6 @@ uint64_t Saver::commit(const std::string &to, SaveIndex &index) {
   return bytes;
 }
 
-//===- A save before the next step ----------------------------------------===//
-
 uint64_t Saver::save(const RunState &run, fsdprt_session *session,
                      const std::function<void()> &begun) {
   return orAbandon(run.step, [&] {
@@ -167,8 +163,6 @@ uint64_t Saver::save(const RunState &run, fsdprt_session *session,
     return meet(mine, session)[0].bytes;
   });
 }
-
-//===- A save during the next steps ---------------------------------------===//
 
 void Saver::start(const RunState &run, fsdprt_session *session,
                   const std::function<void()> &begun) {

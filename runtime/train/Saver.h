@@ -48,8 +48,9 @@ public:
   bool isOpen() const { return !path.empty(); }
   const std::string &getPath() const { return path; }
 
-  // All processes must call each of the next functions between the same two steps. If a function
-  // fails, it throws Error in all processes, and earlier saves remain unchanged.
+  // If one process calls one of the next functions between two steps, all processes must call this
+  // function between the same steps. If a function fails, it throws Error in all processes, and
+  // earlier saves remain unchanged.
 
   /// Saves the ranks' states and returns the size of the save in bytes. No save may be in flight.
   /// Calls begun() when the folder exists, before this process writes its files.
@@ -57,7 +58,8 @@ public:
   /// Copies the states of the ranks, and starts to write the copies. No other save may be in
   /// progress. The artifact must have the program 'snapshot'.
   void start(const RunState &run, fsdprt_session *session, const std::function<void()> &begun);
-  /// Returns true if start() has started a save whose result no call has returned or thrown yet.
+  /// Returns true if start() has started a save, and neither poll() nor wait() has returned this
+  /// save or thrown its error yet.
   bool isBusy() const { return flight.has_value(); }
   /// Continues the save in flight. Returns the save if it is complete, and otherwise nothing.
   std::optional<FinishedSave> poll(fsdprt_session *session);
@@ -98,7 +100,7 @@ private:
   std::string path;
   uint64_t keep = 0;
   std::optional<Flight> flight;
-  /// declared last so that it is destroyed first, because its thread uses the other members
+  /// The task is the last member, so that it is destroyed first: its thread uses the other members.
   BackgroundTask task;
 };
 

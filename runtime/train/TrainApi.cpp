@@ -46,12 +46,11 @@ static void copyText(char *to, size_t size, const std::string &text) {
   to[size - 1] = '\0';
 }
 
-//===- Launching ----------------------------------------------------------===//
-
 struct fsdprt_launch {
   LaunchOptions options;
   std::string program;
-  /// Duplicate of the descriptor of the rank's channel, or -1. The session closes the original one.
+  /// Duplicate of the descriptor of the rank's channel, or -1. The session closes the original
+  /// descriptor.
   int channel = -1;
 };
 
@@ -122,8 +121,6 @@ void fsdprt_launch_leave(fsdprt_launch *launch, fsdprt_status status, const char
   delete launch;
 }
 
-//===- Saving -------------------------------------------------------------===//
-
 struct fsdprt_saver {
   Saver saver;
 };
@@ -177,8 +174,6 @@ fsdprt_status fsdprt_saver_poll(fsdprt_saver *saver, fsdprt_session *session, in
 fsdprt_status fsdprt_saver_wait(fsdprt_saver *saver, fsdprt_session *session, fsdprt_error *error) {
   return guard(error, [&] { saver->saver.wait(session); });
 }
-
-//===- Resuming -----------------------------------------------------------===//
 
 fsdprt_status fsdprt_saves_resume(const fsdprt_artifact *artifact, fsdprt_session *session,
                                   const char *path, const char *artifactPath, int32_t reference,

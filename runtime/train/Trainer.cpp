@@ -18,8 +18,6 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
-//===- Preparing ----------------------------------------------------------===//
-
 Trainer::Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunReporter &reporter,
                  std::vector<TrainingObserver *> observers)
     : run{options, artifact, reporter}, observers(std::move(observers)) {
@@ -140,8 +138,6 @@ void Trainer::initialise() {
                            : importWeights(initial, run.artifact, run.session.get()));
 }
 
-//===- Agreement between processes ----------------------------------------===//
-
 /// Tells all processes whether a process requests the end of the run. All processes therefore end
 /// after the same step. Every process must call agree() equally often.
 void Trainer::agree(double cpu) {
@@ -167,8 +163,9 @@ bool Trainer::isToEnd() {
   return agreed.signal != 0 || agreed.unread || agreed.spoiled;
 }
 
-/// Throws an Error that reports the change of an input file. All processes throw the same error,
-/// which describes the change that the lowest rank among them has detected.
+/// Throws an Error that reports the change of an input file. All processes throw the same error. If
+/// several ranks have detected a change, the error describes the change that the lowest rank has
+/// detected.
 void Trainer::failSpoiled() {
   std::vector<char> all(sizeof spoiled * run.processes);
   call(fsdprt_session_exchange, run.session.get(), static_cast<const void *>(spoiled),
@@ -182,8 +179,6 @@ void Trainer::failSpoiled() {
          reason.c_str(), (ull)run.stepsDone, (ull)options.steps,
          kept ? "" : "; without --save or --export the weights are lost");
 }
-
-//===- Steps --------------------------------------------------------------===//
 
 void Trainer::readBlocks(std::vector<float> &blocks) const {
   for (uint32_t rank = run.firstRank; rank < run.lastRank; ++rank)
@@ -347,10 +342,8 @@ void Trainer::train() {
                   printableNumber(validationLoss), (ull)batches, batches == 1 ? "" : "es");
 }
 
-//===- The whole run ------------------------------------------------------===//
-
-/// Repeats the last step to find the operation that has produced a non-finite number, and throws
-/// Error. Before that, restores the step blocks. A non-finite step changes nothing else, so the
+/// Restores the step blocks and repeats the last step to find the operation that has produced a
+/// non-finite number. Then throws Error. A non-finite step changes only the step blocks, so the
 /// repeated step computes the same values.
 void Trainer::failNonfinite() {
   writeBlocks(blocksBefore);

@@ -8,8 +8,8 @@
 //
 // For each step, the trainer writes the inputs and the learning rate of every rank of the process,
 // runs the program 'step', and reads the step block of the first of these ranks. Each step block
-// contains the mean loss over all ranks, so it suffices to read one of them. After the first step,
-// no step allocates memory, but saves do.
+// contains the mean loss over all ranks, so the trainer need not read the others. After the first
+// step, no step allocates memory, but saves do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,9 +83,9 @@ private:
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   SaveStalls stalls;
-  /// step blocks before the validation, and before the step
+  /// Step blocks before the last validation, and before the last step.
   std::vector<float> savedBlocks, blocksBefore;
-  /// step block of the first rank of this process after the last step
+  /// Step block of the first rank of this process after the last step.
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};
   double validationLoss = -1;
 
@@ -96,7 +96,9 @@ private:
     double cpu = 0;
   };
   std::vector<Word> words;
-  Word agreed; ///< first signal, flags that any process has set, sum of `cpu`
+  /// Combines the words of all processes: the first signal, the flags that any process has set, and
+  /// the sum of `cpu`.
+  Word agreed;
   bool differs = false;
   char spoiled[512] = ""; ///< describes how an input file has changed; "" if no file has changed
 };

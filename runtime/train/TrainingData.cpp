@@ -209,8 +209,6 @@ void TrainingData::announce() const {
           printable(inputs[i].name).c_str());
 }
 
-//===- Comparison between ranks, and saves ---------------------------------===//
-
 void TrainingData::addContents(const RunState &state, std::vector<Content> &all) const {
   if (tokens) {
     const InputFile &file = tokens->getFile();

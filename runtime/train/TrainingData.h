@@ -42,7 +42,7 @@ public:
 
   void announce() const;
   /// Reports those files of which the ranks compare only parts. If `state` contains hashes of whole
-  /// files, which saves need, the ranks compare these hashes instead.
+  /// files, because the run writes saves, the ranks compare these hashes instead of parts.
   void announceComparison(const RunState &state) const;
   /// For each file, appends to `all` the content that the ranks compare.
   void addContents(const RunState &state, std::vector<Content> &all) const;
@@ -60,7 +60,6 @@ public:
   /// opened. Allocates no memory.
   void writeInputs(uint64_t number, bool validating, bool reference);
   bool readsFiles() const { return batches->readFiles(); }
-  /// Throws InputChanged if a file has changed since it was opened.
   void expectUnchanged() const { batches->expectUnchanged(); }
 
 private:

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Defines the options, artifact, session and ranks of a run, which other classes and observers use.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_TRAININGRUN_H
 #define FSDPRT_TRAIN_TRAININGRUN_H

@@ -182,7 +182,7 @@ private:
   const InitialWeights &weights;
   const fsdprt_artifact *artifact;
   std::map<std::string, Source> sources;
-  /// For each parameter: its tensor, or null if the parameter keeps the values of the artifact.
+  /// The tensor of each parameter, or null if the parameter keeps the values of the artifact.
   std::vector<const Source *> chosen;
   std::string report;
   uint64_t problems = 0;
@@ -320,8 +320,6 @@ WeightSources fsdprt::importWeights(const InitialWeights &weights, const fsdprt_
   return import.load(session);
 }
 
-//===- Export -------------------------------------------------------------===//
-
 namespace {
 struct Exported {
   uint64_t param;
@@ -355,8 +353,8 @@ void fsdprt::exportWeights(const std::string &path, const TrainingRun &run) {
   if (run.isRoot)
     writer.emplace(path, entries);
   else
-    // The other processes must use the same order of entries as the root, which writes them in the
-    // order of the file. safetensorsHeader() sorts the entries into this order.
+    // All processes must use the same order of entries. The process of rank 0 writes the entries in
+    // the order of the file, into which safetensorsHeader() sorts them.
     safetensorsHeader(entries, {});
   std::vector<std::byte> chunk(chunkElements * 8);
   uint64_t damaged = 0;

@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Copies parameters from safetensors files to a session, and from a session to a safetensors file.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_WEIGHTS_H
 #define FSDPRT_TRAIN_WEIGHTS_H
@@ -24,7 +20,7 @@ struct WeightSources {
   uint64_t fromFile = 0, fromModel = 0;
 };
 
-/// Returns these numbers for a run that has no --init.
+/// Returns the numbers of parameters for a run that has no --init.
 WeightSources modelWeights(const fsdprt_artifact *artifact);
 
 /// The files of --init. They are a single .safetensors file, or the files that an .index.json
@@ -47,7 +43,7 @@ private:
 /// Sets the parameters of the ranks and of the reference program to values in the files. If a
 /// parameter is not in the files, it keeps its initial values. This is allowed only if the artifact
 /// contains these values. If names, shapes or types do not match, throws Error before any parameter
-/// is set. If a file has changed in the meantime, throws Error at the end.
+/// is set. If a file has changed since it was opened, throws Error at the end.
 WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact,
                             fsdprt_session *session);
 

@@ -7,7 +7,8 @@ A row starts a job of some ranks, causes a fault, and checks the messages of the
   3. Job.named() waits until each surviving process has printed the expected line. This function returns the seconds from the fault until the last of
      these processes printed the line.
   4. Job.codes() waits for the end of the processes and compares their exit codes with the expected ones.
-  5. Bench.expect_clean() finds processes that have the environment variable and still run. It also finds files whose name is in no message.
+  5. Bench.expect_clean() finds processes that have the environment variable and still run. The function also finds files whose names are in
+     no message.
 
 By means of the variable, all processes of a row (ranks, launchers and hosts) are found in /proc.
 """
@@ -30,7 +31,7 @@ WAIT = 120  # seconds after which a process that has not ended is reported as ha
 
 
 class Failed(Exception):
-    """Is raised if a row failed. `why` is the reason. `slow` is true if nothing was wrong except that the time limit of the row was exceeded."""
+    """Is raised if a row failed. `why` is the reason. `slow` is true if the row only exceeded its time limit and nothing else was wrong."""
 
     def __init__(self, why, slow=False):
         super().__init__(why)
@@ -73,7 +74,7 @@ def state(pid):
 
 
 class Process:
-    """A running command. Its output lines are stored with the time at which each was read."""
+    """A running command. Each line of its output is stored together with the time at which the line was read."""
 
     def __init__(self, command, env, cwd):
         self.command = command
@@ -137,8 +138,8 @@ class Job:
         self.processes = {}  # Maps a rank to its process. The key -1 maps to a command that starts all ranks.
 
     def start(self, *options, artifact=None, each=None, only=None, world=None, number=None):
-        """Starts ranks with options of fsdp-run. each[r] has further settings of rank r. `only` lists the ranks to start. number[r] and world[r] replace
-        the rank and the number of ranks that process r is given."""
+        """Starts ranks with options of fsdp-run. each[r] has further settings of rank r. `only` lists the ranks to start. number[r] and world[r], if
+        they are given, replace the rank and the number of ranks that process r receives."""
         each, number, world = each or {}, number or {}, world or {}
         artifact = artifact or f"m{self.ranks}.fsdp"
         run = [self.bench.tool("fsdp-run"), artifact, *options]
@@ -249,7 +250,7 @@ class Job:
 
 
 def end_of(pid, seconds=WAIT):
-    """Waits until a process has ended, and returns the time. The process need not be a child of this one."""
+    """Waits until a process has ended, and returns the time. The process need not be a child of this process."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -341,8 +342,8 @@ class Bench:
         self.before |= {str(each.relative_to(self.folder)) for each in [self.folder / path, *(self.folder / path).rglob("*")]}
 
     def expect_clean(self, files=()):
-        """Raises Failed if a process of the row still runs, or if a file is left whose name is in no message and which matches none of the patterns
-        `files`."""
+        """Raises Failed if a process of the row still runs. Also raises Failed if a file is left whose name is in no message and matches none of
+        the patterns `files`."""
         # If a run has bad input, its host process runs for 3 more seconds, in which it sends the error to ranks that connect late.
         until = time.monotonic() + 4
         while (left := self.marked()) and time.monotonic() < until:

@@ -10,7 +10,7 @@ def disagree(how, options, first, second, pattern):
     """Starts two ranks with the common `options`. `first` has further settings of rank 0, and `second` of rank 1."""
     def run(bench):
         job = Job(bench, how).start(*options, each={0: first, 1: second})
-        # With MPI, the time is measured from when mpirun has started both processes.
+        # With MPI, the time is measured from the moment at which mpirun has started both processes.
         since = max(process.begun for process in job.processes.values()) if how == "env" else started(bench, job)
         return job.check(2, pattern, since, LIMIT)
     return run

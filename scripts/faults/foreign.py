@@ -60,7 +60,7 @@ def many(port):
 
 
 class Listener:
-    """A server on rank 0's port, which calls answer(connection) for each connection."""
+    """Runs a server on the port of rank 0. The server calls answer(connection) for each connection."""
 
     def __init__(self, answer):
         self.socket = socket.socket()

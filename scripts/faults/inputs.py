@@ -62,7 +62,7 @@ def replaced(how, remove):
 
 
 def pipe(how, options, code, pattern):
-    """Passes a named pipe as input that no process opens for writing."""
+    """Passes as an input a named pipe that no process opens for writing."""
     def run(bench):
         os.mkfifo(bench.folder / "pipe")
         bench.kept("pipe")

@@ -8,7 +8,7 @@ from faults.bench import Failed, Job, Row, end_of, send, state
 FOREVER = ["--text=a.txt", "--steps=1000000000"]
 LIMIT = {"processes": 2.5, "env": 2.5, "mpi": 5}
 KINDS = {"kill -9": signal.SIGKILL, "abort": signal.SIGABRT}
-# Messages about the loss of rank {r}. They are printed by the launcher of fsdp-run, by the host process, or by mpirun of Open MPI.
+# Messages about the loss of rank {r}. The launcher of fsdp-run, the host process, or mpirun of Open MPI prints these messages.
 NAMES = {
     "processes": r"error: rank {r} \(process \d+\) was killed by signal {n} ",
     "env": r"error: rank \d: rank {r} \(process \d+\) is gone; it was killed or ended before the run did",
@@ -52,7 +52,7 @@ def stopped(how, rank):
 def lost_before_all_met(bench):
     """Kills rank 1 while it waits for rank 2, which has not been started."""
     job = Job(bench, "env", ranks=3).start(*FOREVER, only=[0, 1])
-    time.sleep(1.2)  # the host prints twice in this time which ranks are missing
+    time.sleep(1.2)  # in this time, the host prints twice which ranks are missing
     since = send(job.pid(1), signal.SIGKILL)
     return job.check(3, r"rank 1 \(process \d+ on .*\) was lost before all ranks had met", since, 2.5, but=(1,))
 
@@ -111,7 +111,8 @@ def host(number, code, pattern):
 
 
 def mpirun_stopped(bench):
-    """Stops mpirun. This must not stop the ranks. Then mpirun is continued, and SIGTERM to one rank ends the run."""
+    """Stops mpirun. The ranks must not stop. After that, continues mpirun, and ends the run by sending SIGTERM
+    to a rank."""
     job = Job(bench, "mpi").start(*FOREVER).reach()
     command = job.processes[-1].popen.pid
     send(command, signal.SIGSTOP)

@@ -13,7 +13,7 @@ WHOLE = [r"saves(/(latest|step-\d+(/(rank-\d+\.safetensors|index\.json))?))?", r
 
 
 def expect_bits(job):
-    """Checks that a run ended normally, and that its weights are the same as those of a run without a fault, bit for bit."""
+    """Checks that a run ended normally, and that its weights are bit for bit equal to the weights of a run without a fault."""
     bench = job.codes(0).bench
     bench.fsdp_run("m2.fsdp", "--text=a.txt", "--steps=120", "--export=whole.st")
     if (bench.folder / "mine.st").read_bytes() != (bench.folder / "whole.st").read_bytes():

@@ -1,6 +1,7 @@
 """Rows with a fault during a save: killed and stopped ranks, failing writes, folders without permission.
 
-After the fault, another run resumes from the saves that are left. The weights of this run must equal those of a run without a fault, bit for bit.
+After the fault, another run resumes from the saves that are left. The weights of this run must be bit for bit equal to the weights of a run
+without a fault.
 """
 import signal
 import time
@@ -14,7 +15,7 @@ WHOLE = [r"saves(/(latest|step-\d+(/(rank-\d+\.safetensors|index\.json))?))?", r
 
 
 def expect_recovery(bench):
-    """Resumes from the saves, or begins a new run if there are none. Compares the weights with those of a run without a fault."""
+    """Resumes from the saves, or begins a new run if there are none. Compares the weights with the weights of a run without a fault."""
     bench.fsdp_run("m2.fsdp", "--text=a.txt", STEPS, "--export=whole.st")
     saved = (bench.folder / "saves").is_dir() and any(p.name.startswith("step-") for p in (bench.folder / "saves").iterdir())
     resume = ["--resume=saves"] if saved else []

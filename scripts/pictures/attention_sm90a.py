@@ -98,7 +98,7 @@ def describe(names, step):
 
 
 def tidy(steps, least=16):
-    """Returns the steps without address arithmetic and without steps that repeat the step before them."""
+    """Removes address arithmetic from the steps, and removes each step that is equal to the step before it."""
     kept = []
     for step in steps:
         if step[0] == "work" and step[1] < least or step in kept[-1:] or \
@@ -201,7 +201,7 @@ class Timeline:
 
 
 def program(out, names, title, steps, x, y, width):
-    """Draws the steps of a loop, one line of text each. Returns the y below the last line."""
+    """Draws the steps of a loop. Each step is a line of text. Returns the y below the last line."""
     out.text(x, y + 12, title, 12, bold=True)
     y += 20
     for step in steps:
@@ -215,7 +215,7 @@ def program(out, names, title, steps, x, y, width):
 
 def shared_memory(out, names, kernel, total, y):
     """Draws the buffers in shared memory, in the order of their offsets. The width of each buffer is proportional to its size in bytes. Returns the y
-    below them."""
+    below the buffers."""
     left, right = 10, 990
     scale = (right - left) / total
     out.text(left, y + 12, f"Shared memory of a block of threads: {size(total)}, and {len(kernel.barriers)} barriers "

@@ -28,8 +28,8 @@ def simulate(tools, model, name, *options):
 
 
 def join(slices):
-    """Joins adjacent commands (launches, fills, copies) to one slice, and returns the slices. The label of a joined slice is the number of its
-    commands."""
+    """Joins adjacent commands (launches, fills, copies) to a single slice, and returns all slices. The label of a joined slice is the number
+    of its commands."""
     joined, commands = [], 0
     for lane, row, label, begin, end in sorted(slices, key=lambda each: (each[0], each[1], each[3], each[4])):
         if lane or label.startswith("wait "):

@@ -64,8 +64,8 @@ class Kernel:
         return 0
 
     def steps(self, lines):
-        """Returns the steps that some lines of PTX represent. Adjacent steps of the kind "work" become one step with a count, and so do adjacent
-        products of the same kind and size."""
+        """Returns the steps that some lines of PTX represent. Adjacent steps of the kind "work" are joined to a single step with a count.
+        Adjacent products of the same kind and size are joined in the same way."""
         steps = []
 
         def work(ex2):
@@ -106,9 +106,9 @@ class Kernel:
         return [step for step in self.steps(self.lines[start:end]) if step[0] in ("wait", "expect", "copy")]
 
     def loop_from(self, start):
-        """Returns the lines of the loop whose first line is `start`. Returns nothing if no path leads back to this line.
+        """Returns the lines of the loop whose first line is `start`. Returns nothing if no path from this line leads back to it.
 
-        The path does not take conditional branches to other lines than `start`.
+        Of the conditional branches, the path takes only those to the line `start`.
         """
         labels = {m[1]: i for i, line in enumerate(self.lines) if (m := LABEL.match(line))}
         way, at = {}, start

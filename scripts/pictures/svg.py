@@ -6,12 +6,12 @@ in a box is dark or white, whichever has the higher contrast to the colour of th
 import html
 
 INK, LINE, PANEL, DARK = "#747d87", "#8c959f", "#f3f5f8", "#1b1f24"
-# Colours of the categories of memory. They are the same as in lib/Report/ReportPage.html.
+# Colours of the categories of memory. lib/Report/ReportPage.html uses the same colours.
 CATEGORIES = {"parameters": "#4477aa", "gradients": "#cc6677", "optimizer": "#8877bb", "activations": "#ddaa33",
               "gathered": "#44aa99", "staging": "#aa4466", "workspace": "#999933", "inputs": "#88ccee",
               "control": "#888888"}
 RANKS = ["#4477aa", "#ddaa33", "#44aa99", "#cc6677", "#8877bb", "#999933", "#88ccee", "#aa4466"]
-# Width of a character divided by the font size. The value is that of the widest of the usual fonts.
+# Width of a character divided by the font size. The value applies to the widest of the usual fonts.
 MONO, SANS = 0.61, 0.6
 STYLE = """text { font-family: system-ui, 'DejaVu Sans', sans-serif; white-space: pre }
 .mono { font-family: ui-monospace, Menlo, 'DejaVu Sans Mono', monospace }"""
@@ -74,8 +74,8 @@ class Drawing:
         self.reach(max(y for _, y in points))
 
     def label(self, x, y, width, height, text, fill, font=11, mono=False):
-        """Draws one of the texts in the centre of a box that has already been drawn. It draws the first text that fits into the box. Draws nothing if
-        no text fits."""
+        """Draws one of the texts in the centre of a box that has already been drawn. Draws the first of the texts that fits into the box. Draws
+        nothing if no text fits."""
         for choice in [text] if isinstance(text, str) else text:
             if width_of(choice, font, mono) <= width - 4 and font <= height - 2:
                 self.text(x + width / 2, y + height / 2 + font * 0.36, choice, font, contrast(fill), "middle",
@@ -87,7 +87,8 @@ class Drawing:
         self.label(x, y, width, height, text, fill, font, mono)
 
     def legend(self, x, y, entries, right):
-        """Draws a legend of entries (colour, text). The entries are placed in rows that begin at x and end before `right`. Returns the y below it."""
+        """Draws a legend of entries (colour, text). The entries are placed in rows that begin at x and end before `right`. Returns the y below the
+        legend."""
         at = x
         for fill, text in entries:
             wide = 18 + width_of(text) + 14

@@ -8,7 +8,7 @@ root = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 class Tools:
-    """Runs commands in a temporary folder. The option CPU has the effect that plans are the same on every machine."""
+    """Runs commands in a temporary folder. With the option CPU, plans are the same on every machine."""
     CPU = "--target-cpu=x86-64-v3"
 
     def __init__(self, folder):
@@ -17,7 +17,7 @@ class Tools:
         self.environment["PATH"] = os.pathsep.join([str(root / "build/bin"), os.environ.get("PATH", "")])
 
     def run(self, *command):
-        """Runs a command and returns its output. If it fails, exits with the command's messages."""
+        """Runs a command and returns its output. If the command fails, exits with the messages of the command."""
         try:
             done = subprocess.run([str(part) for part in command], cwd=self.folder, env=self.environment,
                                   capture_output=True, text=True, timeout=120)
@@ -33,7 +33,7 @@ class Tools:
         return (self.folder / name).read_text()
 
     def model(self, name, *options):
-        """Writes a model with fsdp-modelgen, and returns its path."""
+        """Writes a model with fsdp-modelgen, and returns the path of the model."""
         self.run("fsdp-modelgen", *options, "-o", name)
         return self.folder / name
 

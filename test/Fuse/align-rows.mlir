@@ -1,5 +1,6 @@
 // RUN: fsdp-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(fsdp-align-rows))' | FileCheck %s
 // RUN: fsdp-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(fsdp-align-rows{bytes=2}))' | FileCheck %s --check-prefix=ANY
+// RUN: fsdp-opt %s --split-input-file --pass-pipeline='builtin.module(func.func(fsdp-align-rows{copies=false}))' | FileCheck %s --check-prefix=MADE
 
 // ANY-NOT: _slice
 
@@ -63,6 +64,7 @@ func.func @made(%x: tensor<8x99xf32>, %w: tensor<99x64xbf16>) -> (tensor<8x64xf3
 
 // A factor that no dispatch writes is copied once for contractions that read it often. Other contractions read the original.
 
+// MADE-NOT: kind = "copy"
 // CHECK-LABEL: func.func @parameter(
 // CHECK-SAME:    %[[W:[a-z0-9]*]]: tensor<64x99xbf16>
 // CHECK:         %[[C:.*]] = fsdp.dispatch(%[[W]]) inplace [-1] {kind = "copy"} : (tensor<64x99xbf16>) -> tensor<64x104xbf16>
@@ -144,4 +146,64 @@ func.func @kept(%x: tensor<8x96xf32>, %y: tensor<8x33xf32>, %z: tensor<8x99xf32>
     fsdp.yield %c : tensor<8x64xf32>
   }
   return %2, %f#2 : tensor<8x64xf32>, tensor<8x99xbf16>
+}
+
+// -----
+
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#mk = affine_map<(m, n, k) -> (m, k)>
+#kn = affine_map<(m, n, k) -> (k, n)>
+#mn = affine_map<(m, n, k) -> (m, n)>
+
+// The logits become as long as their gradient, which is a factor, so that the gradient can overwrite
+// them. The sums of rows read a slice.
+
+// CHECK-LABEL: func.func @operand(
+// CHECK:         %[[L:.*]] = fsdp.dispatch(%{{.*}}) inplace [-1] {kind = "contract"} : {{.*}} -> tensor<8x104xbf16>
+// CHECK:         %[[S:.*]] = fsdp.dispatch(%[[L]]) inplace [-1] {kind = "row"} : (tensor<8x104xbf16>) -> tensor<8xf32>
+// CHECK:         %[[G:.*]] = fsdp.dispatch(%[[L]], %[[S]]) inplace [-1] {kind = "map"} : (tensor<8x104xbf16>, tensor<8xf32>) -> tensor<8x104xbf16>
+// CHECK:         fsdp.dispatch(%[[G]], %{{.*}}) inplace [-1] {kind = "contract"} : (tensor<8x104xbf16>,
+func.func @operand(%x: tensor<8x64xbf16>, %w: tensor<64x99xbf16>, %v: tensor<99x64xbf16>) -> tensor<8x64xf32> {
+  %l = fsdp.dispatch(%x, %w) inplace [-1] {kind = "contract"} : (tensor<8x64xbf16>, tensor<64x99xbf16>) -> tensor<8x99xbf16> {
+  ^bb0(%a: tensor<8x64xbf16>, %b: tensor<64x99xbf16>):
+    %zero = arith.constant 0.0 : bf16
+    %e = tensor.empty() : tensor<8x99xbf16>
+    %f = linalg.fill ins(%zero : bf16) outs(%e : tensor<8x99xbf16>) -> tensor<8x99xbf16>
+    %c = linalg.contract indexing_maps = [#mk, #kn, #mn] ins(%a, %b : tensor<8x64xbf16>, tensor<64x99xbf16>) outs(%f : tensor<8x99xbf16>) -> tensor<8x99xbf16>
+    fsdp.yield %c : tensor<8x99xbf16>
+  }
+  %s = fsdp.dispatch(%l) inplace [-1] {kind = "row"} : (tensor<8x99xbf16>) -> tensor<8xf32> {
+  ^bb0(%a: tensor<8x99xbf16>):
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<8xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+    %r = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%a : tensor<8x99xbf16>) outs(%f : tensor<8xf32>) {
+    ^bb0(%in: bf16, %out: f32):
+      %t = arith.extf %in : bf16 to f32
+      %u = arith.addf %out, %t : f32
+      linalg.yield %u : f32
+    } -> tensor<8xf32>
+    fsdp.yield %r : tensor<8xf32>
+  }
+  %g = fsdp.dispatch(%l, %s) inplace [-1] {kind = "map"} : (tensor<8x99xbf16>, tensor<8xf32>) -> tensor<8x99xbf16> {
+  ^bb0(%a: tensor<8x99xbf16>, %b: tensor<8xf32>):
+    %e = tensor.empty() : tensor<8x99xbf16>
+    %r = linalg.generic {indexing_maps = [#id, #row, #id], iterator_types = ["parallel", "parallel"]} ins(%a, %b : tensor<8x99xbf16>, tensor<8xf32>) outs(%e : tensor<8x99xbf16>) {
+    ^bb0(%in: bf16, %sum: f32, %out: bf16):
+      %t = arith.truncf %sum : f32 to bf16
+      %u = arith.divf %in, %t : bf16
+      linalg.yield %u : bf16
+    } -> tensor<8x99xbf16>
+    fsdp.yield %r : tensor<8x99xbf16>
+  }
+  %y = fsdp.dispatch(%g, %v) inplace [-1] {kind = "contract"} : (tensor<8x99xbf16>, tensor<99x64xbf16>) -> tensor<8x64xf32> {
+  ^bb0(%a: tensor<8x99xbf16>, %b: tensor<99x64xbf16>):
+    %zero = arith.constant 0.0 : f32
+    %e = tensor.empty() : tensor<8x64xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x64xf32>) -> tensor<8x64xf32>
+    %c = linalg.contract indexing_maps = [#mk, #kn, #mn] ins(%a, %b : tensor<8x99xbf16>, tensor<99x64xbf16>) outs(%f : tensor<8x64xf32>) -> tensor<8x64xf32>
+    fsdp.yield %c : tensor<8x64xf32>
+  }
+  return %y : tensor<8x64xf32>
 }

@@ -7,8 +7,8 @@
 // 1. Split "shard=3,replicate=2,shard=2" into meshes. A mesh ends with the axis 'shard'.
 // 2. Derive the names of the artifacts: gpt.shard3.fsdp and gpt.replicate2-shard2.fsdp.
 // 3. Set the number of micro-batches of each rank. If each of the R ranks of --mesh has A
-//    micro-batches, each of r ranks has R A / r. If R A / r is not a whole number, print a warning
-//    and use the nearest whole number above 0.
+//    micro-batches, each of the r ranks of another mesh gets R A / r micro-batches. If R A / r is
+//    not a whole number, print a warning and use the nearest whole number above 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,7 +74,8 @@ std::optional<std::string> fsdp::checkAlsoMesh(const StepOptions &options) {
   return std::nullopt;
 }
 
-/// Returns the micro-batches of a rank of `mesh`, and prints the warning (step 3 of the list).
+/// Performs step 3 of the list above: returns the number of micro-batches of a rank of `mesh`, and
+/// prints the warning.
 static int64_t chooseAccumulation(const StepOptions &compiled, StringRef mesh) {
   int64_t all = countRanks(compiled.shard.mesh) * compiled.shard.gradAccum,
           ranks = countRanks(mesh), each = std::max<int64_t>((all + ranks / 2) / ranks, 1);
@@ -97,7 +98,7 @@ int fsdp::compileAlso(const CommandLine &line, const StepOptions &compiled,
     DriverOptions &driver = own.options.driver;
     driver.output = getPathFor(driver.output, mesh);
     driver.alsoMesh.clear();
-    // The batch size in the file of --config is that of --mesh, so the file is not read again.
+    // Do not read the file of --config again, because the batch size in it applies only to --mesh.
     driver.config.clear();
     driver.explain = ExplainKind::None;
     driver.report.clear();

@@ -22,15 +22,17 @@ namespace mlir::fsdp {
 std::vector<std::string> splitMeshes(llvm::StringRef text, std::string &problem);
 
 /// Returns the path of the artifact for `mesh`, derived from the path of -o. For gpt.fsdp and
-/// shard=3, it is gpt.shard3.fsdp.
+/// shard=3, the result is gpt.shard3.fsdp.
 std::string getPathFor(llvm::StringRef output, llvm::StringRef mesh);
 
-/// Returns an error if --also-mesh or the artifacts' paths are not valid, or nothing.
+/// Returns an error if --also-mesh or the path of an artifact is not valid. Otherwise returns
+/// nothing.
 std::optional<std::string> checkAlsoMesh(const StepOptions &options);
 
-/// Compiles the model for each mesh of --also-mesh. `compiled` are the options with which the model
-/// has been compiled for --mesh. The total number of micro-batches over all ranks stays the same;
-/// if this is not possible, prints a warning. Returns the exit code of the first failure, or 0.
+/// Compiles the model for each mesh of --also-mesh. The model has already been compiled for --mesh,
+/// with the options `compiled`. The total number of micro-batches over all ranks stays the same;
+/// if this is not possible, prints a warning. Returns the exit code of the first failure, or 0 if
+/// nothing fails.
 int compileAlso(const CommandLine &line, const StepOptions &compiled,
                 llvm::function_ref<int(const CommandLine &)> compile);
 

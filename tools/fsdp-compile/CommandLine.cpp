@@ -92,10 +92,6 @@ bool fsdp::printedHelp(ArrayRef<char *> arguments) {
   return false;
 }
 
-//===----------------------------------------------------------------------===//
-// Reading
-//===----------------------------------------------------------------------===//
-
 namespace {
 /// Declares the rows of the table of options as options of llvm::cl. The destructor unregisters
 /// these options, because the linker, which runs in this process, resets all registered options.
@@ -122,7 +118,8 @@ public:
       option->removeArgument();
   }
 
-  /// Sets the options that the command line gives. Returns an error about a value, or nothing.
+  /// Sets those fields of `options` for which the command line contains an option. Returns an error
+  /// if a value is not valid, and otherwise nothing.
   std::optional<std::string> read(StepOptions &options) const {
     for (auto [row, option] : llvm::zip_equal(getOptionRows(), this->options)) {
       if (!option->getNumOccurrences())
@@ -161,7 +158,8 @@ static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
 }
 
 /// Returns the folder of --kernel-cache, or an empty text if the command line has an option of
-/// LLVM. Such an option may change the generated code, but the keys of the cache do not contain it.
+/// LLVM. Such an option may change the generated code, but the keys of the cache do not depend on
+/// it.
 static std::string chooseKernelCache(const StepOptions &options) {
   for (const auto &[name, option] : cl::getRegisteredOptions())
     if (option->getNumOccurrences() && !findOption(name))
@@ -218,10 +216,6 @@ std::optional<CommandLine> fsdp::readCommandLine(int argc, char **argv) {
   return line;
 }
 
-//===----------------------------------------------------------------------===//
-// Checks beyond the table
-//===----------------------------------------------------------------------===//
-
 /// Returns the names of all stages as the text "import, shard, ..., plan or codegen".
 static std::string listStages() {
   std::string names;
@@ -234,7 +228,8 @@ static std::string listStages() {
   return names;
 }
 
-/// Returns an error if options about the output contradict each other, and otherwise nothing.
+/// Returns an error if options that concern the output contradict each other, and otherwise
+/// nothing.
 static std::optional<std::string> checkOutputs(const StepOptions &options) {
   const DriverOptions &driver = options.driver;
   bool explains = driver.explain != ExplainKind::None, reports = !driver.report.empty(),

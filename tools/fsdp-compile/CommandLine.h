@@ -14,7 +14,6 @@
 
 namespace mlir::fsdp {
 
-/// The parsed command line.
 struct CommandLine {
   StepOptions options;
   FileOptions file;          ///< options of --config
@@ -25,14 +24,16 @@ struct CommandLine {
 /// If an argument is --help or --help-hidden, prints the help and returns true.
 bool printedHelp(llvm::ArrayRef<char *> arguments);
 
-/// Reads the command line and its configuration file. Returns nothing after an error was printed.
+/// Reads the command line and its configuration file. After an error, prints the error and returns
+/// nothing.
 std::optional<CommandLine> readCommandLine(int argc, char **argv);
 
 /// Prints "fsdp-compile: message". If a key of `file` caused the error, also prints this key.
 void printUsageError(const llvm::Twine &message, const FileOptions &file = {});
 
-/// Returns an error about a combination of options, or nothing. Checks the combinations that the
-/// table of options cannot describe: those with a stage, a file or the positional argument.
+/// Returns an error if a combination of options is not valid, and otherwise nothing. Checks the
+/// combinations that the table of options cannot describe: combinations that involve a stage, a
+/// file or the positional argument.
 std::optional<std::string> checkUsage(const StepOptions &options);
 
 } // namespace mlir::fsdp

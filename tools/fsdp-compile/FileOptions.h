@@ -16,12 +16,12 @@ namespace mlir::fsdp {
 /// The options that are set in the configuration file of --config.
 class FileOptions {
 public:
-  /// Reads the file, and sets those of its options that the command line does not set. Returns
-  /// false after printing an error.
+  /// Reads the file, and sets those options of the file that the command line does not set. After
+  /// an error, prints the error and returns false.
   bool read(StepOptions &options);
 
-  /// If `message` begins with the name of an option that the file has set, prints where the file
-  /// sets it.
+  /// If `message` begins with the name of an option that the file has set, prints the place in the
+  /// file at which it sets this option.
   void noteOrigin(llvm::StringRef message) const;
 
   /// Compares the batch sizes and ranks in the file with the batch of the model and with the mesh.
@@ -36,8 +36,8 @@ private:
   std::string path;
 };
 
-/// Returns the number of ranks of a mesh such as "shard=2". Reports no error if the mesh is
-/// invalid.
+/// Returns the number of ranks of a mesh such as "shard=2". If the mesh is invalid, reports no
+/// error.
 int64_t countRanks(llvm::StringRef mesh);
 
 } // namespace mlir::fsdp

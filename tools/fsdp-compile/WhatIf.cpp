@@ -9,10 +9,12 @@
 //    to the value before the segment, as in "freeze=h.0,*.bias". `model=FILE` names another model,
 //    for example one with another batch size.
 // 2. Build the command line of each plan. Remove output options, the options that the question
-//    sets, and options that have no effect together with those of the question (--beta2 together
-//    with optimizer=sgd). Append the options of the question, and --overlap --explain=json.
-// 3. Print one row for each plan. If a plan failed, its row contains the error. If the output for a
-//    plan equals that of the plan without changes, mark the plan.
+//    sets, and options that have no effect together with the options of the question (as --beta2
+//    has no effect together with optimizer=sgd). Append the options of the question, and --overlap
+//    --explain=json.
+// 3. Print one row for each plan. If a plan failed, the row of the plan contains the error. If the
+//    output for a plan is equal to the output for the plan without changes, mark the row of the
+//    plan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,7 +37,7 @@ using llvm::StringRef;
 static constexpr unsigned mostSeconds = 600;
 
 namespace {
-/// A question of --what-if. It contains the changes to the command line for one plan.
+/// A question of --what-if. A question contains the changes to the command line for one plan.
 struct Question {
   std::string text, model;
   std::vector<std::string> options; // such as --mesh=shard=64
@@ -53,7 +55,8 @@ struct Answer {
 
 static StringRef getOptionName(StringRef argument) { return argument.ltrim('-').split('=').first; }
 
-/// If a question cannot set an option, returns the reason, and otherwise an empty text.
+/// If a question must not set the option `name`, returns the reason. Otherwise returns an empty
+/// text.
 static std::string whyNotAsked(StringRef name) {
   if (name == "batch" || name == "seq")
     return "'" + name.str() + "' is part of the model: generate such a model and give model=FILE";
@@ -73,7 +76,7 @@ static std::optional<Question> readQuestion(StringRef text) {
   };
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');
-  // The value to which the next segment is appended if it belongs to it.
+  // The value to which the next segment is appended if the segment belongs to this value.
   std::string *value = nullptr;
   for (StringRef part : parts) {
     StringRef name = part.split('=').first;
@@ -100,7 +103,6 @@ static std::optional<Question> readQuestion(StringRef text) {
 }
 
 namespace {
-/// An argument of the command line.
 struct Argument {
   StringRef name;       ///< name of the option, or empty for the positional argument
   const OptionRow *row; ///< row of the option in the table, or null
@@ -171,7 +173,7 @@ static int64_t getInteger(const llvm::json::Object *object, StringRef name) {
   return object ? object->getInteger(name).value_or(0) : 0;
 }
 
-/// Makes one plan in a new process, and returns the measures for step 3.
+/// Makes one plan in a new process. Returns the measures of the plan, which step 3 prints.
 static Answer plan(StringRef program, ArrayRef<std::string> command) {
   Answer answer;
   llvm::SmallString<128> out, err;

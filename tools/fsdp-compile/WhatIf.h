@@ -14,11 +14,11 @@
 
 namespace mlir::fsdp {
 
-/// Plans the step with `arguments`. Then plans the step once for each of `questions`, which change
-/// options, such as "mesh=shard=64,param-dtype=bf16". No code is generated. Each plan is made by a
-/// new process of this program. Prints a table of the memory, the traffic and the estimated time of
-/// each plan, and the errors of the plans that failed. Returns the exit code: 0 on success, 2 if a
-/// question is invalid, 1 if a plan failed.
+/// Plans the step with `arguments`. Then plans the step once for each of `questions`. A question is
+/// a text such as "mesh=shard=64,param-dtype=bf16", which changes options. No code is generated.
+/// For each plan, a new process of this program is started. Prints a table of the memory, the
+/// traffic and the estimated time of each plan, and the errors of the plans that failed. Returns
+/// the exit code: 0 on success, 2 if a question is invalid, 1 if a plan failed.
 int answerWhatIf(llvm::ArrayRef<std::string> arguments, llvm::StringRef input,
                  llvm::ArrayRef<std::string> questions);
 

@@ -63,7 +63,8 @@ static void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool rema
   }
 }
 
-/// Writes to a file the text that `write` prints. The file is at no time incomplete.
+/// Writes to a file the text that `write` prints. At no time does the file contain only a part of
+/// the text.
 static LogicalResult writeText(MLIRContext *context, StringRef path,
                                llvm::function_ref<void(llvm::raw_ostream &)> write) {
   std::string text;
@@ -72,12 +73,10 @@ static LogicalResult writeText(MLIRContext *context, StringRef path,
   return writeFile(path, ArrayRef(text.data(), text.size()), UnknownLoc::get(context));
 }
 
-/// Writes `module` to the file of -o.
 static LogicalResult writeModule(ModuleOp module, StringRef path) {
   return writeText(module.getContext(), path, [&](llvm::raw_ostream &os) { module.print(os); });
 }
 
-/// Writes the HTML page of --report.
 static LogicalResult writePage(const StepCompilation &step) {
   ModuleOp planned = *step.module;
   const DriverOptions &driver = step.options.driver;
@@ -132,7 +131,7 @@ static SmallVector<ChoiceReport> compareAccumulation(const StepCompilation &step
       *step.module, asked == GradSync::Last ? "--grad-sync=last" : "--grad-sync=each", true);
   if (asked == GradSync::Auto && other->arenaBytes == own.arenaBytes &&
       other->reducedBytes == own.reducedBytes) {
-    // Both plans are the same, so --grad-sync=auto has chosen the value of `other`.
+    // The plan of --grad-sync=auto is equal to `other`, so auto has chosen the value of `other`.
     own.option = other->option;
     other = planOtherwise(step.options, GradSync::Each, context);
     if (failed(other))
@@ -161,8 +160,8 @@ static LogicalResult explainStep(const StepCompilation &step) {
 }
 
 /// If requested, compiles the kernels and writes the artifact. If there is a memory limit, the plan
-/// is explained and the size of the arena is checked before the kernels are compiled, because
-/// compiling them takes the most time.
+/// is explained and the size of the arena is checked before the kernels are compiled, because the
+/// compilation of the kernels takes the most time.
 static int finish(StepCompilation &step) {
   int64_t limit = step.options.plan.memoryLimit;
   bool writes = !step.options.driver.output.empty(),
@@ -180,7 +179,7 @@ static int finish(StepCompilation &step) {
   return !writes || succeeded(runPhases(step, "package", "package")) ? 0 : 1;
 }
 
-/// Checks the values of options before the stages that read them, which may not run.
+/// Checks values of options here, because the stages that read these options may not run.
 static LogicalResult checkEarly(ModuleOp module, const StepOptions &options) {
   if (failed(CpuTarget::get(options.codegen.targetCpu, module.getLoc())) ||
       failed(loadCluster(module.getContext(), options.plan.cluster)))
@@ -199,7 +198,7 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  // Diagnostics do not print ops, because users know their model but do not know the IR.
+  // Diagnostics do not print ops, because users know their model but not the IR.
   context.printOpOnDiagnostic(false);
   const DriverOptions &driver = line.options.driver;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diag) {

@@ -14,12 +14,12 @@
 // some unit directions and in some random directions. A random direction changes all elements.
 //
 // - The error of a direction is divided by a scale: the largest of |<g, u>|, |D(u)|, and 1e-3 times
-//   the largest possible |<g, u>|. The error may in addition contain the rounding errors of the
-//   finite differences.
+//   the largest possible |<g, u>|. The rounding errors of the finite differences are allowed in
+//   addition to the bound.
 // - If an argument has no gradient, the finite differences must be zero.
-// - In all evaluations, the results of fsdp.stop_gradient have the values that they have at x
-//   (HoldStopped.cpp).
-// - If a value is NaN or infinite, it is reported and not compared.
+// - In all evaluations, the results of fsdp.stop_gradient have the values that they have at the
+//   point x (HoldStopped.cpp).
+// - A value that is NaN or infinite is reported and not compared.
 //
 //===----------------------------------------------------------------------===//
 
@@ -155,7 +155,7 @@ LogicalResult Checker::compare(Buffer &x, const std::vector<double> &at, const D
   double rounding = 0x1p-50 * (1 + std::abs(value)) / h, error = std::abs(claimed - difference);
   double scale = std::max(
       {std::abs(claimed), std::abs(difference), 1e-3 * row.largest * std::sqrt(length), 1e-30});
-  // In types narrower than f64, rounding errors are in proportion to the largest possible <g, u>.
+  // In types narrower than f64, rounding errors are proportional to the largest possible <g, u>.
   if (row.isNarrow)
     scale = std::max(scale, row.largest * std::sqrt(length));
   // This form of the condition is also true if the error is NaN.

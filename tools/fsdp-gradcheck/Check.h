@@ -13,17 +13,16 @@
 namespace mlir::fsdp::gradcheck {
 
 struct CheckOptions {
-  /// Largest allowed relative error in f64. The limit is higher for narrower types.
+  /// Largest allowed relative error in f64. For types narrower than f64, the limit is higher.
   double tolerance = 1e-6;
   double step = 1e-4; ///< step h of the finite differences
   uint64_t seed = 1;
-  /// If an argument has at most this number of elements, all of them are checked.
+  /// If an argument has at most this number of elements, all elements are checked.
   int64_t allElements = 64;
   int64_t elements = 6;   ///< number of random elements that are checked in larger arguments
   int64_t directions = 3; ///< number of random directions in which larger arguments are checked
 };
 
-/// The result for one checked argument.
 struct Row {
   std::string function, argument;
   RankedTensorType type;
@@ -31,7 +30,7 @@ struct Row {
   double largest = 0; ///< largest absolute value of the gradient
   double worst = 0;   ///< largest relative error
   double bound = 0;
-  unsigned precision = 53; ///< significand bits of the function's narrowest float
+  unsigned precision = 53; ///< number of significand bits of the function's narrowest float
   bool isNarrow = false;   ///< true if a float type of the function is narrower than f64
   std::string notFinite;   ///< name of the first value that is NaN or infinite, or empty
   bool ok = true;

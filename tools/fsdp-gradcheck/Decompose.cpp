@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements, element by element, the formulas in the descriptions of the ops. Sums add their terms
-// one after the other, in the order of the indices. As the descriptions require, types narrower
-// than 32 bits are widened to f32.
+// Implements, element by element, the formulas in the descriptions of the ops. The terms of a sum
+// are added one after the other, in the order of their indices. As the descriptions require, types
+// narrower than 32 bits are widened to f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// Builds arithmetic ops on scalars.
 struct Code {
   OpBuilder &b;
   Location loc;
@@ -51,8 +50,8 @@ struct Code {
   Value sub(Value l, Value r) { return arith::SubFOp::create(b, loc, l, r); }
   Value mul(Value l, Value r) { return arith::MulFOp::create(b, loc, l, r); }
   Value select(Value c, Value l, Value r) { return arith::SelectOp::create(b, loc, c, l, r); }
-  /// Returns two values for the target `t`: whether the target counts, and its index. For an
-  /// ignored target, the index is 0.
+  /// Returns two values for the target `t`: whether the target counts, and the index of the target.
+  /// For an ignored target, the index is 0.
   std::pair<Value, Value> target(Value t, std::optional<int64_t> ignored) {
     Value valid = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
     if (ignored) {
@@ -130,7 +129,7 @@ static void decompose(ScatterAddRowsOp op, IRRewriter &b) {
 }
 
 /// Builds max(1, number of rows whose target is not ignored), by which a mean is divided. Because
-/// of the 1, the mean over no rows is 0.
+/// the divisor is at least 1, the mean over no rows is 0.
 static Value countRows(Code &code, Value targets, std::optional<int64_t> ignored, Type type) {
   int64_t rows = cast<RankedTensorType>(targets.getType()).getDimSize(0);
   Value count = fold(code, rows, code.real(type, 0), [&](Code &c, Value sum, Value n) {
@@ -224,8 +223,8 @@ static void decompose(linalg::SoftmaxOp op, IRRewriter &b) {
       }));
 }
 
-/// Lowers attention to loops. For each element of the result, the scores are computed again. If an
-/// AttentionGradOp uses the op, the op is lowered by the decomposition of the compiler instead.
+/// Lowers attention to loops. The loops compute the scores again for each element of the result. If
+/// an AttentionGradOp uses the op, the decomposition of the compiler lowers the op instead.
 static void decompose(AttentionOp op, IRRewriter &b) {
   if (llvm::any_of(op->getUsers(), llvm::IsaPred<AttentionGradOp>))
     return b.replaceOp(op, lowerToLinalg(op, b));
@@ -290,7 +289,8 @@ static void decompose(AttentionOp op, IRRewriter &b) {
 static void decompose(AttentionGradOp op, IRRewriter &b) { b.replaceOp(op, lowerToLinalg(op, b)); }
 static void decompose(RandomOp op, IRRewriter &b) { b.replaceOp(op, lowerToLinalg(op, b)); }
 
-/// math.clampf is decomposed here, because --math-expand-ops of MLIR 22 swaps its two bounds.
+/// math.clampf is decomposed here, because --math-expand-ops of MLIR 22 swaps the two bounds of the
+/// op.
 static void decompose(math::ClampFOp op, IRRewriter &b) {
   Value low = arith::MaximumFOp::create(b, op.getLoc(), op.getValue(), op.getMin());
   b.replaceOp(op, arith::MinimumFOp::create(b, op.getLoc(), low, op.getMax()));

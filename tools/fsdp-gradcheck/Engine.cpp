@@ -11,8 +11,8 @@
 // 5. Lower linalg to loops, math ops to calls of libm, and all ops to LLVM. The JIT does not
 //    optimise, because compiling takes most of the time.
 //
-// Of these steps, only the lowering of ops that compute gradients and of fsdp.random is code of the
-// compiler under test.
+// Of the code that performs these steps, only the lowering of fsdp.random and of ops that compute
+// gradients belongs to the compiler under test.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +70,7 @@ void Buffer::set(int64_t i, double v) {
   std::memcpy(bytes.data() + i * elementSize, &bits, elementSize);
 }
 
-/// Returns a symbol for a function that differs from all names of functions in libm.
+/// Returns a symbol for a function. The symbol differs from the names of all functions in libm.
 static std::string symbolOf(StringRef function) { return ("checked." + function).str(); }
 
 /// Converts a function on tensors to a function on memrefs.
@@ -102,7 +102,7 @@ static void exposeBuffers(func::FuncOp func) {
                                                       /*writable=*/true);
   }
   terminator->setOperands({});
-  // The last argument is the memory to which a guard that fails writes the fault.
+  // The last argument is memory. A guard that fails writes the fault to this memory.
   types.push_back(MemRefType::get({2}, b.getI64Type()));
   block.addArgument(types.back(), func.getLoc());
   func.removeArgAttrsAttr();

@@ -14,7 +14,7 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// Contains the bytes of one tensor. Its elements are read and written as doubles.
+/// Contains the bytes of one tensor. The elements of the tensor are read and written as doubles.
 class Buffer {
 public:
   explicit Buffer(RankedTensorType type);

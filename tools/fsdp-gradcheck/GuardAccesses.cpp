@@ -9,9 +9,9 @@
 //                                           %safe = select %ok, %at, %c0
 //                                           memref.load %table[%safe]
 //
-// An index that is a loop index or a constant, and is always in range, needs no guard. Divisors are
-// guarded in the same way: a divisor of 0 is replaced by 1, and so is a divisor of -1 if the
-// dividend is the least integer. After the call, the caller reads the fault (Engine.cpp).
+// No guard is needed for a loop index or a constant that is always in range. Divisors are guarded
+// in the same way. A divisor of 0 is replaced by 1. If the dividend is the least integer, a divisor
+// of -1 is also replaced by 1. After the call, the caller reads the fault (Engine.cpp).
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,14 +18,13 @@ struct Guard {
   int64_t bound = 0; ///< an index must be in [0, bound)
 };
 
-/// Adds guards to \p func, so that no access is outside of its buffer and no integer division is
+/// Adds guards to \p func, so that each access is inside of its buffer and no integer division is
 /// undefined. Appends the added guards to \p guards. The last argument of \p func is a
 /// memref<2xi64>. If a guard fails, the function stores two numbers there: 1 + the index of the
 /// guard in \p guards, and the value of the checked operand. Fails with a diagnostic if a buffer is
-/// empty, because a guard then has no element that could be accessed instead.
+/// empty, because an empty buffer has no element that could be accessed instead.
 LogicalResult guardAccesses(func::FuncOp func, std::vector<Guard> &guards);
 
-/// Reports the error of a guard that failed for \p value.
 void report(const Guard &guard, int64_t value);
 
 } // namespace mlir::fsdp::gradcheck

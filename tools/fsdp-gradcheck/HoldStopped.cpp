@@ -4,14 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finite differences of f(x) = x * stop_gradient(x) would vary both factors. The gradient, however,
-// is that of x * c with a constant c whose value is x. Therefore c becomes an argument of f:
+// Finite differences of f(x) = x * stop_gradient(x) would vary both factors. However, the gradient
+// is that of x * c, where c is a constant with the value x. Therefore, c becomes an argument of f:
 //
 //   f(x) = x * stop_gradient(x)     becomes     f(x, c) = x * c     and     f.held(x) = x
 //
 //  1. f.held is a copy of f in which each fsdp.stop_gradient is replaced by its input. f.held
 //     returns these inputs.
-//  2. In f, the result of each fsdp.stop_gradient becomes an argument after the other arguments.
+//  2. In f, a new argument replaces the result of each fsdp.stop_gradient. The new arguments follow
+//     the other arguments.
 //
 // The checker calls f.held only once: at the point x at which it approximates the derivative of f.
 //

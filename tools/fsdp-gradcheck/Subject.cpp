@@ -6,9 +6,9 @@
 //
 //   f(args) -> tensors     becomes     f(args, weights) -> loss = Σ weights · tensors
 //
-// Each function f has two versions. The version in `forward` computes in f64, for finite
-// differences. The version in `gradient` has the types of the model, and the stage Differentiate
-// differentiates it.
+// Each function f has two versions. The version in `forward` computes in f64, and is used for
+// finite differences. The version in `gradient` has the types of the model. The stage Differentiate
+// differentiates this version.
 //
 //===----------------------------------------------------------------------===//
 
@@ -162,7 +162,6 @@ static LogicalResult describe(func::FuncOp func, Function &function) {
   return success();
 }
 
-/// Changes all float types of a module to f64.
 static void widenModule(ModuleOp module) {
   AttrTypeReplacer replacer;
   Type f64 = Float64Type::get(module.getContext());

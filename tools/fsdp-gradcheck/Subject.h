@@ -12,14 +12,13 @@
 
 namespace mlir::fsdp::gradcheck {
 
-/// An argument of a checked function.
 struct Argument {
   std::string name;
   RankedTensorType type;
   bool isChecked = false;
   double low = -1, high = 1;     ///< range of floats
   int64_t limit = 2;             ///< random integers are in [0, limit)
-  std::optional<int64_t> ignore; ///< value that some elements get, such as a padding id
+  std::optional<int64_t> ignore; ///< value of some of the elements, such as a padding id
 };
 
 /// A function to check: the types of its arguments, of its loss and of its gradients.
@@ -29,7 +28,7 @@ struct Function {
   RankedTensorType loss;               ///< type of the loss in the gradient function
   std::vector<unsigned> gradients;     ///< for each gradient: index of its argument
   std::vector<RankedTensorType> types; ///< types of the returned gradients
-  unsigned precision = 53;             ///< significand bits of the narrowest float
+  unsigned precision = 53;             ///< number of significand bits of the narrowest float
   unsigned numOps = 0;                 ///< number of structured ops, each of which may round
   std::vector<RankedTensorType>
       held; ///< types of the stopped values, which are the last arguments of the forward function

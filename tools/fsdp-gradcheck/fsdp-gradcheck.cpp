@@ -76,7 +76,7 @@ struct CommandLine {
 };
 } // namespace
 
-/// Returns an error if the number of an option is out of range, or nothing.
+/// Returns an error if the number that an option sets is out of range, and otherwise nothing.
 static std::optional<std::string> checkUsage(const CommandLine &options) {
   auto found = [](const auto &option) {
     std::string text;

@@ -33,7 +33,8 @@ public:
   }
 };
 
-/// Read an element of any type as a double, or write a double as an element of this type.
+/// toDouble() reads an element of any type as a double. fromDouble() writes a double as an element
+/// of any type.
 double toDouble(const char *p, Type type);
 void fromDouble(char *p, Type type, double value);
 
@@ -43,7 +44,8 @@ void fill(Buffer &buffer, DenseElementsAttr values);
 /// largest difference that rounding may cause. The second number is twice the largest rounding
 /// error of adding 0.3 to an element and subtracting 0.3 again, but at least one unit in the last
 /// place of the largest element. For fewer than 16 elements it is at least 16 units in the last
-/// place, because an evaluation in low precision may by chance have no error on few values.
+/// place, because an evaluation in low precision may by chance have no errors if there are few
+/// values.
 std::pair<double, double> measureError(Buffer &got, Buffer &expected, RankedTensorType type);
 
 } // namespace mlir::fsdp

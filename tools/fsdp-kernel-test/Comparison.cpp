@@ -12,9 +12,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the allowed error of a result. It is the error that the type of the result allows. If
-/// the kernel, unlike the oracle, rounds intermediate values to a coarser type, it is the error
-/// that this type allows.
+/// Returns the allowed error of a result. It depends on the type of the result. If the kernel,
+/// unlike the oracle, rounds intermediate values to a coarser type, the allowed error depends on
+/// the coarser type instead.
 static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
   if (bounds.tolerance)
     return *bounds.tolerance;
@@ -74,7 +74,7 @@ static bool sameBits(std::vector<Buffer> &a, std::vector<Buffer> &b, StringRef n
 }
 
 /// Number of draws of inputs over which errors are compared if a result has few values. In a single
-/// draw, the oracle in the kernel's types may by chance have no errors.
+/// draw, the oracle that computes in the kernel's types may by chance have no errors.
 static constexpr unsigned pooledDraws = 16;
 
 namespace {
@@ -134,8 +134,8 @@ bool fsdp::givesSameBitsInParts(Trial &trial) {
   return fine;
 }
 
-/// Returns the elements of a result whose values are undefined. Such elements exist if the kernel
-/// inserts a slice into an empty tensor, and lie outside the slice.
+/// Returns the elements of a result whose values are undefined. If the kernel inserts a slice into
+/// an empty tensor, the elements outside the slice are undefined.
 static SmallVector<int64_t> findOpen(func::FuncOp kernel, BlockArgument argument) {
   auto out = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), outAttr);
   auto insert = out ? kernel.front()
@@ -182,7 +182,7 @@ static bool keepsWithin(Trial &trial, unsigned number) {
   return isIntact && isSame;
 }
 
-/// Returns true if kernel and oracle write the values `fsdp.values` of an argument.
+/// Returns true if kernel and oracle write the values that the attribute `fsdp.values` gives.
 static bool givesValues(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   DenseElementsAttr values = valuesOf(argument);
@@ -205,13 +205,14 @@ static bool givesValues(Trial &trial, BlockArgument argument) {
   return fine;
 }
 
-/// Returns true if the error is at most --error-factor times the error in the kernel's own types.
+/// Returns true if the error of the kernel is at most --error-factor times the error of the oracle
+/// in the kernel's own types.
 static bool isWithinFactor(Trial &trial, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = cast<RankedTensorType>(argument.getType());
   auto [error, rounding] = measureError(trial.got[number], trial.expected[number], type);
   double lowError = measureError(trial.low[number], trial.expected[number], type).first;
-  // If the error of the oracle in the kernel's types is infinite, it counts as zero.
+  // If the error of the oracle in the kernel's types is infinite, this error counts as zero.
   double allowed = *trial.bounds.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding;
   if (error > allowed && std::isfinite(error) && type.getNumElements() <= 16) {
     PooledError pooled =

@@ -17,11 +17,10 @@
 
 namespace mlir::fsdp {
 
-/// The bounds that the errors of results must not exceed.
 struct Bounds {
-  /// Largest allowed error. If it is unset, the bound of the element type applies.
+  /// Largest allowed error. If `tolerance` is unset, the bound of the element type applies.
   std::optional<double> tolerance;
-  /// Allowed error divided by the error of the oracle in the kernel's types.
+  /// The allowed error is this number times the error of the oracle in the kernel's types.
   std::optional<double> errorFactor;
   /// An error is relative to the larger of two numbers: the expected value, and this fraction of
   /// the root mean square of the tensor.
@@ -45,7 +44,7 @@ struct Trial {
 /// Returns true if the kernel computes the same bits when its range is split into several calls.
 bool givesSameBitsInParts(Trial &trial);
 
-/// Returns true if `other` computes the same bits. `how` describes `other` in an error.
+/// Returns true if `other` computes the same bits. Error messages use `how` to describe `other`.
 bool givesSameBits(Trial &trial, Subject &other, Split split, const std::string &how);
 
 /// Returns true if all results are within their bounds and the kernel changed no other bytes.

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the emulator in a form that code with the compiler's build options can use. This header
-// is needed because the compiler is built without exceptions, and the emulator is built without the
-// headers of LLVM.
+// Declares the emulator in a form that code can use which is built with the compiler's options.
+// This header is needed because the compiler is built without exceptions, and the emulator is built
+// without the headers of LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +48,8 @@ class EmulatorDevice {
 public:
   explicit EmulatorDevice(const std::string &ptx);
   ~EmulatorDevice();
-  /// Runs the launches in order. The arguments are the bindings and then `scratchBytes` of
-  /// uninitialised memory. Returns an error, or an empty text on success.
+  /// Runs the launches in order. The arguments of each launch are the bindings, followed by
+  /// `scratchBytes` bytes of uninitialised memory. Returns an error, or an empty text on success.
   std::string run(const std::vector<EmulatorLaunch> &launches,
                   const std::vector<EmulatorBinding> &bindings, size_t scratchBytes,
                   EmulatorCounts &counts);
@@ -57,7 +57,7 @@ public:
 private:
   struct State;
   std::unique_ptr<State> state;
-  std::string problem; ///< error in the PTX, or empty
+  std::string problem; ///< text of an error in the PTX, or empty
 };
 
 #endif // FSDP_TOOLS_KERNELTEST_EMULATORDEVICE_H

@@ -42,7 +42,7 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
 )";
 
 namespace {
-/// The options of the command line as options of llvm::cl.
+/// Declares the options of the command line as options of llvm::cl.
 struct CommandLine {
   cl::OptionCategory category{"Options"};
   cl::opt<std::string> inputFile{cl::Positional, cl::Required, cl::desc("<kernels.mlir>"),
@@ -99,7 +99,7 @@ struct CommandLine {
 };
 } // namespace
 
-/// Returns an error if the value of an option is unknown or empty, or nothing.
+/// Returns an error if the value of an option is unknown or empty. Otherwise returns nothing.
 static std::optional<std::string> checkValues(const CommandLine &line) {
   for (const cl::opt<std::string> *option :
        {&line.device, &line.target, &line.emit, &line.targetCpu, &line.alsoCpu, &line.only,

@@ -12,7 +12,7 @@
 
 namespace mlir::fsdp {
 
-/// Copies of the parsed options, because the linker in this process resets options of llvm::cl.
+/// Contains copies of the options, because the linker in this process resets options of llvm::cl.
 struct Options {
   std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit,
       gemm;
@@ -25,8 +25,8 @@ struct Options {
   bool onlyCompiles() const { return !emit.empty() || !saveBundle.empty(); }
 };
 
-/// Parses the command line. Ends the process after printing the help if --help is given, and with
-/// exit code 2 if the command line is wrong.
+/// Parses the command line. If --help is given, prints the help and ends the process. If the
+/// command line is wrong, ends the process with exit code 2.
 Options parseOptions(int argc, char **argv);
 
 } // namespace mlir::fsdp

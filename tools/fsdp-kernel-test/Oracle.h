@@ -14,18 +14,18 @@
 namespace mlir::fsdp {
 
 /// Returns the attribute `fsdp.values` of an argument. Returns null if the argument has no such
-/// attribute, or if its type is not that of the argument.
+/// attribute, or if the type of the attribute is not the type of the argument.
 DenseElementsAttr valuesOf(BlockArgument argument);
 
-/// Returns the kernel, and the index of the kernel's result, from which argument `number` gets its
-/// values (attribute fsdp.from).
+/// The attribute fsdp.from of argument `number` names a result of a kernel, from which the argument
+/// gets its values. Returns the name of this kernel and the index of the result.
 std::optional<std::pair<std::string, int64_t>> sourceOf(func::FuncOp kernel, unsigned number);
 
 /// Checks that all arguments are tensors of static shape, that each fsdp.range contains two floats,
 /// and that each fsdp.limit is positive.
 LogicalResult verifyArguments(ArrayRef<func::FuncOp> kernels);
 
-/// Checks that each fsdp.from names a result of an earlier kernel, and that their types are equal.
+/// Checks that each fsdp.from names a result of an earlier kernel that has the argument's type.
 LogicalResult verifySources(ArrayRef<func::FuncOp> kernels);
 
 /// Runs the reference kernels in f64. Stores the results that later kernels get as inputs.

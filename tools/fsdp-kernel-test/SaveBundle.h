@@ -19,8 +19,8 @@
 
 #include "fsdp/Codegen/Gpu/GpuImage.h"
 
-/// Creates `folder` and writes the bundle of `image` to it. `image` was compiled from functions of
-/// `module`. Returns false after printing an error.
+/// Creates `folder`, and writes the bundle of `image` to this folder. `image` was compiled from
+/// functions of `module`. After an error, prints the error and returns false.
 bool saveBundle(const mlir::fsdp::GpuImage &image, mlir::ModuleOp module, llvm::StringRef folder);
 
 #endif // FSDP_KERNEL_TEST_SAVEBUNDLE_H

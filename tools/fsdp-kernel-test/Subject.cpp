@@ -14,18 +14,14 @@ using namespace mlir::fsdp;
 
 using Kernel = void (*)(void *const *, int64_t, int64_t, void *);
 
-//===----------------------------------------------------------------------===//
-// CPU
-//===----------------------------------------------------------------------===//
-
 CpuSubject::CpuSubject(const Image &image) : image(image) {
   int file = memfd_create("kernels", 0);
   if (write(file, image.elf.data(), image.elf.size()) == static_cast<ssize_t>(image.elf.size()))
     handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
     llvm::errs() << "error: cannot load the image: " << dlerror() << "\n";
-  // The file is not closed, because a later image could then have the same path, for which dlopen
-  // would return this image.
+  // The file is not closed, because the file of a later image could then have the same path, and
+  // dlopen would return this image.
 }
 
 /// Runs the range of a phase in one or more calls. `split` selects the number and the order of
@@ -80,10 +76,6 @@ void CpuSubject::describe(size_t index, llvm::raw_ostream &os) const {
     os << " " << phase.extent << "/" << phase.tile;
   os << ", shared " << info.sharedBytes << ", worker " << info.workerBytes;
 }
-
-//===----------------------------------------------------------------------===//
-// Emulator
-//===----------------------------------------------------------------------===//
 
 bool EmulatedSubject::run(size_t index, std::vector<Buffer> &bindings, Split) {
   const GpuKernel &kernel = image.kernels[index];

@@ -14,15 +14,15 @@
 
 namespace mlir::fsdp {
 
-/// How the range of a phase is divided into calls: one call, three calls, or many calls in reverse
-/// order.
+/// Selects the calls into which the range of a phase is divided: one call, three calls, or many
+/// calls in reverse order.
 enum class Split { Whole, Three, Reverse };
 
 class Subject {
 public:
   virtual ~Subject() = default;
   virtual const KernelInfo &info(size_t index) const = 0;
-  /// Runs kernel `index` on these bindings. Returns false after printing an error.
+  /// Runs kernel `index` on these bindings. After an error, prints the error and returns false.
   virtual bool run(size_t index, std::vector<Buffer> &bindings, Split split) = 0;
   /// Prints the kernel's phases or launches, and its scratch bytes.
   virtual void describe(size_t index, llvm::raw_ostream &os) const = 0;

@@ -5,12 +5,14 @@
 //===----------------------------------------------------------------------===//
 //
 // Compiles the kernels of a file, loads the image, and runs every kernel on random inputs that are
-// drawn from a seed. The following is checked:
+// drawn from a seed. The program checks the following:
 //
-// 1. A run of the range in one call, in three calls, and in many calls in reverse order must
-//    compute the same bits.
-// 2. With --also-cpu, the kernel compiled for that CPU must compute equal bits.
-// 3. The results must differ from the f64 oracle's by at most a bound for the element type.
+// 1. A kernel must compute the same bits if its range is run in one call, in three calls, or in
+//    many calls in reverse order.
+// 2. With --also-cpu, the kernel that is compiled for the CPU of this option must compute the same
+//    bits.
+// 3. The results must differ from the results of the f64 oracle by at most a bound, which depends
+//    on the element type.
 //
 // With --device=emulate, kernels are compiled to PTX and emulated. Checks 1 and 2 are then omitted.
 //
@@ -23,7 +25,8 @@
 //   exceeds this bound, the kernel is run on 16 draws of inputs, and the bound is applied to the
 //   root mean squares of the errors. No value of the result may be NaN.
 // - The attribute `fsdp.values = dense<..>` gives the values of an input. For an argument that is
-//   only written (fsdp.out), it gives the values that the kernel and the oracle must write.
+//   only written (fsdp.out), the attribute gives the values that the kernel and the oracle must
+//   write.
 // - With the attribute `fsdp.from = ["kernel", i]`, an argument gets the result i that the oracle
 //   computed for an earlier kernel. In this way, a kernel that computes gradients gets the results
 //   of its forward kernel.
@@ -116,8 +119,8 @@ static bool testKernel(func::FuncOp kernel, Subject &subject, Subject *second, O
   return fine;
 }
 
-/// Returns true if the module has a kernel, or with --only a kernel of that name. Otherwise prints
-/// an error.
+/// Returns true if the module has a kernel. With --only, returns true if the module has a kernel of
+/// this name. Otherwise prints an error.
 static bool hasKernels(ModuleOp module) {
   SmallVector<StringRef> names;
   for (auto kernel : module.getOps<func::FuncOp>())
@@ -139,8 +142,8 @@ static bool hasKernels(ModuleOp module) {
 }
 
 /// Returns the kernels of the module that the options select, and erases all other functions. With
-/// --only, this kernel is selected. If results are compared, the kernels from whose results its
-/// arguments get their values are selected too.
+/// --only, selects the kernel of this name. If results are compared, also selects the kernels from
+/// which arguments of a selected kernel get their values.
 static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   llvm::StringSet<> names;
   if (auto only = module.lookupSymbol<func::FuncOp>(options.only);
@@ -159,7 +162,6 @@ static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   return kernels;
 }
 
-/// An image, and the loaded kernels.
 namespace {
 struct Compiled {
   FailureOr<Image> image = failure();
@@ -187,7 +189,6 @@ static bool saveImage(const Image &image) {
   return true;
 }
 
-/// Returns the GPU that --target names.
 static FailureOr<GpuTarget> getGpuTarget(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;

@@ -24,10 +24,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::modelgen;
 
-//===----------------------------------------------------------------------===//
-// Specs
-//===----------------------------------------------------------------------===//
-
 /// A parsed specification. The loops of "nk,ok->no" are those of the result, n and o, and then k.
 struct Emitter::Loops {
   SmallVector<AffineMap> maps; // maps of the operands, then of the result
@@ -71,10 +67,6 @@ private:
   }
 };
 
-//===----------------------------------------------------------------------===//
-// The function
-//===----------------------------------------------------------------------===//
-
 static FloatType floatType(DType type, MLIRContext *context) {
   switch (type) {
   case DType::F32:
@@ -110,8 +102,8 @@ Emitter::Emitter(ModuleOp module, const ModelConfig &config, ArrayRef<Parameter>
   auto type = builder.getFunctionType(types, RankedTensorType::get({}, wide));
   function = func::FuncOp::create(builder, loc("loss"), "loss", type);
 
-  // The attributes of all arguments are set in one call, because setting the attributes of a single
-  // argument copies those of all other arguments.
+  // The attributes of all arguments are set in one call, because a call that sets the attributes of
+  // a single argument copies the attributes of all other arguments.
   SmallVector<Location> locations;
   SmallVector<DictionaryAttr> attributes;
   auto describe = [&](StringRef name, ArrayRef<NamedAttribute> marks) {
@@ -140,15 +132,11 @@ Value Emitter::param(StringRef name) const {
   return value;
 }
 
-/// Returns a location whose name is the name of the value in printed IR.
+/// Returns a named location. The name is the name that the value has in printed IR.
 Location Emitter::loc(StringRef what) {
   std::string name = scope.empty() ? what.str() : what.empty() ? scope : scope + "." + what.str();
   return NameLoc::get(builder.getStringAttr(name));
 }
-
-//===----------------------------------------------------------------------===//
-// Building blocks
-//===----------------------------------------------------------------------===//
 
 Value Emitter::empty(ArrayRef<int64_t> shape, FloatType type) {
   return tensor::EmptyOp::create(builder, builder.getUnknownLoc(), shape, type);
@@ -254,7 +242,6 @@ Value Emitter::table(ArrayRef<int64_t> shape, ArrayRef<double> values, StringRef
   return arith::ConstantOp::create(builder, loc(what), attr);
 }
 
-/// Rounds a wide value to the model's type.
 Value Emitter::round(Value value, StringRef what) {
   auto type = cast<RankedTensorType>(value.getType());
   if (type.getElementType() == narrow)
@@ -263,10 +250,6 @@ Value Emitter::round(Value value, StringRef what) {
   return map(letters + "->" + letters, value, narrow, what,
              [](ArrayRef<Scalar> x) { return x[0]; });
 }
-
-//===----------------------------------------------------------------------===//
-// Layers
-//===----------------------------------------------------------------------===//
 
 Value Emitter::embed(Value table, StringRef what) {
   int64_t columns = cast<RankedTensorType>(table.getType()).getDimSize(1);
@@ -347,8 +330,8 @@ Value Emitter::activate(Value x, StringRef what) {
              [&](ArrayRef<Scalar> in) { return activation(config.activation, in[0]); });
 }
 
-/// Builds the masked scores. They are scale · scores for keys up to the position of the query, and
-/// -inf for later keys. The dimensions of the scores are [b, heads…, t, s].
+/// Builds the masked scores. A masked score is scale · score for a key up to the position of the
+/// query, and -inf for a later key. The dimensions of the scores are [b, heads…, t, s].
 Value Emitter::maskFuture(Value scores, double scale) {
   unsigned rank = cast<RankedTensorType>(scores.getType()).getRank();
   StringRef spec = rank == 4 ? "bhts->bhts" : "bhgts->bhgts";

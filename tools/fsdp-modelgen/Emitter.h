@@ -6,7 +6,7 @@
 //
 // Builds the layers of the model families. The loops of an op are described by a specification as
 // in einsum. Each letter is a loop; the operands are written before "->" and the result after it.
-// The op sums over those loops whose letters the result does not contain.
+// The op sums over the loops whose letters are missing in the result.
 //
 //   contract("nk,ok->no", x, w)          x · wᵀ
 //   map("nc,c->nc", {x, b}, type, body)  one body per element
@@ -28,7 +28,7 @@
 
 namespace mlir::fsdp::modelgen {
 
-/// A parameter of a model. It has the name that it has in Hugging Face's model.
+/// A parameter of a model. Its name is the name that the parameter has in Hugging Face's model.
 struct Parameter {
   enum class Init { Zeros, Ones, Normal };
   std::string name;
@@ -37,7 +37,6 @@ struct Parameter {
   double deviation = 0; // standard deviation for Init::Normal
 };
 
-/// Builds the loss function of a model.
 class Emitter {
 public:
   using Body = llvm::function_ref<Scalar(ArrayRef<Scalar>)>;
@@ -55,7 +54,6 @@ public:
   /// Sets the scope. The name of a result is `<scope>.<what>`, or `<scope>` if `what` is empty.
   void setScope(StringRef name) { scope = name.str(); }
 
-  // Building blocks.
   Value contract(StringRef spec, Value a, Value b, StringRef what);
   Value map(StringRef spec, ValueRange operands, FloatType type, StringRef what, Body body);
   Value sum(StringRef spec, ValueRange operands, StringRef what, Body body);
@@ -64,15 +62,15 @@ public:
   Value concat(Value a, Value b, int64_t dim, StringRef what);
   Value table(ArrayRef<int64_t> shape, ArrayRef<double> values, StringRef what);
 
-  // Layers. Their inputs and results have the shape [tokens, channels].
+  // Layers. The inputs and results of layers have the shape [tokens, channels].
   Value embed(Value table, StringRef what);
   Value add(Value a, Value b, StringRef what);
   /// Applies dropout to x. The first dimension of x counts sequences or tokens. In training, an
   /// element becomes 0 with the probability `probability`. The other elements are multiplied by a
-  /// factor that keeps the expected value of each element.
+  /// factor, so that the expected value of each element does not change.
   Value dropout(Value x, double probability, StringRef what);
-  /// Builds a linear layer. `spec` is the product of x and the weight: "nk,ko->no" (GPT-2) or
-  /// "nk,ok->no" (Llama). `bias` may be null.
+  /// Builds a linear layer. `spec` describes the product of x and the weight: "nk,ko->no" (GPT-2)
+  /// or "nk,ok->no" (Llama). `bias` may be null.
   Value linear(StringRef spec, Value x, Value weight, Value bias);
   Value layerNorm(Value x, Value weight, Value bias);
   Value rmsNorm(Value x, Value weight);
@@ -80,7 +78,7 @@ public:
   /// Builds causal attention. q has the shape [b, t, h, d] or, if several query heads share a
   /// key/value head, [b, t, h, g, d]. k and v have the shape [b, t, h, d].
   Value causalAttention(Value q, Value k, Value v, double scale);
-  /// Ends the function. Its result is the mean cross-entropy of the scores x · headᵀ.
+  /// Ends the function, whose result is the mean cross-entropy of the scores x · headᵀ.
   void finish(Value x, Value head);
 
 private:
@@ -102,7 +100,6 @@ private:
   int64_t randomSites = 0; // number of dropout ops that have been built
 };
 
-/// Applies the activation function of an MLP.
 Scalar activation(Activation kind, Scalar x);
 
 /// For each family of models: a function that returns the parameters in Hugging Face's order, and a

@@ -9,8 +9,8 @@
 //               x += c_proj(gelu(c_fc(ln_2(x))))
 //   loss = cross_entropy(ln_f(x) · wteᵀ, targets)
 //
-// Names, shapes, order and initial values are those of Hugging Face's GPT2Model. The linear layers
-// of GPT2Model (Conv1D) store their weights as [in, out].
+// The names, shapes, order and initial values of the parameters are those of Hugging Face's
+// GPT2Model. The linear layers of GPT2Model (Conv1D) store their weights as [in, out].
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,8 @@ static Value conv1d(Emitter &emit, Value x, const std::string &name) {
   return emit.linear("nk,ko->no", x, emit.param(name + ".weight"), emit.param(name + ".bias"));
 }
 
-/// Builds the sum of the token embeddings and the position embeddings, [tokens, channels].
+/// Builds the sum of the token embeddings and the position embeddings. Its shape is [tokens,
+/// channels].
 static Value embedding(Emitter &emit) {
   const ModelConfig &config = emit.config;
   Value words = emit.embed(emit.param("wte.weight"), "wte");

@@ -28,7 +28,7 @@ using namespace mlir::fsdp::modelgen;
 using llvm::Twine;
 using Kind = JsonValue::Kind;
 
-/// Returns true for keys without effect on the model: tokenizers, generation, other tasks' heads.
+/// Returns true if a key does not affect the model, for example a key for text generation.
 static bool leavesMathsAlone(StringRef key) {
   static const llvm::StringSet<> names = {"architectures",
                                           "auto_map",
@@ -138,7 +138,7 @@ public:
   void error(const Twine &message) { error(object, message); }
   void note(const Twine &message) { result.notes.push_back((file + ": " + name + message).str()); }
 
-  /// Returns the value of `key`. Returns null if the object does not contain `key`, or if its value
+  /// Returns the value of `key`. Returns null if the object does not contain `key`, or if the value
   /// is null.
   const JsonValue *take(StringRef key) {
     seen.insert(key);
@@ -175,7 +175,7 @@ public:
     return otherwise.str();
   }
 
-  /// Reports an error if the value of `key` is not `supported`, the only supported value.
+  /// Reports an error if the value of `key` is not `supported`, which is the only supported value.
   void expect(StringRef key, bool supported, StringRef why) {
     bool value = supported;
     read(key, value);
@@ -183,7 +183,8 @@ public:
       error(*take(key), "'" + key + "': " + why + "; expected " + (supported ? "true" : "false"));
   }
 
-  /// Reports an error for each key that is not read, not in `ignored`, and may affect the model.
+  /// Reports an error for each key that has not been read, is not in `ignored`, and may affect the
+  /// model.
   void refuseOthers(ArrayRef<std::string> ignored) {
     for (const JsonMember &member : object.members)
       if (!seen.contains(member.name) && !leavesMathsAlone(member.name) &&
@@ -259,7 +260,7 @@ static void readGPT2(Section &file, ModelConfig &config) {
     noteDropout(file, key);
 }
 
-/// Reads rope_scaling of transformers 4, or rope_parameters of transformers 5. The latter also
+/// Reads rope_scaling of transformers 4, or rope_parameters of transformers 5. rope_parameters also
 /// contains rope_theta.
 static void readRope(Section &file, StringRef path, StringRef key, ModelConfig &config,
                      HuggingFaceResult &result) {

@@ -14,13 +14,13 @@ namespace mlir::fsdp::modelgen {
 
 struct HuggingFaceResult {
   ModelConfig config;
-  std::vector<std::string> errors; // errors of the file, which is refused if there are any
+  std::vector<std::string> errors; // errors in the file; if there is an error, the file is refused
   std::vector<std::string> notes;  // parts of the file that the model omits
 };
 
-/// Reads `path`, which is a file or a folder with config.json. Absent keys have the model type's
-/// defaults. Reports an error for each key that is not supported, unless the key is known not to
-/// affect the model or is in `ignored`.
+/// Reads `path`, which is a file or a folder with config.json. If a key is missing, the default of
+/// the model type applies. Reports an error for each key that is not supported, unless the key is
+/// known not to affect the model or is in `ignored`.
 HuggingFaceResult readHuggingFaceConfig(StringRef path, ArrayRef<std::string> ignored);
 
 } // namespace mlir::fsdp::modelgen

@@ -11,8 +11,8 @@
 //   loss = cross_entropy(norm(x) · lm_headᵀ, targets)
 //
 // The names, shapes, order and initial values of the parameters are those of Hugging Face's
-// LlamaForCausalLM. Weights are [out, in]. Rotary embedding rotates the pairs (i, i + d/2) of a
-// head's d channels, as the checkpoints of Hugging Face require.
+// LlamaForCausalLM. Weights have the shape [out, in]. Rotary embedding rotates the pairs (i, i +
+// d/2) of a head's d channels, as the checkpoints of Hugging Face require.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,12 +53,8 @@ std::vector<Parameter> modelgen::llamaParameters(const ModelConfig &config) {
   return list;
 }
 
-//===----------------------------------------------------------------------===//
-// Rotary embedding
-//===----------------------------------------------------------------------===//
-
-/// Scales a frequency. The method of Llama 3.1 divides low frequencies by `factor`, keeps high
-/// frequencies, and interpolates between both for the frequencies between them.
+/// Scales a frequency. The method of Llama 3.1 divides low frequencies by `factor`, does not change
+/// high frequencies, and interpolates between these two results for the frequencies in between.
 static double stretch(double frequency, const RopeScaling &scaling) {
   if (scaling.kind == RopeScaling::Kind::None)
     return frequency;
@@ -74,8 +70,8 @@ static double stretch(double frequency, const RopeScaling &scaling) {
 }
 
 namespace {
-/// Two constant tables, which contain cos and sin for each position and frequency. Their shape is
-/// [seq, head-dim / 2].
+/// Two constant tables, which contain the cosine and the sine for each position and each frequency.
+/// The shape of each table is [seq, head-dim / 2].
 struct Rotation {
   Value cos, sin;
 
@@ -110,10 +106,6 @@ static Value rotate(Emitter &emit, Value x, const Rotation &rotation, const std:
                [](ArrayRef<Scalar> in) { return in[1] * in[2] + in[0] * in[3]; });
   return emit.concat(newLow, newHigh, 3, what + ".rope");
 }
-
-//===----------------------------------------------------------------------===//
-// Layers
-//===----------------------------------------------------------------------===//
 
 static Value linear(Emitter &emit, Value x, const std::string &name, bool bias) {
   emit.setScope(name);

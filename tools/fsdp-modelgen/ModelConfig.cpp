@@ -34,8 +34,8 @@ ModelConfig ModelConfig::defaults(Family family) {
   return config;
 }
 
-/// Returns the default width of the MLP. It is 4 · hidden for GPT-2, and for Llama 8/3 · hidden
-/// rounded up to a multiple of 256.
+/// Returns the default width of the MLP. For GPT-2, the width is 4 · hidden. For Llama, it is 8/3 ·
+/// hidden, rounded up to a multiple of 256.
 static int64_t defaultIntermediate(Family family, int64_t hidden) {
   if (family == Family::GPT2)
     return 4 * hidden;
@@ -43,7 +43,6 @@ static int64_t defaultIntermediate(Family family, int64_t hidden) {
 }
 
 namespace {
-/// Collects the error messages about a configuration.
 class Faults {
 public:
   std::vector<std::string> messages;
@@ -63,7 +62,7 @@ public:
 };
 } // namespace
 
-/// Checks that the number of bytes of every tensor fits int64_t.
+/// Checks that an int64_t can contain the number of bytes of every tensor.
 static void checkElements(const ModelConfig &config, Faults &faults) {
   constexpr double limit = double(int64_t(1) << 56);
   double tokens = double(config.batch) * *config.seq;

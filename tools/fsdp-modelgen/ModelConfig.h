@@ -22,7 +22,8 @@ inline StringRef nameOf(Family family) { return family == Family::GPT2 ? "gpt2" 
 enum class DType { F32, F64, F16, BF16 };
 enum class Activation { GeluTanh, GeluErf, Silu, Relu };
 
-/// Scaling of the frequencies of rotary embeddings, for sequences longer than in pretraining.
+/// The scaling of the frequencies of rotary embeddings. It serves for sequences that are longer
+/// than in pretraining.
 struct RopeScaling {
   enum class Kind { None, Linear, Llama3 };
   Kind kind = Kind::None;
@@ -30,7 +31,8 @@ struct RopeScaling {
   int64_t originalPositions = 8192;
 };
 
-/// A model's configuration. Sizes are in elements. `resolve` derives unset fields from set ones.
+/// A model's configuration. Sizes are in elements. `resolve` derives the fields that are not set
+/// from the fields that are set.
 struct ModelConfig {
   Family family = Family::GPT2;
   DType dtype = DType::F32;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A configuration begins as the family's defaults or the content of config.json. Then the options
-// replace fields, and `ModelConfig::resolve` checks the configuration.
+// At first, a configuration contains the defaults of the family, or the content of config.json.
+// Then the options replace fields, and `ModelConfig::resolve` checks the configuration.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,8 @@ static constexpr llvm::StringLiteral overview =
 )";
 
 namespace {
-/// One option per field of the configuration. A field is changed only if its option is given.
+/// Contains an option for each field of the configuration. A field of the configuration is changed
+/// only if its option is given.
 struct CommandLine {
   using Int = cl::opt<int64_t>;
   using Real = cl::opt<double>;

@@ -17,8 +17,8 @@ struct Request {
   std::string input;  // config.json, if given
 };
 
-/// Reads the command line. Returns nothing after printing errors. If --help or --version is given,
-/// ends the process.
+/// Reads the command line. After errors, prints the errors and returns nothing. If --help or
+/// --version is given, ends the process.
 std::optional<Request> parseCommandLine(int argc, char **argv);
 
 } // namespace mlir::fsdp::modelgen

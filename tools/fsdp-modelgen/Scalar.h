@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A Scalar is an SSA value of a float type. It has arithmetic operators that build ops. The code
-// that builds the body of a linalg op therefore resembles the formula that the body computes:
+// A Scalar is an SSA value of a float type. Scalar has arithmetic operators, which build ops. The
+// code that builds the body of a linalg op therefore resembles the formula that the body computes:
 //
 //   Scalar gate = x / (exp(-x) + 1.0);
 //
@@ -39,8 +39,8 @@ public:
   Scalar apply(Scalar other) const {
     return with(Op::create(*builder, loc, value, other.value));
   }
-  /// Builds a select. The result is this value if the index of the loop `low` is at most the index
-  /// of the loop `high`, and `otherwise` if not.
+  /// Builds a select. If the index of the loop `low` is at most the index of the loop `high`, the
+  /// result is this value. Otherwise the result is the value `otherwise`.
   Scalar whereAtMost(unsigned low, unsigned high, Scalar otherwise) const {
     Value inside = arith::CmpIOp::create(*builder, loc, arith::CmpIPredicate::ule,
                                          linalg::IndexOp::create(*builder, loc, low),

@@ -60,7 +60,7 @@ Exit codes: 0 success, 1 the IR is invalid or a pass failed, 2 bad usage or a fi
 
 )help";
 
-/// If an argument requests the help or the version, prints it and returns true.
+/// If an argument requests the help or the version, prints the requested text and returns true.
 static bool printedOurHelp(int argc, char **argv) {
   if (!fsdp::printedHelp(argc, argv, "fsdp-opt", overview))
     return false;

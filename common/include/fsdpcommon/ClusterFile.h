@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Reads the description of a cluster from a file such as examples/clusters/8xH200.json. The
-// compiler uses it to estimate times, and the runtime uses it to simulate a step. Links form
-// levels: a link of the first level joins `ranks` consecutive ranks, and a link of each further
-// level joins several groups that links of the previous level join.
+// Reads the description of a cluster from a file such as examples/clusters/8xH200.json. With this
+// description, the compiler estimates times, and the runtime simulates a step. Links form levels: a
+// link of the first level joins `ranks` consecutive ranks, and a link of each further level joins
+// several groups that links of the previous level join.
 //
 //   | 0 1 2 3 4 5 6 7 | 8 .. 15 | ...      NVLink: 8 ranks
 //           InfiniBand between all         no number: all remaining ranks
@@ -38,26 +38,26 @@ struct RoundSize {
 
 /// Cost of an all-reduce by a switch that sums the ranks' values and sends the sum to all ranks.
 struct SwitchReduce {
-  /// Smallest number of ranks with which an all-reduce uses the switch. 0 means that there is no
-  /// switch.
+  /// Smallest number of ranks with which an all-reduce uses the switch, or 0 without a switch.
   uint64_t leastRanks = 0;
-  /// Fixed time of an all-reduce, bandwidth (bytes are counted as for a ring), and time of each
-  /// round.
+  /// `seconds` is the fixed time of an all-reduce, and `roundSeconds` is the time of each round.
+  /// The bandwidth counts bytes as for a ring.
   double seconds = 0, bytesPerSecond = 0, roundSeconds = 0;
-  std::vector<RoundSize> rounds; ///< in ascending order of fromBytes
+  std::vector<RoundSize> rounds; ///< sorted by `fromBytes`, in ascending order
 };
 
 /// A level of links, which all have the same rates.
 struct ClusterLink {
   std::string name;
-  /// Number of consecutive ranks that one link joins. The number fits int64_t.
+  /// Number of consecutive ranks that one link joins, at most INT64_MAX.
   uint64_t ranks = std::numeric_limits<int64_t>::max();
   LinkRate plain; ///< rates of collectives that name no protocol
   std::map<std::string, LinkRate> protocols;
   SwitchReduce switchReduce;
 };
 
-/// Measured rates, per second, of one kind of kernel. A rate of 0 means the rate of the device.
+/// Measured rates, per second, of one kind of kernel. Where a rate is 0, the rate of the device is
+/// used.
 struct KindRate {
   double multiplyAdds = 0, bytesPerSecond = 0;
 };
@@ -74,17 +74,16 @@ struct Cluster {
   double clocksPerSecond = 0;
   /// Launch latency of a kernel, and launch latency of a collective on a channel that is idle.
   double launchSeconds = 0, collectiveSeconds = 0;
-  /// Bandwidth of copies between device and host memory. 0 means the same bandwidth as copies
-  /// within device memory.
+  /// Bandwidth of copies between device and host memory. If it is 0, these copies have the same
+  /// bandwidth as copies within device memory.
   double hostBytesPerSecond = 0;
   /// Bandwidth of a rank's offload file. The default is that of one NVMe drive.
   double fileBytesPerSecond = 2e9;
   std::map<std::string, KindRate> kinds;
-  /// For each protocol: seconds of a collective before its first step.
+  /// Seconds that pass before the first step of a collective, for each protocol.
   std::map<std::string, double> protocols;
   std::vector<ClusterLink> links;
 
-  /// Returns the number of ranks that the links join.
   uint64_t ranks() const { return links.back().ranks; }
 };
 

@@ -9,7 +9,7 @@
 // from a pipe is limited:
 //
 //     no process has opened the pipe for writing    10 s
-//     a process has, and writes nothing             600 s
+//     a process has opened it but writes nothing    600 s
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,8 @@
 namespace fsdpcommon {
 
 /// Appends the content of a file, a pipe or a terminal to `bytes`. Returns an empty text on
-/// success, or why the input cannot be read. An input of more than `most` bytes cannot be read.
+/// success, and otherwise the reason why the input cannot be read. An input of more than `most`
+/// bytes cannot be read.
 std::string readInput(const std::string &path, uint64_t most, std::string &bytes);
 
 } // namespace fsdpcommon

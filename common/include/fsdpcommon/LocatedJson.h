@@ -28,7 +28,7 @@ struct JsonMember;
 struct JsonValue {
   enum class Kind { null, boolean, integer, number, string, array, object };
   Kind kind = Kind::null;
-  /// For a string, its decoded characters. For a number or a literal, its text in the file.
+  /// The decoded characters of a string, or the text in the file of a number or of a literal.
   std::string text;
   unsigned line = 1, column = 1;
   std::vector<JsonValue> elements;
@@ -38,7 +38,8 @@ struct JsonValue {
   bool isScalar() const { return kind != Kind::array && kind != Kind::object; }
   /// Returns the member `name` of an object, or null if there is none.
   const JsonMember *find(std::string_view name) const;
-  /// Return the number, or nothing if the value is not a number or is out of the type's range.
+  /// asSigned(), asUnsigned() and asDouble() return the number, or nothing if the value is not a
+  /// number or is out of the range of the type.
   std::optional<int64_t> asSigned() const;
   std::optional<uint64_t> asUnsigned() const;
   std::optional<double> asDouble() const;
@@ -58,13 +59,14 @@ struct JsonProblem {
   std::string message;
 };
 
-/// Returns `text`, which comes from a file, in a form that diagnostics can print: control
-/// characters are replaced, and at most about `most` bytes are kept.
+/// Returns `text`, which comes from a file, in a form that diagnostics can print. Replaces control
+/// characters, and keeps at most about `most` bytes.
 std::string shortText(std::string_view text, size_t most = 80);
 
-/// Parses a JSON file of at most 16 MiB, whose values are nested at most 64 levels deep. It is an
-/// error if an object contains two members of the same name. On an error, returns nothing and sets
-/// `problem`. The time of waiting for a pipe is limited, as InputStream.h describes.
+/// Parses a JSON file of at most 16 MiB, whose values are nested at most 64 levels deep. Refuses an
+/// object that contains two members of the same name. On an error, returns nothing and sets
+/// `problem`. If the file is a pipe, limits the time of waiting for data as InputStream.h
+/// describes.
 std::optional<JsonValue> readJson(const std::string &path, JsonProblem &problem);
 /// Parses `text` as readJson() parses the content of a file.
 std::optional<JsonValue> parseJson(std::string_view text, JsonProblem &problem);

@@ -22,7 +22,6 @@ namespace fsdpcommon {
 
 using Signature = std::array<unsigned char, 64>;
 
-/// Returns the name of the file that contains the signature of an artifact.
 inline std::string signatureFile(const std::string &artifact) { return artifact + ".sig"; }
 
 /// Signs a header with the private key in the PEM file `key`. Returns an error, or "" on success.

@@ -16,14 +16,15 @@ namespace mlir::fsdp {
 /// Name of the mesh axis over which units are sharded.
 inline constexpr StringLiteral shardAxis = "shard";
 
-/// Returns the number of ranks that exchange data with each other in a collective on tensors.
+/// Returns the number of ranks in a group of `collective`. The ranks of a group exchange data with
+/// each other, and ranks of different groups do not.
 int64_t getGroupSize(Operation *collective, SymbolTableCollection &tables);
 
 /// Returns the number of iterations of `loop`, or nothing if a bound or the step is not constant.
 std::optional<int64_t> getTripCount(scf::ForOp loop);
 
-/// Offset of a view in its source, in bytes. In iteration i of the loop around the view, the offset
-/// is `bytes` + i · `stride`.
+/// Offset in bytes at which a view begins in its source tensor. In iteration i of the loop around
+/// the view, the offset is `bytes` + i · `stride`.
 struct ViewOffset {
   int64_t bytes = 0, stride = 0;
 };
@@ -38,24 +39,24 @@ class Aliasing {
 public:
   explicit Aliasing(func::FuncOp function);
 
-  /// Returns the operand of which the result of `op` is a view, if `op` is a reshape, a slice, or a
-  /// collective within one rank. Returns null for all other ops.
+  /// If `op` is a reshape, a slice, or a collective whose groups have one rank, its result is a
+  /// view of an operand. Returns this operand, or null for all other ops.
   Value getViewSource(Operation *op);
   /// Returns the value at the root of the chain of views that ends in `value`.
   Value getBase(Value value);
 
   int64_t getPosition(Operation *op) const { return positions.lookup(op); }
-  /// Returns the last position at which the content of `value` or of a view of it is read. If a
-  /// loop reads a value that is defined outside the loop, the position of that read is the end of
-  /// the loop, because the next iteration reads the value again.
+  /// Returns the last position at which an op reads the content of `value` or of a view of `value`.
+  /// If a loop reads a value from outside the loop, the position of the read is the end of the
+  /// loop, because the next iteration reads the value again.
   int64_t getEnd(Value value);
-  /// Declares that no kernel may overwrite `value`. The planner calls this method for each argument
-  /// of the function that no result updates.
+  /// Declares that no kernel may overwrite `value`. The planner calls this method for each function
+  /// argument that no result updates.
   void keep(Value value) { ends[value] = std::numeric_limits<int64_t>::max(); }
 
-  /// Returns true if the kernel that `call` calls may overwrite operand `index`. This is so if no
-  /// later op reads the content of the operand, and if no other operand of the call shares memory
-  /// with the operand.
+  /// Returns true if the kernel that `call` calls may overwrite operand `index`. This is the case
+  /// if no later op reads the content of the operand, and no other operand of the call shares
+  /// memory with the operand.
   bool mayOverwrite(KernelCallOp call, unsigned index);
 
 private:

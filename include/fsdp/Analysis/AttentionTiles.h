@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A forward kernel holds a tile of rows [q0, q1) and loops over tiles of keys. A backward kernel
-// holds a tile of keys [k0, k1) and loops over tiles of rows. This analysis derives from mask_mod
-// over which range the loop runs for a given tile, and in which subrange the kernel need not
-// evaluate the mask:
+// holds a tile of keys [k0, k1) and loops over tiles of rows. For each tile, this analysis derives
+// two ranges from mask_mod. The loop of the kernel runs over the first range. In the second range,
+// which is part of the first, the kernel need not evaluate the mask:
 //
 //          begin   fullBegin    fullEnd   end
 //   keys ....|========|============|=======|....        mask_mod = q >= k && q - k < 256
@@ -22,8 +22,9 @@
 //    rows.
 //  - For every row of the tile, mask_mod keeps every key in a mask-free subrange.
 //
-// If mask_mod reads captured data per row or per key, the analysis knows only the range of the
-// data. A condition on such data usually has an empty mask-free subrange.
+// mask_mod can read captured data, for example one number per row or per key. The analysis knows
+// only the range of these numbers. If mask_mod contains a condition on such numbers, the mask-free
+// subrange is therefore usually empty.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,12 +36,8 @@
 
 namespace mlir::fsdp {
 
-//===----------------------------------------------------------------------===//
-// Dependence of values on row and column
-//===----------------------------------------------------------------------===//
-
-/// States on which indices of the score matrix (row, column) a value depends. The operator `|`
-/// computes the union of two dependences.
+/// The set of those indices of the score matrix (row, column) on which a value depends. The
+/// operator `|` computes the union of two dependences.
 enum class Dependence : unsigned { None = 0, Row = 1, Column = 2, Both = 3 };
 
 inline Dependence operator|(Dependence a, Dependence b) {
@@ -48,7 +45,8 @@ inline Dependence operator|(Dependence a, Dependence b) {
 }
 
 /// Determines, for every value in one attention function (score_mod, mask_mod or score_grad), on
-/// which indices the value depends. A kernel computes a value as often as its dependence requires:
+/// which indices the value depends. The dependence of a value determines how often a kernel
+/// computes the value:
 ///   - None: computed once per batch and head
 ///   - Row: computed once per row, before the loop over keys
 ///   - Column: computed once per key
@@ -64,13 +62,10 @@ private:
   DenseMap<Value, Dependence> classes;
 };
 
-//===----------------------------------------------------------------------===//
-// Ranges that a tile visits
-//===----------------------------------------------------------------------===//
-
-/// A range of keys for a tile of rows, or of rows for a tile of keys, with begin <= fullBegin <=
-/// fullEnd <= end. The bounds are trees (TileExpr.h) over the tile's begin and end, the batch, the
-/// head, and scalars of the region.
+/// A range of keys that a kernel visits for a tile of rows, or a range of rows that it visits for a
+/// tile of keys. The subrange [fullBegin, fullEnd) of [begin, end) is mask-free. The bounds are
+/// trees (TileExpr.h) over the tile's begin and end, the batch, the head, and scalars of the
+/// region.
 struct TileRange {
   TileExpr begin, fullBegin, fullEnd, end;
 };
@@ -92,13 +87,15 @@ public:
   explicit AttentionTiles(AttentionOp op);
   explicit AttentionTiles(AttentionGradOp op);
 
-  /// Returns the ranges of keys for a tile of rows [begin, end).
+  /// Returns the ranges of keys that a kernel visits for a tile of rows. In the bounds of the
+  /// ranges, the symbols `begin` and `end` stand for the bounds of the tile.
   ArrayRef<TileRange> getKeys() const { return keys; }
-  /// Returns the ranges of rows for a tile of keys [begin, end).
+  /// Returns the ranges of rows that a kernel visits for a tile of keys.
   ArrayRef<TileRange> getRows() const { return rows; }
 
-  /// Return the ranges in units of tiles of `size` elements. No tile is in two of the ranges
-  /// [begin, end). Each tile in [fullBegin, fullEnd) has `size` elements and needs no mask.
+  /// Return the ranges of getKeys() and getRows() with bounds that count tiles of `size` keys or
+  /// rows. No tile is in two of the ranges [begin, end). Each tile in [fullBegin, fullEnd) has
+  /// exactly `size` keys or rows and needs no mask.
   SmallVector<TileRange> getKeyTiles(int64_t size) const { return inTiles(keys, extents[3], size); }
   SmallVector<TileRange> getRowTiles(int64_t size) const { return inTiles(rows, extents[2], size); }
 
@@ -110,9 +107,10 @@ public:
   /// Returns true if mask_mod provably keeps no score.
   bool isFullyMasked() const;
 
-  /// Returns Masked if the ranges of keys of the rows [q0, q1) contain none of the keys [k0, k1),
-  /// Unmasked if a mask-free subrange contains all these keys, and else Partial. `rowsOfTile`
-  /// contains q0, q1, the batch, the head, and the function that evaluates scalars.
+  /// Determines whether the rows [q0, q1) visit the keys [k0, k1). Returns Masked if the ranges of
+  /// the rows contain none of these keys. Returns Unmasked if a mask-free subrange contains all
+  /// these keys. Returns Partial in all other cases. `rowsOfTile` contains q0, q1, the batch, the
+  /// head, and the function that evaluates scalars.
   TileState classify(const TileSymbols<int64_t> &rowsOfTile, int64_t k0, int64_t k1) const;
 
   ArrayRef<SideComparison> getSideComparisons() const { return comparisons; }
@@ -120,9 +118,9 @@ public:
 private:
   void analyse(Region &maskMod, ArrayRef<int64_t> extents);
   static SmallVector<TileRange> inTiles(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
-  /// Calls `test` for each row, as a tile of one row, and returns whether all calls return true.
-  /// Returns nothing if the ranges depend on data, or if more than 2^20 rows would have to be
-  /// tested.
+  /// Calls `test` once for each row, with a tile that consists only of this row. Returns true if
+  /// all calls return true. Returns nothing if the ranges depend on data, or if more than 2^20 rows
+  /// would have to be tested.
   std::optional<bool> allRows(llvm::function_ref<bool(const TileSymbols<int64_t> &)> test) const;
 
   SmallVector<TileRange> keys, rows;

@@ -25,19 +25,20 @@ const Cluster &getCpuCluster();
 
 /// Name of getGpuCluster() as a value of --cluster.
 inline constexpr llvm::StringLiteral gpuClusterName = "8xH100";
-/// Returns a cluster of eight H100 GPUs that NVLink connects. examples/clusters/8xH100.json
-/// describes the same cluster.
+/// Returns a cluster of eight H100 GPUs that NVLink connects. The file
+/// examples/clusters/8xH100.json describes this cluster, too.
 const Cluster &getGpuCluster();
 
-/// Returns the seconds that a ring collective takes over n = `ranks` ranks, where the numbers of
-/// neighbouring ranks differ by `stride`. `rounds` is the number of passes around the ring: 2 for
-/// an all-reduce. `bytes` is the size of the whole tensor. Returns zero for one rank.
+/// Returns the seconds that a ring collective takes. The ring has n = `ranks` ranks, and the
+/// numbers of two neighbouring ranks differ by `stride`. `rounds` is the number of passes around
+/// the ring: 2 for an all-reduce. `bytes` is the size of the whole tensor. Returns zero for one
+/// rank.
 ///
 ///   bytes * (n - 1) / n / bandwidth + latency of the n - 1 steps
 ///
-/// If links of a level connect groups of m ranks of the ring with each other, each group has m such
-/// links, so the bandwidth of the level is m times that of one link. NCCL estimates the time in the
-/// same way (src/graph/tuning.cc).
+/// The links of a level connect groups of ranks with each other. A group that contains m ranks of
+/// the ring uses m links, so its bandwidth is m times the bandwidth of one link. NCCL estimates the
+/// time in the same way (src/graph/tuning.cc).
 double getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64_t stride,
                       unsigned rounds = 1);
 

@@ -18,20 +18,20 @@ struct Access {
 };
 
 /// Returns the ranges of buffers that one command accesses. Returns an empty list for a loop. A
-/// launch reads the bindings that are not marked `fsdp.out`, and writes those marked `fsdp.out` or
-/// `fsdp.inout`.
+/// launch reads all bindings except those marked `fsdp.out`, and writes the bindings that are
+/// marked `fsdp.out` or `fsdp.inout`.
 SmallVector<Access> getAccesses(Operation *command, SymbolTableCollection &tables);
 
-/// Returns a description of a command for messages. It consists of the name of the op, or the kind
-/// of a collective, and the label of the command.
+/// Returns a description of a command for messages. The description consists of the name of the op
+/// (or, for a collective, its kind) and the label of the command.
 std::string describeCommand(Operation *command);
 
 /// A command and its number (see FSDPProgramOps.td).
 struct NumberedCommand {
   Operation *op;
   int64_t number;
-  /// Number of the loop around the command, and number of the last command in that loop. Both are
-  /// -1 if the command is in no loop.
+  /// `loopFirst` is the number of the loop around the command. `loopLast` is the number of the last
+  /// command in this loop. If the command is in no loop, the two members are -1.
   int64_t loopFirst = -1, loopLast = -1;
   /// Number of times that the program runs the command.
   int64_t turns = 1;
@@ -39,7 +39,8 @@ struct NumberedCommand {
 
 SmallVector<NumberedCommand> numberCommands(ProgramOp program);
 
-/// Number of the first command that needs a buffer, and number of the last command that needs it.
+/// A buffer is needed from the command with the number `first` to the command with the number
+/// `last`.
 /// - A buffer that is used inside and outside a loop is needed during the whole loop.
 /// - The source and the target of an asynchronous transfer are needed until the wait for the
 ///   transfer.
@@ -50,7 +51,7 @@ llvm::MapVector<StringAttr, Lifetime> getLifetimes(ProgramOp program,
                                                    SymbolTableCollection &tables);
 
 /// Sets the lifetimes of the buffers of `program`. These are the buffers whose names have the form
-/// `@PROGRAM.N`. Erases those of them that no command of `program` uses.
+/// `@PROGRAM.N`. Erases each of these buffers that no command of `program` uses.
 void setLifetimes(ProgramOp program, LayoutOp layout, SymbolTableCollection &tables);
 
 } // namespace mlir::fsdp

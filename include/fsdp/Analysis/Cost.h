@@ -7,7 +7,7 @@
 // Estimates the times of commands. The time of a kernel is the time of its multiply-adds or the
 // time of its memory traffic, whichever is longer (roofline model). The time of a collective is the
 // time of a ring algorithm (Cluster.h). The compiler compares plans by these estimates. The
-// estimates do not predict measured times.
+// estimates are not predictions of measured times.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@
 namespace mlir::fsdp {
 
 /// Returns the cluster that the file `path` describes. Returns getCpuCluster() if `path` is empty,
-/// and getGpuCluster() if `path` is `gpuClusterName`. If the file is invalid, emits an error whose
-/// location is the place in the file.
+/// and getGpuCluster() if `path` is `gpuClusterName`. If the file is invalid, emits an error at the
+/// position of the mistake in the file.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 
 /// Estimates the seconds that one rank needs for a command of a program.
@@ -32,12 +32,12 @@ public:
 
   /// Returns the seconds of one execution of a command.
   /// - Loop: the sum of the seconds of all commands in all iterations.
-  /// - Collective: the time from the start to the end of the collective if no other transfer uses
-  ///   the same links.
+  /// - Collective: the time that the collective takes if no other transfer uses its links.
   /// - Wait: zero.
   double getSeconds(Operation *command);
   /// Returns the latency of the collective, that is, the seconds that it would take for zero bytes.
-  /// If one launch starts several collectives, the launch takes the latency only once.
+  /// A launch that starts several collectives takes this latency only once, not once per
+  /// collective.
   double getLatency(CollectiveOp collective);
   /// Returns the seconds of one launch of a kernel.
   double getKernelSeconds(func::FuncOp kernel);

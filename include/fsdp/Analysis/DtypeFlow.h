@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 
 /// Part of a training step. Each op belongs to one part.
 enum class StepPart {
-  model,     ///< ops of the forward and the backward: all ops that belong to no other part
+  model,     ///< ops of the forward and the backward that are in no other part
   loss,      ///< ops that reduce the loss and store it in the step block
   gradient,  ///< ops that convert, add and reduce the gradients of units
   norm,      ///< ops that compute the norm of the gradients and store it in the step block
@@ -26,15 +26,16 @@ enum class StepPart {
 };
 StringRef stringifyStepPart(StepPart part);
 
-/// Assigns each op to a part of the step. For this, follows operands backwards from the results of
-/// the program.
+/// Assigns each op to a part of the step. To find the part of an op, follows chains of operands
+/// backwards from the results of the program.
 class StepParts {
 public:
   /// `program` is the function of a program after the stage Update.
   explicit StepParts(func::FuncOp program);
 
   StepPart operator[](Operation *op) const { return parts.lookup_or(op, StepPart::model); }
-  /// Returns the unit whose gradient `op` computes; null unless `op` is in the part `gradient`.
+  /// Returns the unit whose gradient `op` computes. Returns null if `op` is not in the part
+  /// `gradient`.
   FlatSymbolRefAttr getUnit(Operation *op) const { return units.lookup(op); }
 
 private:
@@ -49,17 +50,16 @@ private:
   DenseMap<Operation *, FlatSymbolRefAttr> units;
 };
 
-/// A row of the table of types. The row describes all ops of one part of the step that have equal
-/// `what` and equal `types`.
+/// A row of the table of types. The row describes all ops that belong to the same part of the step,
+/// are of the same kind (`what`), and have the same types (`types`).
 struct DtypeRow {
   StepPart part;
   /// Kind of the ops: a word such as "product", "reduction" or "conversion", or the name of a
   /// collective.
   std::string what;
-  std::string types; ///< `bf16 x bf16 -> f32`
-  /// `count` is the number of executions of these ops in one step. `elements` is the number of
-  /// elements that the ops write, send or keep in one step, and `bytes` is the size of these
-  /// elements.
+  std::string types; ///< types as text, such as `bf16 x bf16 -> f32`
+  /// In one step, the ops of this row run `count` times in total. They write, send or keep
+  /// `elements` elements, whose size is `bytes` bytes.
   int64_t count = 0, elements = 0, bytes = 0;
 };
 
@@ -67,8 +67,8 @@ struct DtypeRow {
 /// module has no program `step`.
 SmallVector<DtypeRow> measureDtypes(ModuleOp updated);
 
-/// The first function writes the rows as a table. It omits the rows of the part `model` unless
-/// `all` is set. The second function writes all rows as the JSON array `dtypes`.
+/// The function that writes to `os` writes a table, and omits the rows of the part `model` unless
+/// `all` is set. The function that writes to `json` writes all rows as the JSON array `dtypes`.
 void writeDtypes(ArrayRef<DtypeRow> rows, bool all, raw_ostream &os);
 void writeDtypes(ArrayRef<DtypeRow> rows, llvm::json::OStream &json);
 

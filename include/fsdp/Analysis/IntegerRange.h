@@ -47,9 +47,9 @@ inline IntegerRange join(IntegerRange a, IntegerRange b) {
 IntegerRange operator+(IntegerRange a, IntegerRange b);
 IntegerRange operator*(IntegerRange a, IntegerRange b);
 
-/// Returns the range of the result of `op`. MLIR's rules compute it from the ranges `operands` of
-/// the operands and take wrapping into account. Returns the range of the result type if `op` has no
-/// rule. Ignores the ranges of float operands.
+/// Returns the range of the result of `op`. Computes this range by MLIR's rules from the ranges of
+/// the operands (`operands`). The rules take into account that integers wrap. Returns the range of
+/// the result type if `op` has no rule. Ignores the ranges of float operands.
 IntegerRange inferResultRange(Operation *op, ArrayRef<IntegerRange> operands);
 
 } // namespace mlir::fsdp

@@ -12,8 +12,8 @@
 namespace mlir::fsdp {
 
 /// Number of multiply-adds of the contractions and attention ops in a kernel. `bf16` is the number
-/// of multiply-adds whose two factors are bf16. `wide` is the number of all other multiply-adds,
-/// where a multiply-add of f64 factors counts as two.
+/// of multiply-adds whose two factors are bf16. `wide` is the number of all other multiply-adds. A
+/// multiply-add of f64 factors counts as two.
 struct MultiplyAdds {
   uint64_t wide = 0, bf16 = 0;
 };

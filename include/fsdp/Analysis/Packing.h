@@ -35,8 +35,8 @@ struct Interval {
 struct Packing {
   /// Offset in bytes of each interval, in the order of the intervals.
   llvm::SmallVector<int64_t> offsets;
-  /// Size of the packing in bytes, and the lower bound of the sizes of all packings. The lower
-  /// bound is the peak of the live bytes.
+  /// `bytes` is the size of the packing. `lowerBound` is the peak of the live bytes, and no packing
+  /// is smaller.
   int64_t bytes = 0, lowerBound = 0;
   /// Name of the order in which the intervals were placed to obtain this packing. Reports contain
   /// this name.
@@ -44,8 +44,7 @@ struct Packing {
 };
 
 /// Returns the peak of the live bytes, with the size of each buffer rounded up to the alignment. If
-/// `moment` is not null, sets `*moment` to the first moment at which the live bytes reach this
-/// peak.
+/// `moment` is not null, sets `*moment` to the first moment with this peak.
 int64_t getLiveBytes(llvm::ArrayRef<Interval> intervals, int64_t *moment = nullptr);
 
 /// Assigns an offset of at least 0 to each interval so that no two intervals that are alive at the

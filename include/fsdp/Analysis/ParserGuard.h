@@ -13,15 +13,15 @@ namespace mlir::fsdp {
 
 /// While an object of this class exists, a crash or an endless loop does not end in a stack trace.
 /// The process instead prints an error that names `file`, and exits with code 2. Let the object
-/// exist only while MLIR's parser reads a user's file: if a pass crashes, this is a defect of the
-/// compiler, and the compiler must print the stack trace. At most one object may be active at a
-/// time.
+/// exist only while MLIR's parser reads a user's file. If a pass crashes, the compiler has a defect
+/// and must print the stack trace. At most one object may be active at a time.
 class ParserGuard {
 public:
   static constexpr unsigned defaultSeconds = 20;
 
-  /// Limits the CPU time to `seconds` plus one second per MiB of the file, whose size is `bytes`,
-  /// and the additional address space to 2 GiB plus 32 times `bytes`.
+  /// `bytes` is the size of the file. Limits the CPU time to `seconds` plus one second per MiB of
+  /// the file. Limits the address space that the process can allocate from now on to 2 GiB plus 32
+  /// times `bytes`.
   ParserGuard(llvm::StringRef tool, llvm::StringRef file, uint64_t bytes,
               unsigned seconds = defaultSeconds);
   ~ParserGuard() { release(); }

@@ -15,10 +15,10 @@ def PrintAttentionIdiomsPass : Pass<"fsdp-print-attention-idioms"> {
     - Requires: nothing.
     - Ensures: the pass prints one remark per `fsdp.attention`. The remark names the idioms of the
       score and mask functions. For a tile of rows, the remark gives the range of keys that a kernel
-      visits, and the range of keys in which no key is masked. For a tile of keys, the remark gives
-      the two corresponding ranges of rows. The remark also counts the ops of the functions that run
-      once, once per row, once per key, and once per score. If all keys of all rows are masked, the
-      pass prints a warning.
+      visits, and the range of keys that no row of the tile masks. For a tile of keys, the remark
+      gives the range of rows that a kernel visits, and the range of rows that mask no key of the
+      tile. The remark also counts how many ops of these functions run once, once per row, once per
+      key, and once per score. If all keys of all rows are masked, the pass prints a warning.
     - Keeps: the IR.
   }];
   let options = [Option<"tile", "tile", "int64_t", /*default=*/"0",

@@ -14,13 +14,13 @@ namespace mlir::fsdp {
 /// Number of cases of the enum Category.
 inline constexpr unsigned numCategories = getMaxEnumValForCategory() + 1;
 
-/// Memory in bytes. Different categories can reach their peaks at different commands, so the sum of
-/// `bytes` over all categories may exceed `peak`.
+/// Memory in bytes. Different categories can reach their peaks at different commands. The sum of
+/// `bytes` over all categories may therefore exceed the size of the arena (`peak`).
 struct MemoryReport {
   /// Peak of the live bytes of each category.
   int64_t bytes[numCategories] = {};
-  /// `peak` is the size of the arena. `lowerBound` is the lower bound of this size, which is the
-  /// peak of the live bytes. `padding` is the number of bytes of padding between and after
+  /// `peak` is the size of the arena. `lowerBound` is the peak of the live bytes, which is a lower
+  /// bound of the size of the arena. `padding` is the number of bytes of padding between and after
   /// parameters.
   int64_t peak = 0, lowerBound = 0, padding = 0;
   /// Size of the arena in host memory, and the peak of the live host bytes of each category.
@@ -35,10 +35,11 @@ struct MemoryReport {
   /// Live bytes of each category at `peakCommand`.
   int64_t atPeak[numCategories] = {};
   /// Size of the arena of the unsharded reference, which computes all micro-batches of the step on
-  /// one rank. It is 0 if the module contains no reference program.
+  /// one rank. The size is 0 if the module contains no reference program.
   int64_t unshardedPeak = 0;
-  /// The command at which the most bytes are live, the number of this command, the bytes that are
-  /// live at this command, and the buffers that are live at this command, largest first.
+  /// `peakCommand` is the command at which the most bytes are live, and `peakNumber` is its number.
+  /// `peakBytes` is the number of live bytes at this command. `peakBuffers` lists the live buffers,
+  /// largest first.
   Operation *peakCommand = nullptr;
   int64_t peakNumber = 0, peakBytes = 0;
   SmallVector<BufferOp> peakBuffers;
@@ -52,7 +53,8 @@ struct MemoryReport {
   int64_t operator[](Category category) const { return bytes[static_cast<unsigned>(category)]; }
 };
 
-/// The collectives of a step that have the same kind, axis, element type and value of `control`.
+/// Describes all collectives of a step that have the same kind, axis, element type and value of
+/// `control`.
 struct CommunicationReport {
   CollectiveKind kind;
   std::string axis;
@@ -80,8 +82,8 @@ struct UnitReport {
   Type gatherType;
   int64_t gathers = 0;
   std::string reshard;
-  /// If the backward gathers among fewer ranks than the forward, the number of bytes of the
-  /// gathered parameters that a rank keeps between forward and backward.
+  /// Bytes of the gathered parameters that a rank keeps between forward and backward. The number is
+  /// 0 unless the backward gathers among fewer ranks than the forward.
   int64_t keptBytes = 0;
 
   /// Returns true if the units `*this` and `other` differ only in names.
@@ -91,11 +93,10 @@ struct UnitReport {
 /// Returns a size as text with a binary unit, such as "3.5 MiB".
 std::string formatSize(int64_t bytes);
 
-/// Measures the layout of the program `step`.
+/// Measure the memory, the units (in their order in the module) and the collectives of the program
+/// `step`.
 MemoryReport measureMemory(ModuleOp planned);
-/// Measures the units of the program `step`, in their order in the module.
 SmallVector<UnitReport> measureUnits(ModuleOp planned);
-/// Measures the collectives of the program `step`.
 SmallVector<CommunicationReport> measureCommunication(ModuleOp planned);
 
 /// Memory and communication of the plan that results from one value of an option.

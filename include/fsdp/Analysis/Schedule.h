@@ -32,8 +32,8 @@ inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp
 /// bound}. The numbers in it are seconds of one execution of the program (see ScheduleReport).
 inline constexpr StringLiteral scheduleAttr = "fsdp.schedule";
 
-/// Returns true if one launch may start both collectives. This is so if the collectives have the
-/// same kind and the same axes.
+/// Returns true if one launch may start both collectives, that is, if they have the same kind and
+/// the same axes.
 bool canStartTogether(CollectiveOp a, CollectiveOp b);
 /// Returns true if the launch that starts the previous command also starts `collective`.
 bool startsWithPrevious(CollectiveOp collective);
@@ -41,7 +41,8 @@ bool startsWithPrevious(CollectiveOp collective);
 /// A collective or a copy whose wait stalls the program.
 struct ExposedReport {
   Operation *op;
-  double seconds = 0, exposed = 0; // sums over all iterations
+  double seconds = 0, exposed = 0; // seconds of the transfer and of the stall, summed over all
+                                   // iterations
   StringRef limit;
 };
 
@@ -52,9 +53,9 @@ struct ScheduleReport {
   /// duration of the step if all commands run one after another. `scheduled` is the duration of the
   /// step with this schedule. `bound` is a lower bound of the duration with any schedule.
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
-  /// Number of collectives in the step, number of launches that start these collectives, and number
-  /// of copies on channels. `exposed` lists the collectives and copies that stall the step for more
-  /// than 1 % of their own duration, longest stall first.
+  /// The step has `collectives` collectives, which `launches` launches start, and `copies` copies
+  /// on channels. `exposed` lists the collectives and copies that stall the step for more than 1 %
+  /// of their own duration, longest stall first.
   int64_t collectives = 0, launches = 0, copies = 0;
   SmallVector<ExposedReport> exposed;
 

@@ -38,8 +38,8 @@ struct ScheduleEvent {
 class ScheduleProblem {
 public:
   static constexpr unsigned none = ~0u;
-  /// Kind of a command. Only launches and copies can be moved together with the wait of a transfer.
-  /// All commands except loops can be moved together with the start of a transfer.
+  /// Kind of a command. The scheduler can move a launch or a copy together with the wait for a
+  /// transfer. It can move any command except a loop together with the start of a transfer.
   enum class Kind { launch, copy, loop, other };
   enum class Role { fixed, transfer, prologue, epilogue };
 
@@ -50,9 +50,9 @@ public:
 
     // Derived.
     Role role = Role::fixed;
-    /// Index of the transfer that this command is, or with which this command moves.
+    /// Index of a transfer. The command is this transfer, or moves together with it.
     unsigned home = none;
-    /// Number of fixed commands that precede the command.
+    /// Number of commands of the role `fixed` that precede the command in the original order.
     unsigned slot = 0;
     /// Commands that must precede this command, and commands that must follow it.
     llvm::SmallVector<unsigned, 4> before, after;
@@ -62,8 +62,8 @@ public:
     unsigned command = none;
     /// Channel of Analysis/Schedule.h.
     int64_t channel = 0;
-    /// Whether the scheduler should start the transfer as late as possible. This is true for a
-    /// gather, and for a copy for whose data a command waits.
+    /// Whether the scheduler should start the transfer as late as possible. `isLate` is true for a
+    /// gather, and for a copy whose data a command needs.
     bool isLate = false;
     bool isBackward = false; ///< whether the transfer is a gather in the backward
     double seconds = 0, latency = 0;
@@ -77,16 +77,17 @@ public:
     unsigned alike = none;
 
     // Derived.
-    /// Whether the scheduler should end the transfer as early as possible. This is true if `isLate`
-    /// is false, or if no fixed command depends on the transfer.
+    /// Whether the scheduler should end the transfer as early as possible. `isEarly` is true if
+    /// `isLate` is false, or if no fixed command depends on the transfer.
     bool isEarly = false;
     /// `prologue` lists the commands that move with the start of the transfer. `epilogue` lists the
     /// commands that move with the wait for the transfer.
     llvm::SmallVector<unsigned> prologue, epilogue;
-    unsigned earliest = 0, latest = 0; ///< first and last slot that the dependences allow
+    /// The dependences allow the transfer to extend from slot `earliest` to slot `latest`.
+    unsigned earliest = 0, latest = 0;
   };
 
-  /// Adds a command and returns its index.
+  /// Adds a command and returns the index of the command.
   unsigned addCommand(Kind kind, double seconds, int64_t live);
   /// Adds the constraint that the command `later` must run after the command `earlier`.
   void addDependence(unsigned earlier, unsigned later);
@@ -95,12 +96,14 @@ public:
 
   /// Returns the reason why the problem is malformed, or an empty string.
   std::string check() const;
-  /// Derives roles, slots and windows of a problem that check() accepts. O(commands + dependences).
+  /// Computes the members below "Derived", for a problem that check() accepts. The time is
+  /// O(commands + dependences).
   void derive();
   /// Returns the reason why `order` is not a valid order of this problem, or an empty string. In a
-  /// valid order, each command that is no transfer, each start and each wait occurs exactly once,
-  /// and all dependences are kept. For the dependences, a transfer begins at its start and is done
-  /// at its wait. O(commands + dependences).
+  /// valid order, each command that is no transfer, each start of a transfer and each wait for a
+  /// transfer occurs exactly once, and all dependences are kept. The start of a transfer follows
+  /// all commands on which the transfer depends. All commands that depend on the transfer follow
+  /// the wait for the transfer. The time is O(commands + dependences).
   std::string verify(llvm::ArrayRef<ScheduleEvent> order) const;
 
   llvm::ArrayRef<Command> getCommands() const { return commands; }
@@ -112,7 +115,8 @@ public:
   /// Returns the total seconds of the fixed commands before a slot.
   double getTime(unsigned slot) const { return time[slot]; }
   double getEndTime() const { return time.back(); }
-  /// Returns the sum of the seconds of all commands. This is the duration if no commands overlap.
+  /// Returns the sum of the seconds of all commands. If no commands overlap, this sum is the
+  /// duration.
   double getUnscheduled() const;
   /// Returns the total seconds of the commands that move with a transfer.
   double getMovedSeconds(const Transfer &transfer) const;

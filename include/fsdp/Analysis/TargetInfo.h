@@ -19,11 +19,17 @@ namespace mlir {
 class Operation;
 namespace fsdp {
 
-/// Limits on the size of a chunk, for an intermediate result that is computed one chunk of rows at
-/// a time.
+/// Some intermediate results are computed one chunk of rows after another. This structure limits
+/// the size of a chunk.
 struct ChunkLimits {
   int64_t maxBytes; ///< largest size of a chunk in bytes; 0 for no limit
   int64_t minRows;  ///< least number of rows of a chunk; has precedence over `maxBytes`
+};
+
+/// The alignment of the rows of operands with which matrix products are fastest.
+struct RowAlignment {
+  int64_t bytes; ///< a row has a multiple of this number of bytes; 0 for no alignment
+  bool copies;   ///< true if it saves time to copy an operand that is not aligned
 };
 
 /// Properties of a target. The default implementations describe a CPU.
@@ -35,8 +41,8 @@ public:
   /// chunk has at least 16 rows, the kernel of a contraction can use each element of an operand
   /// several times after one load.
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
-  /// Returns the alignment in bytes that a matrix product requires for rows of its operands, or 0.
-  virtual int64_t getRowAlignment() const { return 0; }
+  /// Returns the alignment of rows of operands of matrix products.
+  virtual RowAlignment getRowAlignment() const { return {0, false}; }
   /// Returns true if the host can run the kernels. If it returns true, updates of offloaded state
   /// run on the host.
   virtual bool hostComputes() const { return true; }
@@ -48,8 +54,9 @@ public:
   virtual std::optional<std::string> whyNoAttention(Operation *) const { return std::nullopt; }
 };
 
-/// Registers a target. `create` returns its TargetInfo, or null if the options name another target.
-/// `names` lists its values of --target for messages, such as "sm_80, sm_90a or sm_100a".
+/// Registers a target. `create` returns the properties of this target, or null if the options name
+/// another target. `names` is the part of error messages that lists the values of --target for this
+/// target, such as "sm_80, sm_90a or sm_100a".
 void registerTarget(std::unique_ptr<TargetInfo> (*create)(const CodegenOptions &),
                     llvm::StringRef names);
 
@@ -57,10 +64,12 @@ void registerTarget(std::unique_ptr<TargetInfo> (*create)(const CodegenOptions &
 /// registered.
 std::shared_ptr<const TargetInfo> getTargetInfo(const CodegenOptions &options);
 
-/// Returns the error "--target=NAME: expected ..." if no target has this name, or nothing.
+/// Returns the error "--target=NAME: expected ..." if no registered target accepts the name NAME.
+/// Returns nothing otherwise.
 std::optional<std::string> findUnknownTarget(const StepOptions &options);
 
-/// Returns the cluster for estimated times: the value of --cluster, or else the target's default.
+/// Returns the name or path of the cluster for which times are estimated. This is the value of
+/// --cluster or, if that value is empty, the default cluster of the target.
 std::string chooseCluster(const StepOptions &options);
 
 } // namespace fsdp

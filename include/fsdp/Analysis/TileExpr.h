@@ -34,9 +34,8 @@ struct TileSymbols {
   /// The tile [begin, end). The last tile ends at the extent of its dimension.
   T begin, end;
   T batch, head;
-  /// Returns the integer or the index value that stands for a value of the region. The value of the
-  /// region depends on neither row nor column. This function is called only for trees of the kind
-  /// Scalar.
+  /// Returns the T for a value of the attention region that depends on neither row nor column. This
+  /// function is called only for trees of the kind Scalar.
   llvm::function_ref<T(Value)> scalar = nullptr;
 };
 
@@ -56,8 +55,7 @@ public:
   static TileExpr symbol(Symbol symbol, IntegerRange range);
   /// Returns a tree that represents a value of the region that depends on neither row nor column.
   static TileExpr scalar(Value value, IntegerRange range);
-  /// Returns a tree that represents any other value of the region, of which only the range is
-  /// known.
+  /// Returns a tree that represents a value of the region of which only the range is known.
   static TileExpr opaque(Value value, IntegerRange range);
   /// Returns the tree of `condition >= 0 ? yes : no`.
   static TileExpr choose(TileExpr condition, TileExpr yes, TileExpr no);

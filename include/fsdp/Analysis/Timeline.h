@@ -31,8 +31,8 @@ struct TimelineEvent {
 
 struct Timeline {
   double seconds = 0, computeSeconds = 0;
-  /// For each transfer, the seconds for which its wait stalls the rank, and the times at which the
-  /// transfer begins and ends.
+  /// These vectors have one element for each transfer. The wait for the transfer stalls the rank
+  /// for `exposed` seconds. The transfer begins at the time `begin` and ends at the time `end`.
   llvm::SmallVector<double> exposed, begin, end;
   /// Time at which each event begins.
   llvm::SmallVector<double> moments;
@@ -50,7 +50,7 @@ struct LinkJob {
 /// Returns a lower bound, in seconds, of the duration of every schedule with unlimited memory. The
 /// bound is the larger of two numbers: the compute time, and the makespan of the jobs under
 /// Jackson's preemptive rule. At any time, this rule runs the job with the largest tail among those
-/// that are ready. It is optimal for one machine.
+/// that are ready. On a single machine, this rule leads to the shortest makespan.
 double getLowerBound(double computeSeconds, llvm::ArrayRef<LinkJob> jobs);
 
 } // namespace mlir::fsdp

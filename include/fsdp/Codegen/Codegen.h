@@ -31,10 +31,10 @@ class KernelCache;
 
 /// Replaces a kernel on tensors by its phase functions and erases `kernel`. A phase is a
 /// public func.func without results. The first arguments of a phase are memrefs in binding order,
-/// with a static shape, the identity layout and storage element types. They are followed by
-/// `memref<?xi8>` if info.sharedBytes > 0, the indices begin and end, and the worker's scratch
-/// `memref<?xi8>`. Each phase has the attributes fsdp.extent and fsdp.tile. info.phases lists the
-/// phases in the order of execution.
+/// with a static shape, the identity layout and storage element types. The arguments that follow
+/// are a `memref<?xi8>` for the shared scratch if info.sharedBytes > 0, the indices begin and end,
+/// and a `memref<?xi8>` for the scratch of the worker. Each phase has the attributes fsdp.extent
+/// and fsdp.tile. info.phases lists the phases in the order of execution.
 LogicalResult lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 /// Compiles every kernel (fsdp.kernel) of `module` and links the objects; `module` is not changed.
@@ -48,9 +48,9 @@ FailureOr<Image> compileCpuImage(ModuleOp module, const CpuTarget &target,
 /// image has no code.
 FailureOr<Image> measureCpuKernels(ModuleOp module, const CpuTarget &target);
 
-/// Compiles the kernels to code with which results are compared: upstream passes emit plain loops
-/// that run in one thread and call libm. If `widen` is true, all float arithmetic is in f64, but
-/// the types of bindings do not change.
+/// Compiles the kernels to plain loops, which run in one thread and call libm. The loops are
+/// emitted by upstream passes. Their results serve to check the results of compileCpuImage(). If
+/// `widen` is true, all float arithmetic is in f64, but the types of bindings do not change.
 FailureOr<Image> compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen);
 
 } // namespace mlir::fsdp

@@ -22,8 +22,10 @@ namespace mlir::fsdp {
 
 /// The method by which a CPU computes products of bf16 matrices.
 enum class Bf16Products {
-  Widened,  ///< fused multiply-adds in f32 on operands converted to f32
-  Dot,      ///< vdpbf16ps; results have the bits of Widened, but denormals become 0
+  Widened, ///< fused multiply-adds in f32 on operands converted to f32
+  /// The instruction vdpbf16ps. It has the same results as `Widened`, except that denormals become
+  /// 0.
+  Dot,
   Tiles,    ///< tdpbf16ps of AMX
   TileLoops ///< loops with the arithmetic of tdpbf16ps, for tests on any CPU
 };
@@ -37,7 +39,7 @@ struct CpuTarget {
   std::string cpu;
   /// Features in addition to `cpu`, in LLVM's spelling.
   std::string features;
-  /// The CPU whose scheduling model is used.
+  /// The CPU whose scheduling model LLVM uses.
   std::string tune;
   /// Width in bits of the widest vector registers that the code uses: 256 or 512.
   unsigned vectorBits = 256;
@@ -53,8 +55,7 @@ struct CpuTarget {
   /// CPU that LLVM knows (x86-64-v3, znver4, sapphirerapids), or "amx-loops" for TileLoops. Emits
   /// an error at `loc` if the name is unknown or the CPU lacks AVX2 or FMA.
   static FailureOr<CpuTarget> get(StringRef name, Location loc);
-  /// Returns the target for `name` as get() does. If get() would fail, returns nothing and sets
-  /// `why` to the error.
+  /// Returns the same as get(). If get() would fail, returns nothing and sets `why` to the error.
   static std::optional<CpuTarget> find(StringRef name, std::string &why);
 
   /// Creates a generator of position-independent code that does not fuse multiply and add.

@@ -19,9 +19,9 @@
 namespace mlir::fsdp {
 
 /// Caches object files. The name of a file is a hash of everything that determines the object: the
-/// build of the compiler and of LLVM, the target and the kernel. Ignores a file if a user other
-/// than this user and root can have written it, because its code would become part of artifacts.
-/// The class is thread-safe.
+/// build of the compiler and of LLVM, the target and the kernel. A file is ignored if a user other
+/// than root and the current user can have written the file, because code from the file becomes
+/// part of artifacts. The class is thread-safe.
 class KernelCache {
 public:
   using Object = SmallVector<char, 0>;

@@ -79,8 +79,8 @@ def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp">
     The pass clones slices, concatenations, random numbers and short elementwise maps of the
     forward. A clone is placed directly before its first reader in the backward. A clone may cause
     the backward to read additional bytes, namely the operands of the clone. An op is cloned only if
-    these are at most 1/8 of the bytes that need not be saved. Operands that the backward reads
-    anyway, parameters and arguments do not count as additional bytes.
+    these additional bytes are at most 1/8 of the bytes that need no longer be saved. Parameters,
+    arguments, and operands that the backward reads anyway do not count as additional bytes.
 
     - Requires: `fsdp-add-backward` has run.
     - Ensures: clones carry `fsdp.recompute`, so that later passes do not merge a clone with its
@@ -104,10 +104,10 @@ def RegatherParametersPass : Pass<"fsdp-regather-parameters", "::mlir::ModuleOp"
     - Ensures: in units with `reshard true`, the backward reads parameters from a second gather,
       `fsdp.unshard ... site 1`. This gather is placed before the first reader of the parameters in
       the backward. The backward computes values that depend on parameters alone (views, transposes,
-      casts) again instead of saving them. In units with `reshard true` it computes them from the
-      second gather, and in other units from the gather of the forward (site 0). If a unit has
-      `within` N, an `fsdp.shard` after the last reader in the forward keeps 1/N of the parameters.
-      The second gather then reads this 1/N.
+      casts) again instead of saving them. The backward computes these values from the second gather
+      in units with `reshard true`, and from the gather of the forward (site 0) in other units. If a
+      unit has `within` N, an `fsdp.shard` after the last reader in the forward keeps 1/N of the
+      parameters. The second gather then reads this 1/N.
     - Keeps: values, bit for bit.
   }];
   let statistics = [

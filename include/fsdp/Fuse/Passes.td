@@ -61,8 +61,8 @@ def FormDispatchesPass : Pass<"fsdp-form-dispatches", "::mlir::func::FuncOp"> {
       column, contract, attention, scatter, scalar or copy. Outside of dispatches there are only
       collectives, contiguous views and the micro-batch loop. Constants, fills, strided views, cheap
       broadcasts and conversions to a wider float type are copied into the dispatches that use them.
-      A dispatch with several ops has at most `max-ops` ops, in addition to the copied ops. A
-      dispatch with a chain of more than twice `max-ops` scalar ops or views is an error.
+      A dispatch with several ops has at most `max-ops` ops, in addition to the copied ops. It is an
+      error if a dispatch has a chain of more than twice `max-ops` scalar ops or views.
     - Keeps: values and the order of collectives.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -81,12 +81,17 @@ def AlignRowsPass : Pass<"fsdp-align-rows", "::mlir::func::FuncOp"> {
     - Requires: dispatches that do not write in place.
     - Ensures: if a dispatch computes a factor of a contraction and only dispatches read this
       factor, the size of a row of the factor is a multiple of `bytes`. The rows have additional
-      elements at their end, which no op reads. Any other factor is copied to a tensor with padded
-      rows if each element of the factor occurs in at least 512 products.
+      elements at their end, which no op reads. The operands of this dispatch that have the shape of
+      the factor are padded too if possible, so that the factor can overwrite one of them. With
+      `copies`, any other factor is copied to a tensor with padded rows if each element of the
+      factor occurs in at least 512 products.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::tensor::TensorDialect"];
-  let options = [Option<"bytes", "bytes", "int64_t", /*default=*/"16", "Alignment of rows, in bytes (default 16).">];
+  let options = [
+    Option<"bytes", "bytes", "int64_t", /*default=*/"16", "Alignment of rows, in bytes (default 16).">,
+    Option<"copies", "copies", "bool", /*default=*/"true",
+           "Copy factors that no dispatch computes, such as parameters, to padded rows (default true).">];
   let statistics = [Statistic<"numPadded", "num-padded", "Results whose rows are padded">,
                     Statistic<"numCopied", "num-copied", "Factors that are copied into padded rows">];
 }
@@ -95,9 +100,9 @@ def AssignInplacePass : Pass<"fsdp-assign-inplace", "::mlir::func::FuncOp"> {
   let summary = "Let dispatches overwrite operands that are not used again";
   let description = [{
     - Requires: dispatches.
-    - Ensures: a result overwrites an operand of the same type under two conditions. The operand has
-      no later use, and no element of the operand is read after it is overwritten. If several
-      operands satisfy the conditions, a state argument (`fsdp.updates`) is preferred.
+    - Ensures: a result overwrites an operand of the same type if the operand has no later use, and
+      if no element of the operand is read after the element is overwritten. If several operands
+      satisfy these conditions, a state argument (`fsdp.updates`) is preferred.
     - Keeps: values.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];

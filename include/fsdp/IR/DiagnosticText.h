@@ -36,10 +36,11 @@ LogicalResult emitWrongSymbol(Operation *op, FlatSymbolRefAttr name, const Twine
 /// Returns the text of an attribute; "nan", "inf" or "-inf" for a float that is not finite.
 std::string describeNumber(Attribute number);
 
-/// Returns "2 blocks", or "a declaration" if the region of a function is empty.
+/// Returns the number of blocks of `body` as text, for example "2 blocks". Returns "a declaration"
+/// if the region is the empty body of a function.
 std::string describeBody(Region &body);
 
-/// Returns "1 entry" or "2 entries".
+/// Returns `count` and the noun that fits it, for example "1 entry" or "2 entries".
 std::string describeCount(int64_t count, StringRef singular, StringRef plural);
 
 } // namespace mlir::fsdp

@@ -27,7 +27,7 @@
 
 namespace mlir::fsdp {
 /// Side-effect resource that all asynchronous collectives access. Because of this resource, no
-/// transformation changes their order.
+/// transformation changes the order of these collectives.
 struct FabricResource : SideEffects::Resource::Base<FabricResource> {
   StringRef getName() final { return "Fabric"; }
 };

@@ -57,14 +57,14 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     - (C5) O has the shape [batch, heads, Sq, head dimension of V] and the element type of Q. LSE
       has the shape [batch, heads, Sq] and the element type f32, or f64 for f64 operands.
     - (C6) The scale is finite.
-    - (C7) Captured tensors have static shapes. Their elements are f16, bf16, f32, f64, or integers
-      of at most 64 bits.
+    - (C7) Captured tensors have static shapes. The elements of captured tensors are f16, bf16, f32,
+      f64, or integers of at most 64 bits.
     - (C8) The last arguments of a region are the captured tensors. The arguments before them are b,
       h, q and k of type index. In score_mod, the score comes before b.
     - (C9) score_mod and weight_mod yield one value of the score's type; mask_mod yields an i1.
     - (C10) A region contains only `tensor.extract` of captured tensors, and pure scalar ops without
-      regions, of type index or a type of (C7). The region weight_mod reads only tensors of
-      integers.
+      regions. The type of a value is index or a type of (C7). The region weight_mod reads only
+      tensors of integers.
 
     ```mlir
     %o, %lse = fsdp.attention %q, %k, %v scale 0.125 capture(%slopes : tensor<8xf32>)
@@ -141,8 +141,9 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
 
     - (C1) to (C10) as in `fsdp.attention`.
     - (C11) The operands O and dO have the type of the result O of `fsdp.attention`.
-    - (C12) score_grad is present if and only if score_mod is. Its arguments are the cotangent g,
-      then the arguments of score_mod. The region yields the cotangent of the score.
+    - (C12) score_grad is present if and only if score_mod is present. The arguments of score_grad
+      are the cotangent g, then the arguments of score_mod. The region yields the cotangent of the
+      score.
     - (C13) dQ, dK and dV have the shapes of Q, K and V.
     - (C14) There is one gradient per captured float tensor, with the tensor's shape.
   }];

@@ -128,10 +128,11 @@ def FSDP_ParamAttr : FSDP_Attr<"Param", "param"> {
 def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
   let summary = "placement of the tensors of a unit on the mesh";
   let description = [{
-    The attribute has three lists of axes, outermost axis first. They are the axes over which the
-    parameters (between their uses), the accumulated gradients and the optimizer state are split.
-    Each tensor is replicated on all other axes. Each list is a prefix of `["shard", "replicate"]`,
-    and no list is longer than the next list. A sharding strategy selects one row of this table:
+    The attribute has three lists of axes, outermost axis first. The first list has the axes over
+    which the parameters are split between their uses. The second list has the axes of the
+    accumulated gradients. The third list has the axes of the optimizer state. Each tensor is
+    replicated on all other axes. Each list is a prefix of `["shard", "replicate"]`, and no list is
+    longer than the next list. A sharding strategy selects one row of this table:
 
     | | parameters | gradients | optimizer |
     |---|---|---|---|

@@ -14,9 +14,9 @@ def FSDP_Dialect : Dialect {
   let cppNamespace = "::mlir::fsdp";
   let summary = "Units, collectives, kernels and programs of fully sharded training";
   let description = [{
-    The dialect describes one training step as seen by one rank. Values are plain tensors, so the
-    upstream passes of MLIR still apply. The dialect adds two things: *where a parameter is stored*,
-    and *which data ranks exchange*.
+    The dialect describes one training step as seen by one rank. Values have MLIR's tensor types, so
+    the passes of MLIR can be applied to them. The dialect adds two things: *where a parameter is
+    stored*, and *which data ranks exchange*.
 
     ```
         import     shard          differentiate        fuse          plan

@@ -44,10 +44,6 @@ def FSDP_KernelCallOp : FSDP_Op<"kernel_call", [Pure, DeclareOpInterfaceMethods<
   }];
 }
 
-//===----------------------------------------------------------------------===//
-// Layouts
-//===----------------------------------------------------------------------===//
-
 def FSDP_LayoutOp : FSDP_Op<"layout", [Symbol, SymbolTable, IsolatedFromAbove, SingleBlock, NoTerminator,
                                        NoRegionArguments]> {
   let summary = "an arena and its contents";
@@ -163,10 +159,6 @@ def FSDP_InputSlotOp : FSDP_LayoutPart<"input_slot", [DeclareOpInterfaceMethods<
   }];
 }
 
-//===----------------------------------------------------------------------===//
-// Programs
-//===----------------------------------------------------------------------===//
-
 def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRegionArguments,
                                          DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "a sequence of commands on the buffers of one layout";
@@ -174,8 +166,8 @@ def FSDP_ProgramOp : FSDP_Op<"program", [Symbol, SingleBlock, NoTerminator, NoRe
     A program is a sequence of commands and loops of commands. The collectives of a program run on
     `mesh`.
 
-    Constraints: (C1) `layout` names an `fsdp.layout`, and `mesh` an `fsdp.mesh`; (C2) the program
-    contains only commands.
+    Constraints: (C1) `layout` names an `fsdp.layout`, and `mesh` names an `fsdp.mesh`; (C2) the
+    program contains only commands.
 
     ```mlir
     fsdp.program @step layout @arena mesh @mesh {
@@ -222,12 +214,12 @@ def FSDP_LaunchOp : FSDP_Command<"launch"> {
 def FSDP_CollectiveOp : FSDP_Command<"collective"> {
   let summary = "exchange data with the other ranks of a group";
   let description = !strconcat([{
-    A group consists of the ranks that differ only on `axes`. `count` is the number of elements of
-    the source or of the target, whichever is smaller. With `channel` 0, the collective is complete
-    at the end of the command. With any other channel, the collective is complete after the
-    `fsdp.wait` with its id. Before this `fsdp.wait`, the source must not change, and the target is
-    undefined. With `unit` alone, the collective transfers the whole unit. With `unit` and `rows`,
-    the collective transfers ids of rows of the unit's table, or the rows with these ids.
+    A group consists of the ranks whose indices differ only on `axes`. `count` is the number of
+    elements of the source or of the target, whichever is smaller. With `channel` 0, the collective
+    is complete at the end of the command. With any other channel, the collective is complete after
+    the `fsdp.wait` with its id. Before this `fsdp.wait`, the source must not change, and the target
+    is undefined. With `unit` alone, the collective transfers the whole unit. With `unit` and
+    `rows`, the collective transfers ids of rows of the unit's table, or the rows with these ids.
 
     Constraints:
 

@@ -81,7 +81,7 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
       the next list.
     - (C5) A `hoisted` unit has `reshard false`.
     - (C6) A unit with `within` N has `reshard true`, and its parameters are split over `shard`. N
-      is at least 2, less than `shards`, and divides `shards`.
+      is at least 2 and less than `shards`, and N divides `shards`.
     - (C7) The dtype is a float, or an integer if no parameter is trained.
     - (C8) A unit with `rows` consists of one table: a float parameter of rank 2 at offset 0. A
       shard consists of whole rows.
@@ -151,7 +151,8 @@ def FSDP_ReduceScatterOp : FSDP_Op<"reduce_scatter", [Pure, DeclareOpInterfaceMe
 
     - (C1) `unit` names an `fsdp.unit`.
     - (C2) `params` is strictly increasing and in range.
-    - (C3) Each operand has its parameter's shape. All have one element type (the reduce dtype).
+    - (C3) Each operand has its parameter's shape. All operands have one element type (the reduce
+      dtype).
     - (C4) The flat size is a multiple of the size of the result.
   }];
   let arguments = (ins Variadic<RankedTensorOf<[AnyFloat]>>:$grads, FlatSymbolRefAttr:$unit,
@@ -301,10 +302,6 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType
   let assemblyFormat = "$input $mesh $axes `root` $root attr-dict `:` type($input)";
 }
 
-//===----------------------------------------------------------------------===//
-// Collectives in flight
-//===----------------------------------------------------------------------===//
-
 def FSDP_Fabric : Resource<"::mlir::fsdp::FabricResource">;
 
 // An op that starts an asynchronous collective. It has the attributes `channel` and `id`, and
@@ -315,8 +312,8 @@ class FSDP_StartOp<string mnemonic>
   string startDescription = [{
     Only an `fsdp.await` may use the token. Before this `fsdp.await`, the operands must not change,
     because other ranks read them in place. Collectives with the same number `channel` run one after
-    another, in the order of their `_start` ops. The number `id` identifies the collective. It is
-    equal on all ranks, and listings of the plan print this number.
+    another, in the order of their `_start` ops. The number `id` identifies the collective. Its
+    value is equal on all ranks, and listings of the plan print the number.
 
     The order of the `_start` and `fsdp.await` ops is the schedule of the collectives. These ops
     have memory effects and no canonicalisation, so that no pass reorders, merges or erases them.

@@ -15,9 +15,8 @@ def FSDP_GatherRowsOp : FSDP_Op<"gather_rows", [Pure]> {
     `result[i.., :] = table[ids[i..], :]`. Ids must be in [0, rows). The op does not check them,
     because the runtime checks the batch inputs (`fsdp.limit`).
 
-    Constraints: (C1) the table has rank 2, and ids are integers; (C2) the result has the shape of
-    the ids followed by the table's columns; (C3) the table and the result have the same element
-    type.
+    Constraints: (C1) the table has rank 2, and ids are integers; (C2) the shape of the result is
+    the shape of the ids and the table's columns; (C3) the result has the table's element type.
 
     ```mlir
     %e = fsdp.gather_rows %table[%ids] : tensor<50257x768xf32>, tensor<4x64xi64> -> tensor<4x64x768xf32>
@@ -181,7 +180,7 @@ def FSDP_GemmOp : FSDP_Op<"gemm", [Pure, DestinationStyleOpInterface]> {
     - (C3) op(A) is M×K, op(B) is K×N, and C is M×N.
     - (C4) A and B have equal element types. C has this type or the type of the sums.
     - (C5) The result has the type of C.
-    - (C6) The bias is 1-D, of N elements, of C's element type.
+    - (C6) The bias is 1-D, has N elements, and has the element type of C.
     - (C7) alpha and beta are finite.
 
     ```mlir

@@ -32,9 +32,9 @@ struct PhaseInfo {
 struct KernelInfo {
   std::string name;
   SmallVector<PhaseInfo> phases;
-  /// For each binding, the least size in bytes (`bindingBytes`), and whether the kernel may write
-  /// the binding (`writes`). The bindings are the arguments of the kernel in their order, without
-  /// the address of the shared scratch.
+  /// `bindingBytes` contains the least size in bytes of each binding, and `writes` states for each
+  /// binding whether the kernel may write it. The bindings are the arguments of the kernel in their
+  /// order, without the address of the shared scratch.
   SmallVector<int64_t> bindingBytes;
   SmallVector<bool> writes;
   /// For each binding, whether the kernel reads its contents. If a binding is written but not read,

@@ -26,8 +26,8 @@ inline constexpr StringLiteral outAttr = "fsdp.out";
 inline constexpr StringLiteral inoutAttr = "fsdp.inout";
 
 /// Returns the element type of the memref in which a binding stores elements of the type `element`.
-/// This is i8 for i1 (with the values 0 and 1), i64 for index, and `element` itself for all other
-/// types.
+/// For i1, this type is i8 (with the values 0 and 1). For index, it is i64. For all other types, it
+/// is `element` itself.
 Type getStorageType(Type element);
 /// Returns whether `element` is an integer type that buffers can store, that is, a signless integer
 /// type of 1, 8, 16, 32 or 64 bits.

@@ -22,7 +22,7 @@ namespace mlir::fsdp {
 /// in host memory between two uses. The buffers of these results have the same attribute.
 inline constexpr StringLiteral offloadAttr = "fsdp.offload";
 /// `fileAttr` marks a buffer that is in the file of a rank. `fileBytesAttr` is an attribute of a
-/// packed layout. It contains the size of the rank's file in bytes.
+/// packed layout. The attribute contains the size of the rank's file in bytes.
 inline constexpr StringLiteral fileAttr = "fsdp.file", fileBytesAttr = "fsdp.file_bytes";
 
 /// Alignment in bytes of buffers, and of the slices to which a launch binds arguments.

@@ -35,17 +35,16 @@ struct RandomPlace {
 
 RandomDraw getDraw(RandomElementOp op);
 
-/// Returns the number of elements that are computed from one block of four words. This is 2 for
-/// uniform f64 numbers, and else 4.
+/// Returns the number of elements that are computed from one block of four words. The number is 2
+/// for uniform f64 numbers, and 4 for all others.
 int64_t getElementsPerBlock(const RandomDraw &draw);
 /// Returns `keep`·2^32, rounded. A bernoulli draw keeps an element if its word is below this bound.
 int64_t getKeptBelow(double keep);
 
-/// Builds the four words of the block that has the index `block` in its sample. Each word is an i64
-/// below 2^32.
+/// Builds the four words of block number `block` of a sample. Each word is an i64 below 2^32.
 std::array<Value, 4> buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw,
                                       const RandomPlace &place, Value block);
-/// Builds the random number for the element of a sample that has the index `element` (an i64).
+/// Builds the random number for element number `element` (an i64) of a sample.
 Value buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,
                          const RandomPlace &place, Value element);
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Import rejects tensors of more than 2^48 elements before it multiplies dimensions. In all later
-// code, element counts, byte offsets, and sums of a few such numbers therefore fit an int64_t.
+// code, element counts and byte offsets therefore fit an int64_t, and so do sums of a few of them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -27,11 +27,12 @@ enum class StepSlot : int64_t {
   Growth = 3,
   Clip = 4,   ///< factor by which gradients are multiplied: clip factor / loss scale
   Tokens = 5, ///< number of tokens of all applied steps
-  /// 1 if the loss and the gradients were finite. Else 0, and then the step changed no state.
+  /// 1 if the loss and the gradients were finite, and else 0. If the value is 0, the step changed
+  /// no state.
   Finite = 6,
   Loss = 7,
   GradNorm = 8, ///< norm of the gradients before clipping
-  Skipped = 9,  ///< number of steps not applied because a value was not finite
+  Skipped = 9,  ///< number of steps that were skipped because a value was not finite
   /// Number of ranks on which a lookup had an id out of range. If it is not 0, the step changed no
   /// state.
   Lookups = 10,
@@ -60,18 +61,19 @@ constexpr int64_t kRankBlockSize = 8;
 /// argument. Update replaces the argument by a value that is computed from the step block.
 constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 /// Attribute of the argument by which Differentiate multiplies the loss. Update replaces the
-/// argument by the value count · n / (sum of the counts of n micro-batches). `count` is the number
-/// of targets of one micro-batch that are not ignored. n is the number of micro-batches on all
-/// ranks.
+/// argument by the value `count` · `n` / `total`. `count` is the number of targets of one
+/// micro-batch that are not ignored. `n` is the number of micro-batches on all ranks. `total` is
+/// the sum of `count` over them.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
-/// Attribute of a result of the function. Import adds such a result for each lookup, and Update
-/// removes it. The result is a tensor<i64>. It contains an id that is out of range, or 0 if there
-/// is none. The attribute is a dictionary with three entries: `location` is a text, `extent` states
-/// that valid ids are in [0, extent), and `what` names the indexed objects, such as "rows of the
-/// table".
+/// Attribute of a result of the function. Import adds a result with this attribute for each lookup.
+/// Update removes these results. The result is a tensor<i64>, which contains an id that is out of
+/// range, or 0 if no id is out of range. The attribute is a dictionary with three entries. The
+/// entry `location` is a text. The entry `extent` is the number of valid ids, which are in [0,
+/// extent). The entry `what` names the indexed objects, such as "rows of the table".
 constexpr llvm::StringLiteral lookupAttr = "fsdp.lookup";
-/// Module attribute that exists after Update. It is an array of the `fsdp.lookup` dictionaries of
-/// all lookups. LookupNumber - 1 is an index into this array.
+/// Module attribute that exists after Update. The attribute is an array of the `fsdp.lookup`
+/// dictionaries of all lookups. The element LookupNumber of the step block, minus 1, is an index
+/// into this array.
 constexpr llvm::StringLiteral lookupsAttr = "fsdp.lookups";
 /// Module attribute. The module has this attribute after Update if steps change the loss scale.
 constexpr llvm::StringLiteral dynamicScaleAttr = "fsdp.dynamic_loss_scale";

@@ -42,7 +42,7 @@ OwningOpRef<ModuleOp> parseModel(StringRef path, MLIRContext *context,
 OwningOpRef<ModuleOp> parseModel(std::unique_ptr<llvm::MemoryBuffer> file, MLIRContext *context,
                                  const ParseLimits &limits = {});
 
-/// Registers two dialects. With them, MLIR can parse the ops of StableHLO and CHLO in generic and
+/// Registers two dialects with which MLIR can parse the ops of StableHLO and CHLO, in generic and
 /// in custom form. The dialects do not register these ops. The pass fsdp-lower-stablehlo identifies
 /// the parsed ops by their names.
 void registerHloDialects(DialectRegistry &registry);

@@ -212,10 +212,10 @@ def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func:
   let summary = "Evaluate at compile time the lookup indices that depend on no input";
   let description = [{
     - Requires: structured ops are `linalg.generic`.
-    - Ensures: a lookup index that depends only on constants and loop indices is an element of a
-      constant, unless the range analysis proves that the index is in range.
-    - Keeps: the pass does not evaluate masks, indices that are provably in range or affine in the
-      loop indices, and values of more than 2^19 elements.
+    - Ensures: each lookup index that depends only on constants and loop indices is read from a
+      constant tensor, unless the range analysis proves that the index is in range.
+    - Keeps: the pass evaluates no mask, no index that is provably in range or affine in the loop
+      indices, and no value of more than 2^19 elements.
 
     Functions of `math` are evaluated in f64, and each result is rounded to its type.
     An index that depends on a sum of floats is not evaluated.
@@ -235,8 +235,8 @@ def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
       - comparisons that have the same result for all allowed ids are folded;
       - if no limit keeps a lookup in range, the lookup reads clamped indices, and the function
         returns an additional result (`fsdp.lookup`) with the index that was out of range.
-    - Keeps: values are kept if each id is within its limit or is an extra id, and if no lookup that
-      is checked in the step is out of range.
+    - Keeps: values are kept if each id is within its limit or is an extra id, and if all lookups
+      that the step checks are in range.
   }];
   let statistics = [Statistic<"numExtraIds", "num-extra-ids", "Values outside the limits that the model handles">,
                     Statistic<"numAsserts", "num-asserts", "Asserts removed">,
@@ -291,8 +291,8 @@ def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncO
       `score_mod`. The tensors that these regions read become captured operands of the op. A sink is
       an additional score that the softmax includes, but whose weight the model then drops. The sink
       becomes one more key, for which K and V are zero. If a softmax between two products is not
-      raised, a remark states the reason, with a note at the op that prevents it. The pass also
-      prints a remark for exponentials of shifted scores that belong to no raised softmax.
+      raised, a remark states the reason, and a note marks the op that is the cause. The pass also
+      prints a remark if exponentials between two products are not divided by their sum.
     - Keeps: values, up to rounding. A row whose scores are all -inf has the result 0 instead of
       NaN. A mask of finite numbers is raised if the pass can prove that every row has a key that is
       not masked. For this proof, the pass uses the ranges of `mask_mod`, or evaluates `mask_mod`
@@ -319,7 +319,8 @@ def ExpandLookupPass : ImportPass<"fsdp-expand-lookup", "::mlir::func::FuncOp"> 
   let summary = "Replace each lookup that no earlier pass raised by a masked sum";
   let description = [{
     - Requires: lookups of rows and losses are raised.
-    - Ensures: no generic contains a `tensor.extract` whose only computed index depends on data.
+    - Ensures: no generic contains a `tensor.extract` with one computed index if this index depends
+      on data.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numExpanded", "num-expanded", "Lookups expanded">];
@@ -335,8 +336,8 @@ def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
       - It is an error if a limit is too large, or if a constant id is out of range.
       - Ids that cannot be bounded are clamped, and the function returns an additional result
         (`fsdp.lookup`) with the id that was out of range.
-    - Keeps: values are kept if the ids are within the limits, and if no lookup that is checked in
-      the step is out of range.
+    - Keeps: values are kept if the ids are within the limits, and if all lookups that the step
+      checks are in range.
   }];
   let statistics = [Statistic<"numLookups", "num-lookups", "Lookups found">,
                     Statistic<"numCheckedAtRun", "num-checked", "Lookups checked in each step">,
@@ -389,9 +390,9 @@ def FuseElementwisePass : ImportPass<"fsdp-fuse-elementwise", "::mlir::func::Fun
   let description = [{
     - Requires: lookups, softmax and losses are raised, because fused bodies hide them.
     - Ensures: an elementwise generic with a single reader is fused into the reader if the reader is
-      an elementwise generic too. There are two exceptions. One is a generic with a costly function,
-      such as cos, that the reader would evaluate more than once per element. The other is a generic
-      that rounds values to a narrower type.
+      an elementwise generic too. A generic with a costly function, such as cos, is not fused if the
+      reader would evaluate the function more than once per element. A generic that rounds values to
+      a narrower type is not fused either.
     - Keeps: values, bit for bit; contractions are not changed.
   }];
   let statistics = [Statistic<"numFused", "num-fused", "Generics removed">];

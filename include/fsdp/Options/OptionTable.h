@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Provides the rows of Options.def as a table at run time. The table is used by the command line,
-// the configuration files, --what-if and --help of fsdp-compile, by the pipelines of fsdp-opt, and
-// by the code that writes docs/reference/options.md.
+// Provides the rows of Options.def as a table at run time. The command line, configuration files,
+// --what-if and --help of fsdp-compile use this table. So do the pipelines of fsdp-opt, and the
+// code that writes docs/reference/options.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,8 +68,8 @@ struct OptionRow {
   /// The value that `--name` sets if no value follows it. Nothing if the option requires a value.
   std::optional<llvm::StringRef> alone = {};
   std::vector<OptionCondition> conditions = {};
-  /// Functions that check the value. Each of them returns an empty string if the value is valid,
-  /// and else a text that lists the valid values.
+  /// Functions that check the value. If the value is valid, each function returns an empty string.
+  /// Otherwise the function returns a text that lists the valid values.
   std::vector<std::function<std::string(const StepOptions &)>> checks = {};
 
   std::function<std::optional<std::string>(StepOptions &, llvm::StringRef)> read = {};
@@ -105,8 +105,8 @@ std::optional<std::string> setOption(StepOptions &options, llvm::StringRef name,
 std::optional<std::string> checkValues(const StepOptions &options);
 
 /// Returns an error "--name is of --other, ..." if an option that the user set has no effect.
-/// Returns nothing if there is no such option. For an option that a configuration file sets, checks
-/// only the conditions whose `holdsForFiles` is true.
+/// Returns nothing if every option that the user set has an effect. For an option that a
+/// configuration file sets, checks only the conditions whose `holdsForFiles` is true.
 std::optional<std::string> findUnread(const StepOptions &options);
 
 /// Returns whether all conditions of `row` are met, so that the option has an effect.
@@ -119,8 +119,8 @@ std::optional<std::string> findNearest(llvm::StringRef name);
 /// example, --wrap-file implies --auto-wrap-policy=manual.
 void inferOptions(StepOptions &options);
 
-/// Prints the options by group. If `all` is true, prints all options with their full help. Else
-/// prints the common options with the first sentence of their help.
+/// Prints the options by group. If `all` is true, prints all options with their full help. If `all`
+/// is false, prints only the common options, with the first sentence of their help.
 void printOptionHelp(llvm::raw_ostream &os, bool all);
 
 /// Prints docs/reference/options.md.

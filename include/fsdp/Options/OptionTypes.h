@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines the types of the values in Options.def. readValue converts text to a value, and
-// printValue converts a value to text from which readValue obtains an equal value. All users call
-// these two functions, so a value has the same spelling on the command line, in configuration
-// files, in pass pipelines and in the docs.
+// Defines the types of the values in Options.def. The function readValue() converts text to a
+// value. The function printValue() converts a value to text from which readValue() obtains an equal
+// value. All users call these two functions. A value therefore has the same spelling on the command
+// line, in configuration files, in pass pipelines and in the docs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,9 @@ namespace mlir::fsdp {
 #define FSDP_ENUM(type, words) enum class type { words };
 #include "fsdp/Options/Words.def"
 
-/// A number of bytes: 900000, 512k, 13.5M or 2G, where k, M and G are powers of 1024. The text
-/// `auto`, which is stored as -1, means that the compiler chooses a number for the target.
+/// A number of bytes. Its text is a number such as 900000, 512k, 13.5M or 2G, where k, M and G are
+/// powers of 1024. The text `auto`, which is stored as -1, means that the compiler chooses a number
+/// for the target.
 struct Bytes {
   int64_t value = 0;
   constexpr Bytes(int64_t value = 0) : value(value) {}

@@ -20,8 +20,7 @@ namespace mlir::fsdp {
 
 #define MEMBER(type, member, name, init, ...) type member = init;
 
-/// Options of Import, which converts MLIR that other tools export to MLIR that meets the model
-/// contract.
+/// Options of Import, which converts the MLIR of other tools to the model contract.
 struct ImportOptions {
 #define FSDP_IMPORT_OPTION MEMBER
 #include "fsdp/Options/Options.def"
@@ -72,8 +71,8 @@ struct PackageOptions {
 #include "fsdp/Options/Options.def"
 };
 
-/// Options of fsdp-compile itself. They describe its input, and its outputs except for the
-/// artifact.
+/// Options of fsdp-compile itself. These options describe the input of fsdp-compile, and all its
+/// outputs except the artifact.
 struct DriverOptions {
 #define FSDP_DRIVER_OPTION MEMBER
 #include "fsdp/Options/Options.def"
@@ -96,7 +95,7 @@ struct StepOptions {
   PackageOptions package;
   DriverOptions driver;
 
-  /// For each option that the user set, the origin of its value. The key is the name of the option.
+  /// Origin of the value of each option that the user set. The key is the name of the option.
   llvm::StringMap<OptionOrigin> origins = {};
 
   OptionOrigin getOrigin(llvm::StringRef name) const {

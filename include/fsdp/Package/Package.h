@@ -23,7 +23,7 @@ inline constexpr int64_t maxRuntimeRanks = 16384;
 LogicalResult verifyRanks(ModuleOp module);
 
 /// Contents of an artifact. The artifact consists of `head`, followed by all elements of `values`.
-/// The module or `unpacked` owns the memory to which `values` refers.
+/// The elements of `values` refer to memory that the module or `unpacked` owns.
 struct ArtifactPieces {
   std::vector<char> head;
   std::vector<ArrayRef<char>> values;

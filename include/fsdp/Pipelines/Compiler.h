@@ -43,8 +43,9 @@ ArrayRef<Phase> getPhases();
 LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 
 /// Runs the phases from shard to plan. The arena that these phases plan does not include the
-/// workspace of kernels. If the arena together with the workspace exceeds --memory-limit, runs the
-/// phases again with a lower limit, at most five times, as long as this makes the arena smaller.
+/// workspace of kernels. If the arena and the workspace together exceed --memory-limit, runs the
+/// phases again with a lower limit. Repeats this at most five times, and only as long as the arena
+/// becomes smaller.
 LogicalResult planWithinLimit(StepCompilation &step);
 
 } // namespace mlir::fsdp

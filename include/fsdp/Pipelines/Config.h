@@ -62,8 +62,8 @@ std::optional<Config> readConfig(llvm::StringRef path, ConfigReport report);
 
 /// Checks that the batch sizes in the file agree with `ranks`, with `batch` and with
 /// `accumulation`. `batch` is the batch size of the model, or 0 if the model has none.
-/// `accumulation` is the number of micro-batches per step. If `accumulation` is 0, computes it from
-/// the numbers in the file. Returns false after an error.
+/// `accumulation` is the number of micro-batches per step. If `accumulation` is 0, computes
+/// `accumulation` from the numbers in the file. Returns false after an error.
 bool checkBatch(const Config &config, int64_t ranks, int64_t batch, int64_t &accumulation,
                 ConfigReport report);
 

@@ -71,9 +71,9 @@ def SinkToUsesPass : Pass<"fsdp-sink-to-uses", "::mlir::func::FuncOp"> {
   let summary = "Move kernel calls and gathers to their first use";
   let description = [{
     - Requires: kernel calls (`fsdp-outline-kernels`).
-    - Ensures: a kernel call, gather or view is directly before its first use, with one exception.
-      An op is not moved if the lifetimes of its operands would grow by more than the lifetimes of
-      its results shrink, measured in bytes times ops.
+    - Ensures: a kernel call, gather or view is directly before its first use. There is one
+      exception: an op is not moved if the move would lengthen the lifetimes of its operands by more
+      than it shortens the lifetimes of its results, measured in bytes times ops.
     - Keeps: values, writes in place, and the order of all collectives except gathers.
   }];
   let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
@@ -155,8 +155,9 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
     - Requires: programs on buffers (`fsdp-assign-buffers`).
     - Ensures: in the programs over `@arena`, buffers of the kinds that `offload` names are in the
       host's arena. The pass adds copies, so it computes the lifetimes of buffers again.
-      - All buffers of a launch are in one arena. The optimizer's update runs in the memory that
-        contains its state, and its other operands are copied to this memory.
+      - All buffers of a launch are in one arena. The update of a unit runs in the memory that
+        contains the unit's optimizer state, and the other operands of the update are copied to this
+        memory.
       - With `host-computes=false`, every launch runs on the device, and the state that an update
         needs is copied to the device and back.
       - State in a file (`optimizer:file`) is copied from the file before the update, and back to
@@ -286,8 +287,8 @@ def VerifyPlannedPass : Pass<"fsdp-verify-planned", "::mlir::ModuleOp"> {
       - no command reads a byte that no earlier command wrote;
       - buffers that are alive at the same time do not overlap (checked by a sweep that is
         independent of the packer);
-      - all buffers of a launch are in one arena, and all buffers of collectives are in the device's
-        arena;
+      - all buffers of a launch are in one arena;
+      - all buffers of collectives are in the device's arena;
       - before a collective is complete, no command writes its source or accesses its target.
     - Keeps: the IR.
   }];

@@ -14,11 +14,11 @@
 namespace mlir::fsdp {
 
 /// Writes the program `step` of a planned module with workspace as one self-contained HTML page:
-/// - a diagram of the buffers of the arena over the commands, which shows details of the buffer
-///   under the mouse pointer
+/// - a diagram of the buffers of the arena over the commands, with details of the buffer under the
+///   mouse pointer
 /// - a timeline of compute and communication, with times that are estimated for `cluster`
 /// - on a GPU, the times of kernels, by the clocks of their plans
-/// - tables of the units, of the bytes sent, and of the types of the computation
+/// - tables of the units, the bytes sent, and the types of the computation
 ///
 /// `title` is the title of the page.
 void writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes,

@@ -23,12 +23,13 @@ inline size_t componentEnd(StringRef name, size_t begin) {
   return std::min(name.find_first_of(kSeparators, begin), name.size());
 }
 
-/// A pattern such as `encoder.*.block_[0-9]`. It consists of one glob per component of a name, and
-/// it matches if its globs match the first components of the name. `*` does not match separators.
+/// A pattern such as `encoder.*.block_[0-9]`. The pattern consists of one glob per component of a
+/// name. The pattern matches a name if its globs match the first components of the name. `*` does
+/// not match separators.
 class PrefixPattern {
 public:
-  /// Parses `text`. Reports errors through `emitError`. An error message calls the pattern by the
-  /// text `what`.
+  /// Parses `text`. Reports errors through `emitError`. Error messages use the text `what` as the
+  /// name of the pattern.
   static FailureOr<PrefixPattern> parse(StringRef text, const Twine &what,
                                         function_ref<InFlightDiagnostic()> emitError);
   /// Returns the prefix of `name` that the pattern matches. Returns an empty string if the pattern
@@ -42,9 +43,9 @@ private:
 };
 
 /// Returns the set of those `names` that the comma-separated `patterns` select. An example is
-/// `h.0,*.bias` for the option --freeze. A pattern is a glob. It selects a name if it matches the
-/// whole name or the part of the name before some separator. The character `*` also matches
-/// separators. Emits an error about `option` if a pattern matches no name.
+/// `h.0,*.bias` for the option --freeze. A pattern is a glob. A pattern selects a name if it
+/// matches the whole name, or the part of the name before one of the separators. The character `*`
+/// also matches separators. Emits an error about `option` if a pattern matches no name.
 FailureOr<llvm::BitVector> selectNames(ArrayRef<StringRef> names, StringRef patterns,
                                        StringRef option,
                                        function_ref<InFlightDiagnostic()> emitError);

@@ -26,9 +26,9 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
     | parameters that `keep-f32` names, and the operands of products that read them | f32 |
     | queries, keys and values of attention, if `keep-f32` has the word `attention` | f32 |
 
-    An op rounds its result once, at its end. If a constant of a mask is below the range of the
-    narrower type, the constant becomes the lowest finite number of this type. An elementwise op
-    with any other constant out of this range remains f32.
+    The body of an op computes in f32, and the op rounds its result once, at its end. If a constant
+    of a mask is below the range of the narrower type, the constant becomes the lowest finite number
+    of this type. An elementwise op with any other constant out of this range remains f32.
 
     - Requires: the module satisfies the model contract (docs/explanation/pipeline.md §1). Values
       narrower than f32 are not changed, so a bf16 model is not changed. An f64 model is an error.

@@ -13,12 +13,12 @@
 
 namespace mlir::fsdp {
 
-/// A sharding strategy. It assigns a number N to the parameters, to the accumulated gradients and
-/// to the optimizer state. Each of them is sharded over the first N axes of the list (shard,
-/// replicate) and replicated over the other axes of this list.
+/// A sharding strategy. The strategy assigns one number to the parameters, one to the accumulated
+/// gradients, and one to the optimizer state. A tensor with the number N is sharded over the first
+/// N axes of the list (shard, replicate). It is replicated over the remaining axes.
 struct Strategy {
   ShardingStrategy name;
-  int parameters, gradients, state; ///< values of N, from 0 to 2
+  int parameters, gradients, state; ///< the three numbers, from 0 to 2
   bool reshard;                     ///< whether gathered parameters are freed after the forward
   bool needsGroups;                 ///< whether the strategy requires more than one replica
 
@@ -28,7 +28,7 @@ struct Strategy {
 /// Returns the properties of a strategy.
 const Strategy &getStrategy(ShardingStrategy name);
 
-/// The values, as text, of those options of fsdp-form-units that determine the placement.
+/// The texts of the options of fsdp-form-units that determine the placement of tensors.
 struct PlacementTexts {
   StringRef mesh, strategy, reshard, root, storage, ignore;
 };

@@ -19,10 +19,10 @@ namespace fsdp {
 constexpr int64_t kSmallTable = 1 << 20;
 
 /// Returns the number of elements per row if lookups in the parameter `table` can exchange single
-/// rows instead of gathering the whole table. Returns 0 if they cannot. They can only if shards of
-/// whole rows are at most 1/8 larger than other shards. If `when` is Auto, the table must also have
-/// at least `kSmallTable` bytes, and all ranks together must look up at most half as many rows as
-/// the table has.
+/// rows instead of gathering the whole table. Returns 0 if lookups must gather the whole table.
+/// Lookups can exchange single rows only if shards that consist of whole rows are at most 1/8
+/// larger than other shards. If `when` is Auto, the table must also have at least `kSmallTable`
+/// bytes, and at least twice as many rows as all ranks together look up.
 int64_t getRowSize(Value table, GatherRows when, int64_t shards, int64_t parts);
 
 } // namespace fsdp

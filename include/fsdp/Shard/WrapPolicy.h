@@ -17,23 +17,24 @@ struct NamedParam {
   int64_t rank;
   int64_t elements = 0;
   int64_t bytes = 0;
-  /// Name of the unit that the attribute `fsdp.unit` of the parameter contains. If there is no
-  /// value, the policy chooses the unit.
+  /// Value of the attribute `fsdp.unit` of the parameter, which is the name of a unit. If the
+  /// parameter has no such attribute, the policy chooses the unit.
   std::optional<StringRef> unit = std::nullopt;
 };
 
-/// Finds the layers of parameters by the numbers in their names. Returns, for each parameter, the
-/// prefix of its name that identifies its layer. The prefix is empty if the parameter belongs to
-/// the root unit.
+/// Finds the layer to which each parameter belongs, by the numbers in the names of the parameters.
+/// Returns, for each parameter, the prefix of its name that identifies its layer. The prefix is
+/// empty if the parameter belongs to the root unit.
 SmallVector<StringRef> findLayers(ArrayRef<NamedParam> params);
 
-/// Finds the layers of parameters by prefix patterns such as `h.*` or `encoder.*.block_[0-9],...`.
-/// The result has the same form as that of findLayers. Reports errors through `emitError`.
+/// Finds the layer to which each parameter belongs, by prefix patterns such as `h.*` or
+/// `encoder.*.block_[0-9],...`. The result has the same form as that of findLayers. Reports errors
+/// through `emitError`.
 FailureOr<SmallVector<StringRef>> matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
                                               function_ref<InFlightDiagnostic()> emitError);
 
-/// Returns the name of the unit of each parameter. Forms units of at least `minimum` elements
-/// (GroupBySize.cpp).
+/// Groups the parameters into units of at least `minimum` elements (GroupBySize.cpp). Returns, for
+/// each parameter, the name of its unit.
 SmallVector<StringRef> groupBySize(ArrayRef<NamedParam> params, int64_t minimum);
 
 /// Returns the name of the unit of each parameter. The JSON file `path` lists the parameters of

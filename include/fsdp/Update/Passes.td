@@ -83,16 +83,17 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
     bit for bit, to the norm of whole gradients. The slot `finite` of the step block is 1 if the
     loss and the norm are finite. The step count and the token count advance only if `finite` is 1.
 
-    If there is a loss scale, slot 2 contains the scale, and the gradients are multiplied by the
-    scale. The norm, and the clip factor in slot 4, are divided by the scale, so that the scale has
-    no effect on the update. A dynamic scale is halved after a step that is not finite. The scale is
+    If there is a loss scale, slot 2 contains the scale, and the scale is a factor of all gradients.
+    The pass divides the norm, and the clip factor in slot 4, by the scale, so that the scale has no
+    effect on the update. A dynamic scale is halved after a step that is not finite. The scale is
     doubled after `loss-scale-growth-interval` finite steps in a row.
 
     - Requires: `fsdp-accumulate-gradients` has run.
     - Ensures: the function returns `(block, gradients...)`. Slots 2 and 3 of the block contain the
       loss scale and the growth count for the next step. Slot 1 and slots 4 to 9 describe the
       current step. No argument `{fsdp.loss_scale}` is left.
-    - Keeps: the gradients. `fsdp-apply-optimizer` multiplies them by the clip factor.
+    - Keeps: the gradients. A later pass, `fsdp-apply-optimizer`, multiplies the gradients by the
+      clip factor.
   }];
   let options = [
     StepOption<"clipGradNorm", "clip-grad-norm", "double">,
@@ -138,16 +139,16 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
     ```
 
     Powers of β are computed from the step count, in f64. The state and the arithmetic are f32, or
-    f64 in units of f64. Masters of parameters are never bf16. Other state may be bf16. Such state
-    is computed in f32 and then rounded at random to one of the two nearest bf16 numbers, so that
-    the expected value of the result is exact. The random bits depend on the seed of the run, the
-    number of the step, the unit, and the index of the element in the flat buffer. This index also
-    decides which elements have weight decay, so that one kernel serves all ranks. A step that is
-    not finite changes no state.
+    f64 in units of f64 parameters. Masters of parameters are never bf16. Other state may be bf16.
+    Such state is computed in f32 and then rounded at random to one of the two nearest bf16 numbers,
+    so that the expected value of the result is exact. The random bits depend on the seed of the
+    run, the number of the step, the unit, and the index of the element in the flat buffer. This
+    index also decides which elements have weight decay, so that one kernel serves all ranks. A step
+    that is not finite changes no state.
 
     `#fsdp.placement` determines the pieces of the state. If the pieces of the state are smaller
-    than the pieces of the parameters, a rank updates only its own piece of the parameters
-    (`fsdp.own_piece`). The rank then gathers the other pieces.
+    than the pieces of the parameters, a rank updates only the part of its parameters that matches
+    its piece of the state (`fsdp.own_piece`). The rank then gathers the other parts.
 
     - Requires: `fsdp-add-step-block` has run.
     - Ensures: after the argument for the parameters of a trainable unit, the function has arguments
@@ -184,8 +185,8 @@ def FormFmaPass : Pass<"fsdp-form-fma"> {
 
     - Requires: no fast-math flags; all generics of a step have their final bodies.
     - Ensures: the bodies contain no f32 or f64 sum that is the only reader of a product.
-    - Keeps: bodies of contractions, casts, and the order of sums. The fusion omits the rounding of
-      the product in the same way in all programs.
+    - Keeps: bodies of contractions, casts, and the order of sums. Values change only because the
+      product is not rounded, and they change in the same way in all programs.
   }];
   let statistics = [
     Statistic<"numFormed", "formed", "Multiply-adds formed">
@@ -228,8 +229,9 @@ def VerifyUpdatedPass : Pass<"fsdp-verify-updated", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: nothing.
     - Ensures:
-      - the arguments of `step`, `eval` and `reference` are, for each unit, the parameters and, if
-        trained, the state; then the step block, the rank block and the batch;
+      - the first arguments of `step`, `eval` and `reference` are the parameters of each unit,
+        followed by its state if the unit is trained; then come the step block, the rank block and
+        the batch;
       - every result updates one argument of its type;
       - `step` and `reference` update all state, and `eval` updates only the step block.
     - Keeps: the IR.

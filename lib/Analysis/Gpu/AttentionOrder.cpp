@@ -18,17 +18,11 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Fraction by which the duration of a later candidate must be shorter than that of the best
-/// earlier candidate.
 static constexpr double leastGain = 0.01;
 static constexpr double goodEfficiency = 0.9;
-/// Largest number of additions in a launch for which the simulation includes the additions and the
+/// If a launch has more additions than this number, the simulation omits the additions and the
 /// waits for them.
 static constexpr int64_t mostAdditions = INT64_C(1) << 22;
-
-//===----------------------------------------------------------------------===//
-// Visits
-//===----------------------------------------------------------------------===//
 
 /// Returns true if a bound of `range` contains a tree that satisfies `test`.
 static bool contains(const TileRange &range, function_ref<bool(TileExpr)> test) {
@@ -78,10 +72,6 @@ bool fsdp::mayVisitFree(ArrayRef<TileRange> ranges, int64_t extent, int64_t size
                                    [](const BlockVisits &visits) { return visits.free > 0; });
 }
 
-//===----------------------------------------------------------------------===//
-// Tiles of queries
-//===----------------------------------------------------------------------===//
-
 BlockScheduler fsdp::scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles,
                                      int64_t slots) {
   BlockScheduler scheduler(slots);
@@ -121,10 +111,6 @@ QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
   }
   return order;
 }
-
-//===----------------------------------------------------------------------===//
-// Blocks of keys
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// Simulates a launch of the backward with one order.

@@ -12,8 +12,8 @@
 //    has ended.
 //
 // Blocks are simulated in ascending order. For each addition, the blocks that make the previous
-// additions to the same sum must therefore have been simulated already. O(steps + blocks log
-// slots).
+// additions to the same sum must therefore have been simulated already. The time is O(steps +
+// blocks log slots).
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,8 +18,8 @@ namespace mlir::fsdp {
 
 class AccessLog {
 public:
-  /// Numbers of the stage and of the body whose code is being emitted. The stages of a row run one
-  /// after another. A body is the code of one loop body or of one pass over a row.
+  /// Numbers of the stage and of the body to which the emitted code belongs. The stages of a row
+  /// run one after another. A body is the code of one loop body or of one pass over a row.
   int64_t stage = 0, body = 0;
 
   /// Begins a phase: forgets the accesses of the last phase, but not which arguments it overwrote.
@@ -29,17 +29,17 @@ public:
 
   /// Records every later read of an argument in an evaluation with `state`.
   void watch(EvaluationState &state);
-  /// Records every later read of an argument in an evaluation with `state`, and whether the read is
-  /// in the row at `rowIndices`. Refuses the evaluation if it reads, in another row, a value that a
-  /// step of `segment` computes.
+  /// Records reads as watch() does. Also records whether a read is in the row at `rowIndices`. An
+  /// evaluation is refused if it reads a value that a step of `segment` computes, and reads it in
+  /// another row.
   void watchRow(EvaluationState &state, ArrayRef<Step> segment, SmallVector<AffineExpr> rowIndices);
   /// Records that `step` stores to its destinations at `indices`.
   void store(const Step &step, ArrayRef<AffineExpr> indices);
 
-  /// Returns true if the phase may update its arguments in place, because every read of an argument
-  /// that the phase writes returns the value from before the kernel. A read returns this value if
-  /// it is in the same row as the stores and in an earlier stage, or if it reads the element that
-  /// its own body later overwrites.
+  /// Returns true if the phase may update its arguments in place. This is the case if every read of
+  /// an argument that the phase writes returns a value that the argument had before the kernel. A
+  /// read returns such a value in two cases: it is in the same row as the stores and in an earlier
+  /// stage, or it reads the element that its own body overwrites later.
   bool isSafeInPlace() const;
 
 private:

@@ -28,8 +28,8 @@
 //     the initial values v0 and i0.
 //
 // The emitted code reads each row twice, the second time from the cache if the row fits into it.
-// The rewrite takes time linear in the number of ops. It requires that the position is the index of
-// the only reduced loop.
+// The rewrite takes time linear in the number of ops. The rewrite requires that the position is the
+// index of the only reduced loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,8 @@ namespace {
 /// Properties of a reduction with two results.
 struct ArgReduction {
   linalg::GenericOp op;
-  Value candidate;      // x; does not depend on the results so far (v and i)
+  // The value x of an element, which does not depend on the results so far (v and i).
+  Value candidate;
   bool greatest = true; // true if the greatest value is chosen, false if the least
   bool last = false;    // true if the last of equal elements is chosen, false if the first
   bool nanWins = false; // true if NaN is chosen over all other values, false if NaN is never chosen
@@ -57,7 +58,7 @@ struct ArgReduction {
 };
 
 /// A comparison of `lhs` and `rhs`. If `strict` is true, the comparison is > if `greater` is true,
-/// and < otherwise. If `strict` is false, it is >= or <=.
+/// and < otherwise. If `strict` is false, the comparison is >= or <=.
 struct Comparison {
   Value lhs, rhs;
   bool greater, strict, isUnsigned;
@@ -135,9 +136,9 @@ static Value otherOf(Value value, Value first) {
   return either.getRhs() == first ? either.getLhs() : Value();
 }
 
-/// Returns true if `valueCondition` is c = (v > x | v != v) and `indexCondition` is c | (v == x & i
-/// < k), where v is `kept`, x is `other`, i is `keptIndex` and k is `otherIndex`. Sets `greatest`
-/// to false if c contains v < x instead of v > x.
+/// Let v be `kept`, x `other`, i `keptIndex` and k `otherIndex`. Returns true if `valueCondition`
+/// is (v > x | v != v), and `indexCondition` is `valueCondition` | (v == x & i < k). If the first
+/// comparison is v < x instead of v > x, sets `greatest` to false.
 static bool readNanAware(Value valueCondition, Value indexCondition, Value kept, Value other,
                          Value keptIndex, Value otherIndex, bool &greatest) {
   auto either = valueCondition.getDefiningOp<arith::OrIOp>();
@@ -165,8 +166,8 @@ static bool readNanAware(Value valueCondition, Value indexCondition, Value kept,
   return same && before.getLhs() == keptIndex && before.getRhs() == otherIndex;
 }
 
-/// Reads the body of `op` under the assumption that result `v` is the value and the other result is
-/// the position. Returns nothing if the body does not have this form.
+/// Reads the body of `op`. Assumes that result `v` is the value and that the other result is the
+/// position. Returns nothing if the body does not have this form.
 static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
   ArgReduction pair;
   pair.op = op;
@@ -208,10 +209,6 @@ static std::optional<ArgReduction> readPair(linalg::GenericOp op, unsigned v) {
   return pair;
 }
 
-//===----------------------------------------------------------------------===//
-// Emission
-//===----------------------------------------------------------------------===//
-
 namespace {
 class ArgReductionWriter {
 public:
@@ -239,8 +236,9 @@ private:
 };
 } // namespace
 
-/// Emits a reduction over the loops of the original op, which starts with `init` and has the body
-/// `body`. The additional inputs `more` have the shape of the original op's results.
+/// Emits a reduction over the loops of the original op. The reduction starts with `init` and has
+/// the body `body`. In addition to the inputs of the original op, it has the inputs `more`, which
+/// have the shape of the original op's results.
 Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned result, Body body) {
   auto type = cast<RankedTensorType>(op.getResult(result).getType());
   Value constant = arith::ConstantOp::create(b, loc, init);
@@ -259,8 +257,8 @@ Value ArgReductionWriter::reduce(ValueRange more, TypedAttr init, unsigned resul
         unsigned inputs = op.getNumDpsInputs();
         for (auto [old, now] : llvm::zip(op.getRegionInputArgs(), args.take_front(inputs)))
           mapping.map(old, now);
-        // Output arguments of the old body are replaced by zeros. Any other constants would do as
-        // well, because only ops that become dead read them.
+        // Output arguments of the old body are replaced by zeros. The value of the zeros is not
+        // important, because only ops that become dead read them.
         for (BlockArgument old : op.getRegionOutputArgs()) {
           TypedAttr any = cast<TypedAttr>(nested.getZeroAttr(old.getType()));
           mapping.map(old, arith::ConstantOp::create(nested, loc, any).getResult());
@@ -310,8 +308,8 @@ Value ArgReductionWriter::equals(OpBuilder &nested, Value x, Value y) {
   return arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, x, y);
 }
 
-/// Emits the condition under which x, a result of the emitted reduction, replaces the initial value
-/// y.
+/// Emits the condition that x wins against y, where x is a result of the emitted reduction and y is
+/// the initial value.
 Value ArgReductionWriter::isBetter(OpBuilder &nested, Value x, Value y) {
   if (!pair.greatest)
     std::swap(x, y);

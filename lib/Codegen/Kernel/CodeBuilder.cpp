@@ -269,7 +269,7 @@ SmallVector<Value> CodeBuilder::inlineBody(linalg::LinalgOp op, ArrayRef<Value> 
     if (input)
       map.map(argument, input);
   auto lookUp = [&](Value v) {
-    // A value without a mapping is a constant, inside or outside the body.
+    // A value without a mapping must be a constant, which may be defined outside the body.
     if (!map.contains(v))
       map.map(v, constantOf(v));
     return map.lookup(v);

@@ -57,8 +57,8 @@ public:
   using Carried = SmallVector<Value>;
   /// Emits the loop `for (i = from; i < to; i += step) body(i)`.
   void loop(Value from, Value to, int64_t step, function_ref<void(Value)> body);
-  /// Emits the same loop with loop-carried values whose initial values are `first`. Returns their
-  /// values after the last iteration.
+  /// Emits the loop `for (i = from; i < to; i += step) carried = body(i, carried)`. The initial
+  /// values of the carried values are `first`. Returns the carried values after the last iteration.
   Carried loop(Value from, Value to, int64_t step, ValueRange first,
                function_ref<Carried(Value, ValueRange)> body);
   void when(Value condition, function_ref<void()> then, function_ref<void()> otherwise = nullptr);
@@ -98,10 +98,10 @@ public:
   /// Converts a scalar or vector to the floating-point element type `element`. Converts between
   /// bf16 and f16 through f32.
   Value convertFloat(Value value, Type element);
-  /// Clones the body of `op` with `inputs` (one value per operand) in place of the arguments, and
-  /// returns the yielded values. If `lanes` > 0, all values are vectors with `lanes` elements;
-  /// otherwise all values are scalars. For a dimension, `index` returns the value that replaces
-  /// linalg.index.
+  /// Clones the body of `op` and returns the yielded values. The `inputs`, one value per operand,
+  /// replace the arguments of the body. If `lanes` > 0, all values are vectors with `lanes`
+  /// elements; otherwise all values are scalars. `index(d)` returns the value that replaces the op
+  /// linalg.index of dimension d.
   SmallVector<Value> inlineBody(linalg::LinalgOp op, ArrayRef<Value> inputs, int64_t lanes,
                                 function_ref<Value(unsigned)> index = nullptr);
 

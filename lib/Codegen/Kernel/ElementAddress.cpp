@@ -25,9 +25,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Index arithmetic
-//===----------------------------------------------------------------------===//
+/// A cache line of a CPU has `lineBytes` bytes. Tensors of at least `prefetchedBytes` are
+/// prefetched.
+static constexpr int64_t lineBytes = 64, prefetchedBytes = 4 << 20;
 
 Value Evaluator::materialise(AffineExpr expr) {
   expr = simplify(expr);
@@ -95,9 +95,9 @@ Value Evaluator::toValue(const Subscript &index) {
                     : materialiseLanes(expr);
 }
 
-/// Converts an SSA value to an index of an element. If the value is a vector, it becomes the
-/// `lanes` of the index. A constant becomes a constant expression, a loop variable its dim, and any
-/// other scalar a new dim.
+/// Converts an SSA value to an index of an element. A vector becomes the `lanes` of the index. A
+/// constant becomes a constant expression. A loop variable becomes its dim. Any other scalar
+/// becomes a new dim.
 Subscript Evaluator::toSubscript(Value index) {
   if (isa<VectorType>(index.getType()))
     return {constant(0), index};
@@ -140,8 +140,8 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
     always = least >= lo && greatest < hi;
     if (always || greatest < lo || least >= hi)
       return {};
-    // Requests a split of the innermost loop at each of the borders lo and hi that the index
-    // crosses.
+    // If the index crosses the border lo or hi, request a split of the innermost loop at this
+    // border.
     auto offset =
         column ? dyn_cast<AffineConstantExpr>(simplify(expr - column)) : AffineConstantExpr();
     if (offset) {
@@ -168,10 +168,6 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
   return arith::AndIOp::create(builder, loc, above, below);
 }
 
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
-
 /// Converts a value that was loaded from a flat memref to the element type of the tensor, which
 /// differs from the type in memory if it is i1 or index.
 static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) {
@@ -188,10 +184,11 @@ static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) 
   return arith::IndexCastOp::create(b, loc, type, value);
 }
 
-// For example, deinterleave() turns four vectors with the rows a b c d a b c d .. into one vector
-// per column. Each round separates the even and odd lanes of neighbouring vectors. A round moves
-// the lowest bit of the number of each element to the top. After two rounds, vector i contains
-// column i. interleave() is the inverse function.
+// deinterleave() separates the columns of a matrix. For example, four vectors contain the elements
+// a b c d a b c d .. of a matrix with the columns a, b, c and d. Each round separates the even and
+// the odd lanes of neighbouring vectors. In the number of each element, this makes the lowest bit
+// the highest bit. After two rounds, vector i contains column i. interleave() is the inverse
+// function.
 
 static void deinterleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
   int64_t lanes = cast<VectorType>(vectors[0].getType()).getDimSize(0), count = vectors.size();
@@ -229,8 +226,8 @@ void fsdp::interleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
 }
 
 /// Loads lanes whose elements are 2, 4 or 8 elements apart in memory: loads whole vectors and picks
-/// the lanes from them with shuffles. The shuffles also produce the lanes at the positions in
-/// between, which later loads reuse. Returns null if the lanes have another stride.
+/// the lanes from them with shuffles. The shuffles also produce vectors of the elements in between,
+/// which are kept for later loads. Returns null if the elements have another distance.
 Value Evaluator::loadStrided(Value memory, Type storage, AffineExpr offset) {
   for (int64_t stride : {2, 4, 8}) {
     AffineExpr base = simplify(offset - lane() * stride);
@@ -269,6 +266,20 @@ Value Evaluator::gather(Value memory, Type storage, AffineExpr offset, Value lan
                                   mask, pass);
 }
 
+// Emits prefetches for a load of `lanes` elements at `offset`: prefetches the cache lines that are
+// `prefetchDistance` bytes after those of the load. Small tensors are in a cache already.
+void Evaluator::prefetchAhead(Value memory, AffineExpr offset) {
+  auto type = cast<MemRefType>(memory.getType());
+  int64_t bytes = type.getElementTypeBitWidth() / 8;
+  if (state.prefetchDistance == 0 || type.getNumElements() * bytes < prefetchedBytes)
+    return;
+  for (int64_t line = 0; line < lanes * bytes; line += lineBytes) {
+    Value place = materialise(simplify(offset + constant((state.prefetchDistance + line) / bytes)));
+    memref::PrefetchOp::create(builder, loc, memory, place, /*isWrite=*/false, /*localityHint=*/3,
+                               /*isDataCache=*/true);
+  }
+}
+
 Value Evaluator::loadFlat(Value memory, Type element, AffineExpr offset, Value laneOffset) {
   Type storage = getStorageType(element);
   offset = simplify(offset);
@@ -280,10 +291,11 @@ Value Evaluator::loadFlat(Value memory, Type element, AffineExpr offset, Value l
     loaded = gather(memory, storage, offset, laneOffset);
   else if (!hasLane(offset))
     loaded = memref::LoadOp::create(builder, loc, memory, materialise(offset));
-  else if (!hasLane(base))
+  else if (!hasLane(base)) {
+    prefetchAhead(memory, base);
     loaded = vector::LoadOp::create(builder, loc, VectorType::get({lanes}, storage), memory,
                                     materialise(base));
-  else if (!(loaded = loadStrided(memory, storage, offset)))
+  } else if (!(loaded = loadStrided(memory, storage, offset)))
     loaded = gather(memory, storage, offset, {});
   return fromStorage(builder, loc, loaded, element);
 }

@@ -42,7 +42,8 @@ Evaluator Evaluator::withLanes(int64_t count) const {
   Evaluator copy(*this);
   copy.lanes = count;
   copy.dims[0].hi = count - 1;
-  // Vectors of the old width cannot be reused; scalars can.
+  // Forget the known vectors, because they have the old number of lanes. Known scalars can be
+  // reused.
   for (auto it = copy.known.begin(); it != copy.known.end();)
     it = isa<VectorType>(it->second.getType()) ? copy.known.erase(it) : std::next(it);
   copy.strided.clear();
@@ -65,10 +66,6 @@ Value Evaluator::broadcast(Value value) {
   return vector::BroadcastOp::create(builder, loc, VectorType::get({lanes}, value.getType()),
                                      value);
 }
-
-//===----------------------------------------------------------------------===//
-// Operations
-//===----------------------------------------------------------------------===//
 
 /// Clones an op on scalars or vectors. The result is a vector if any operand is a vector.
 Value Evaluator::clone(Operation *op, ValueRange operands) {
@@ -295,8 +292,8 @@ Value Evaluator::advance(linalg::GenericOp op, unsigned number, Value before,
   return broadcast(after);
 }
 
-/// If `value` is an affine function of the loops, returns its index expression at the loop position
-/// `loops`. Otherwise returns nothing.
+/// If `value` is an affine function of the loops, returns the index to which this function
+/// evaluates at the loop position `loops`. Otherwise returns nothing.
 std::optional<Subscript> Evaluator::positionOf(Value value, ArrayRef<Subscript> loops) {
   if (auto index = value.getDefiningOp<linalg::IndexOp>())
     return loops[index.getDim()];
@@ -330,7 +327,8 @@ Value Evaluator::evaluateBody(linalg::GenericOp op, Value value, ArrayRef<Subscr
     key.second.push_back(loop.expr.getAsOpaquePointer());
     key.second.push_back(loop.lanes.getAsOpaquePointer());
   }
-  // A value that depends on the result so far must not be reused, because this result changes.
+  // A value that depends on the result so far of a reduction must not be reused, because the result
+  // so far changes with each evaluation.
   bool carries = !state.carried.empty() &&
                  state.carried.begin()->first.getParentBlock() == op.getBody() &&
                  dependsOnOutput(op, value);
@@ -354,7 +352,8 @@ Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument,
     return evaluateScalar(operand.get());
   SmallVector<Subscript> indices;
   for (AffineExpr expr : op.getMatchingIndexingMap(&operand).getResults()) {
-    // A result of the map is a single loop, or a sum of loops with coefficients (caused by slices).
+    // Each result of the map is a single loop, or a sum of loops with coefficients. Such sums come
+    // from slices.
     if (auto dim = dyn_cast<AffineDimExpr>(expr)) {
       indices.push_back(loops[dim.getPosition()]);
       continue;
@@ -370,7 +369,7 @@ Value Evaluator::evaluateOperand(linalg::GenericOp op, BlockArgument argument,
   return evaluate(operand.get(), indices);
 }
 
-/// Evaluates the result of an op inside the body at the loop position.
+/// Evaluates `value`, a result of an op inside the body, at the loop position `loops`.
 Value Evaluator::evaluateInner(linalg::GenericOp op, Value value, ArrayRef<Subscript> loops) {
   Operation *definition = value.getDefiningOp();
   if (std::optional<Subscript> position = positionOf(value, loops))

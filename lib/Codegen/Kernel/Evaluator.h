@@ -23,9 +23,9 @@ struct Subscript {
   Value lanes;
 };
 
-/// Location of a tensor in memory: a flat memref, and the number of leading indices that do not
-/// affect the position in the memref. For example, a buffer that holds only one row ignores the
-/// indices of the row.
+/// Location of a tensor in memory: a flat memref (`memory`), and the number of leading indices that
+/// do not affect the position in the memref (`skip`). For example, a buffer that holds only one row
+/// ignores the indices of the row.
 struct Stored {
   Value memory;
   unsigned skip = 0;
@@ -47,6 +47,9 @@ struct EvaluationState {
   /// Number of loads whose lanes are not contiguous, plus number of selects between inputs of
   /// views.
   int64_t gathers = 0;
+  /// Distance in bytes between a load of consecutive elements and the lines that are prefetched
+  /// with the load, or 0 for no prefetches.
+  int64_t prefetchDistance = 0;
   /// Positions of the innermost loop at which the condition of a select between inputs changes.
   SmallVector<int64_t> splits;
   /// Reason why the evaluation is not possible; empty if it is possible.
@@ -56,13 +59,13 @@ struct EvaluationState {
 /// Emits code that computes elements of tensors: one element as a scalar (one lane), or the
 /// elements at `lanes` consecutive positions of the innermost loop as a vector. If another op
 /// produces an operand, the code of that op is emitted where the operand is used, once for each
-/// distinct element. A copy of the evaluator, for code in an inner scope, may use values that the
-/// original has computed.
+/// distinct element. The evaluator may be copied to emit code in an inner scope. The copy may use
+/// values that the original has computed.
 class Evaluator {
 public:
   Evaluator(OpBuilder &builder, Location loc, EvaluationState &state, int64_t lanes);
 
-  /// Returns the number of the lane, 0 to lanes - 1.
+  /// Returns the expression that stands for the number of the lane. Its values are 0 to lanes - 1.
   AffineExpr lane() const { return getAffineDimExpr(0, builder.getContext()); }
   /// Adds a loop variable with the inclusive range lo to hi.
   AffineExpr addDim(Value value, int64_t lo, int64_t hi);
@@ -77,9 +80,10 @@ public:
   /// on this position, a split of the loop is recorded in EvaluationState::splits.
   void setColumn(AffineExpr position) { column = position; }
 
-  /// Returns the element of `tensor` at `indices`, as a scalar if it is equal in all lanes.
+  /// Returns the element of `tensor` at `indices`. The result is a scalar if the element is the
+  /// same in all lanes, otherwise a vector.
   Value evaluate(Value tensor, ArrayRef<AffineExpr> indices);
-  /// Returns the value of `value`, a scalar that is computed at the top level of the kernel.
+  /// Evaluates `value`, which must be a scalar that is computed at the top level of the kernel.
   Value evaluateScalar(Value value);
   /// Evaluates result `number` of the body of `op` at the loop position `loops`, where `before` is
   /// the result so far. Returns the updated result.
@@ -117,6 +121,7 @@ private:
   // ElementAddress.cpp
   Value load(Stored source, RankedTensorType type, ArrayRef<Subscript> indices);
   Value loadFlat(Value memory, Type element, AffineExpr offset, Value laneOffset);
+  void prefetchAhead(Value memory, AffineExpr offset);
   Value loadStrided(Value memory, Type storage, AffineExpr offset);
   Value gather(Value memory, Type storage, AffineExpr offset, Value laneOffset);
   Value table(arith::ConstantOp op);
@@ -141,8 +146,8 @@ private:
   SmallVector<LoopDim> dims;
   AffineExpr column;
   std::map<Key, Value> known;
-  /// Columns that loadStrided() has separated. The key contains the memory, the position of the
-  /// first element, and the stride.
+  /// The vectors of columns into which loadStrided() has separated loaded vectors. The key contains
+  /// the memory, the position of the first element, and the stride.
   std::map<Key, SmallVector<Value>> strided;
 };
 

@@ -11,7 +11,7 @@
 //                           register 1: (0, L) ..                     then row 1
 //   mma accumulator (GPU)   lane l of a warp, registers 0 .. 3 of each 16 x 8 tile:
 //                           (l/4, 2 (l%4) + {0, 1}), (l/4 + 8, 2 (l%4) + {0, 1});
-//                           first the tiles along a row, then the next 16 rows
+//                           tiles in order:   along a row, then the next 16 rows
 //
 // The code that emits elementwise ops and ops on rows is the same for all targets, because it reads
 // only the layout.
@@ -52,8 +52,8 @@ public:
   }
   /// Returns the number of rows in which one lane holds elements.
   int64_t rowsOfLane() const { return isMma ? rows / 8 : rows; }
-  /// Returns the position of the row of register `reg` in the list of rows in which one lane holds
-  /// elements.
+  /// A lane holds elements in rowsOfLane() rows. Returns the index, among these rows, of the row
+  /// that contains the element in register `reg`.
   int64_t rowOf(int64_t reg) const {
     return isMma ? reg / 4 / (cols / 8) * 2 + reg % 4 / 2 : place(reg).first;
   }

@@ -14,15 +14,15 @@ namespace mlir::fsdp {
 
 enum class StepKind { Map, RowReduction, ColumnReduction, Scatter };
 
-/// A value of the kernel that is computed once and then kept in memory, or, while a row is
-/// processed, in a register. Values that are not steps are computed again at each use.
+/// A value of the kernel that is computed once and then kept in memory, or in a register while a
+/// row is processed. Values that are not steps are computed again at each use.
 struct Step {
   explicit Step(Value value) : value(value) {}
 
   Value value;
   StepKind kind = StepKind::Map;
-  /// If the step is a reduction: the reducing op, the number of that op's result, and an op of its
-  /// body that defines how partial results are combined.
+  /// These members are set if the step is a reduction. The step is result `result` of `op`.
+  /// `combiner` is an op in the body of `op` that defines how partial results are combined.
   linalg::GenericOp op;
   unsigned result = 0;
   Operation *combiner = nullptr;

@@ -181,8 +181,8 @@ static LogicalResult bufferise(ModuleOp module, func::FuncOp kernel) {
   };
   bufferization::BufferizationState state;
   LogicalResult placed = bufferization::eliminateEmptyTensors(rewriter, module);
-  // eliminateEmptyTensors() has used the MaterializeInDestinationOps, so they are removed here.
-  // storeResults() copies results that are not in their destinations.
+  // Remove the MaterializeInDestinationOps, because only eliminateEmptyTensors() needed them. If a
+  // result is not in its destination after bufferisation, storeResults() copies it.
   kernel.walk([&](bufferization::MaterializeInDestinationOp op) {
     op.getResult().replaceAllUsesWith(op.getSource());
     op.erase();

@@ -9,12 +9,12 @@
 //
 //   func @k { fill %b; generic %x -> %b; .. }
 //     =>
-//   func @k   {extent = 64} { fill: rows [begin, end) of %b }
-//   func @k.1 {extent = 64} { generic: rows [begin, end) }
+//   func @k     {extent = 64} { fill: rows [begin, end) of %b }
+//   func @k.1   {extent = 64} { generic: rows [begin, end) }
 //
 //  1. Ops without effects (views, constants) and loads from read-only memory are cloned into every
-//     phase that uses them. If any other op has a result, which several phases could need, the
-//     kernel becomes a single phase.
+//     phase that uses them. If any other op has a result, several phases could need this result. In
+//     this case, the kernel becomes a single phase.
 //  2. In a large op, a parallel loop whose index occurs in the index of every output becomes the
 //     outermost loop. This loop iterates over the range that the phase is called with. The
 //     computation of an element does not change, so the bits of the results do not depend on the
@@ -35,8 +35,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Minimum number of iterations of an op that is split. For fewer iterations, the barrier would
-/// cost more than the split gains.
+/// An op is split only if it has at least this number of iterations. With fewer iterations, a
+/// barrier would cost more time than the split saves.
 static constexpr int64_t minIterations = 4096;
 
 namespace {
@@ -82,8 +82,8 @@ static std::optional<unsigned> chooseLoop(linalg::LinalgOp op) {
     bool everywhere = llvm::all_of(op.getDpsInitsMutable(), [&](OpOperand &init) {
       return llvm::is_contained(op.getMatchingIndexingMap(&init).getResults(), dim);
     });
-    // A loop that has at least 16 iterations is not replaced by an inner loop, because 16
-    // iterations are enough for any number of workers on one host.
+    // The outermost suitable loop with at least 16 iterations is preferred to its inner loops,
+    // because 16 iterations are enough for any number of workers on one host.
     constexpr int64_t plenty = 16;
     if (kind == utils::IteratorType::parallel && everywhere && ranges[loop] > 1 &&
         (!best || (ranges[*best] < plenty && ranges[loop] > ranges[*best])))

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Divides the steps of a kernel into segments of consecutive steps, each of which is built
-// together. Tries the longest possible segment first. If it is refused, tries shorter segments.
-// Subclasses emit the code of a segment for their target.
+// Divides the steps of a kernel into segments. A segment consists of consecutive steps for which
+// code is emitted together. Tries the longest possible segment first. If it is refused, tries
+// shorter segments. Subclasses emit the code of a segment for their target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +43,8 @@ private:
   virtual bool buildColumns(ArrayRef<Step> segment) = 0;
   virtual bool buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) = 0;
   virtual bool buildMaps(ArrayRef<Step> segment) = 0;
-  /// Emits a single reduction in the other way: a row reduction as a column reduction, or a column
-  /// reduction as a row reduction.
+  /// Emits a segment of one reduction in another form: a row reduction by the code for column
+  /// reductions, or a column reduction by the code for row reductions.
   virtual bool buildTurned(ArrayRef<Step> segment) = 0;
   /// Erases all phases or launches except the first `parts`.
   virtual void dropParts(size_t parts) = 0;

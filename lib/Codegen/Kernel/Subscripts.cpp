@@ -70,8 +70,8 @@ static std::pair<LinearForm, LinearForm> split(const LinearForm &form, int64_t d
 }
 
 /// Finds coarse and fine so that form = g * coarse + fine, where g > 1 divides `divisor` and 0 <=
-/// fine < g. Returns nothing if it finds none. Then (form mod divisor) = g * (coarse mod (divisor /
-/// g)) + fine.
+/// fine < g. With these values, (form mod divisor) = g * (coarse mod (divisor / g)) + fine. Returns
+/// nothing if no such values are found.
 std::optional<Subscripts::Grains> Subscripts::peel(const LinearForm &form, int64_t divisor,
                                                    MLIRContext *context) const {
   SmallVector<std::pair<AffineExpr, int64_t>> terms(form.terms.begin(), form.terms.end());

@@ -176,7 +176,7 @@ static Value remainder(const Real &r, Value x, Value y) {
   Value rest = r.fma(r.neg(q), d, a);
   rest = r.select(r.less(rest, 0), r.add(rest, d), rest);
   rest = r.select(r.cmp(arith::CmpFPredicate::OGE, rest, d), r.sub(rest, d), rest);
-  // `small` is also true if x is finite and y is infinite.
+  // If |x| < |y|, the result is x. This includes finite x with infinite y.
   Value small = r.cmp(arith::CmpFPredicate::OLT, a, d);
   return r.copySign(r.select(small, a, rest), x);
 }

@@ -14,9 +14,9 @@
 // odd, so that the two roundings together have the same result as a single rounding. The ops
 // maximumf and minimumf become two selects that propagate NaN.
 //
-// At the end, the type bf16 is replaced by i16. The remaining ops only move bits, and LLVM would
-// emit a library call to move a scalar bf16. Bitcasts are inserted around instructions that need
-// bf16 (dot products).
+// At the end, the type i16 replaces bf16, because LLVM would emit a library call to move a scalar
+// bf16. This is correct, because the ops that still have the type bf16 at this point only move
+// bits. Bitcasts are inserted around instructions that need bf16 (dot products).
 //
 //===----------------------------------------------------------------------===//
 
@@ -162,9 +162,9 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
-/// Expands max(a, b), and min(a, b) accordingly. The result is a if a is NaN, and otherwise a > b ?
-/// a : b, which is b if b is NaN. This takes three instructions. llvm.maximum takes five, because
-/// it orders -0 before +0.
+/// Expands max(a, b) as follows, and min(a, b) with < instead of >. The result is a if a is NaN,
+/// and otherwise a > b ? a : b, which is b if b is NaN. This takes three instructions. llvm.maximum
+/// takes five, because it orders -0 before +0.
 template <typename Op, arith::CmpFPredicate Predicate>
 struct ExpandExtremum : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
@@ -187,10 +187,6 @@ void fsdp::populateLegaliseFloatsPatterns(RewritePatternSet &patterns) {
                ExpandExtremum<arith::MaximumFOp, arith::CmpFPredicate::OGT>,
                ExpandExtremum<arith::MinimumFOp, arith::CmpFPredicate::OLT>>(patterns.getContext());
 }
-
-//===----------------------------------------------------------------------===//
-// bf16 as bits
-//===----------------------------------------------------------------------===//
 
 static Type asBits(Type type) {
   auto i16 = IntegerType::get(type.getContext(), 16);

@@ -45,7 +45,7 @@ Value Real::exp(Value x) const {
 Value Real::exp2(Value x) const {
   x = isDouble ? clamp(x, -1022, 1024.4) : clamp(x, -126, 128.4);
   auto [n, s] = round(x, Value(), 1);
-  // Computes (x - n) ln2 as the sum r + low, so that the rounding error of r has no effect.
+  // Compute (x - n) ln2 as the sum r + low, where low contains the rounding error of r.
   Value f = sub(x, n), ln2 = constant(isDouble ? 0x1.62e42fefa39efp-1 : 0x1.62e43p-1);
   Value r = mul(f, ln2);
   Value low =
@@ -70,10 +70,10 @@ Value Real::expm1(Value x) const {
   auto [n, s] = round(c, constant(log2e), 1);
   Value r = reduce(c, n);
   Value m = fma(mul(r, r), polynomial(expTail(), r), r);
-  // Computes half of 2^n m + (2^n - 1), because 2^n itself may overflow.
+  // The result is 2^n m + (2^n - 1). Compute half of it first, because 2^n itself may overflow.
   Value half = fma(s, m, sub(s, constant(0.5)));
   Value y = select(greater(x, top), exp(x), add(half, half));
-  // Returns x if x is 0 or -0, because y is 0 in both cases.
+  // If x is 0 or -0, return x, because y is 0 even for -0.
   return select(equal(x, 0), x, y);
 }
 
@@ -94,9 +94,10 @@ Value Real::erf(Value x) const {
   return select(greater(a, 1), copySign(sub(constant(1), erfcTo6(a)), x), inner);
 }
 
-/// Returns erfc(x) for x up to 6: exp(-q(x)) for x > 1, 2 - exp(-q(-x)) for x < -1, and otherwise 1
-/// - erf(x), where a polynomial computes erf(x). The argument of q is limited to 4 in f32 and to 6
-/// in f64; above these limits, 1 - erfc(x) rounds to 1.
+/// Returns erfc(x) for x up to 6. The result is exp(-q(x)) for x > 1, and 2 - exp(-q(-x)) for x <
+/// -1, where q is a polynomial. For other x, a polynomial computes erf(x), and the result is 1 -
+/// erf(x). The argument of q is limited to 4 in f32 and to 6 in f64. Above these limits, 1 -
+/// erfc(x) rounds to 1.
 Value Real::erfcTo6(Value x) const {
   Value a = abs(x), z = mul(x, x);
   ArrayRef<double> near = isDouble ? ArrayRef<double>(erfNear64) : ArrayRef<double>(erfNear32);
@@ -137,8 +138,8 @@ std::pair<Value, Value> Real::logTwo(Value x) const {
   sLow = sub(sLow, mul(s, div(sub(sub(m, d), constant(-1)), d)));
   Value z = mul(s, s);
   Value tail = mul(mul(s, z), polynomial(atanhTail64, z));
-  // hi is 2 s + e ln2. The product e ln2 is exact, because this ln2 has only 32 bits. lo is the sum
-  // of all other terms.
+  // hi is 2 s + e ln2. The product e ln2 is exact, because the constant for ln2 is rounded to 32
+  // bits. lo is the sum of all other terms.
   Value base = mul(eFloat, constant(0x1.62e42feep-1)), twoS = add(s, s);
   Value hi = add(base, twoS);
   Value lo = sub(twoS, sub(hi, base));

@@ -66,7 +66,7 @@ public:
   Value isInt(Value x, int64_t y) const {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, integer(y));
   }
-  /// Evaluates a polynomial by Horner's rule with fma. The first coefficient is that of the highest
+  /// Evaluates a polynomial by Horner's rule with fma. The first coefficient belongs to the highest
   /// power.
   Value polynomial(ArrayRef<double> coefficients, Value x) const {
     Value p = constant(coefficients.front());
@@ -108,10 +108,11 @@ private:
       return VectorType::get(vector.getShape(), element, vector.getScalableDims());
     return element;
   }
-  /// Returns n and 2^e for e = n - below. n is x · factor (or x if `factor` is null), rounded to an
-  /// integer. The power is correct if e is in the range of normal exponents, and 0 if e is one less
-  /// than the least of them. An addition of a large constant leaves e + bias in the low bits of the
-  /// sum, and a shift moves these bits to the exponent.
+  /// Rounds x · factor to an integer n (or x, if `factor` is null). Returns n, and 2^e for e = n -
+  /// below. The power is correct if e is the exponent of a normal number. If e is one less than the
+  /// exponent of the least normal number, the power is 0. To compute the power, the code adds a
+  /// large constant, after which the low bits of the sum contain e + bias. A shift then moves these
+  /// bits to the place of the exponent.
   std::pair<Value, Value> round(Value x, Value factor, int64_t below) const {
     double magic = (isDouble ? 0x1.8p52 : 0x1.8p23) + (isDouble ? 1023 : 127) - below;
     Value shifted = factor ? fma(x, factor, constant(magic)) : add(x, constant(magic));

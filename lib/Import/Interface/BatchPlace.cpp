@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Propagates the place of the batch through indexing maps, views, slices and elementwise ops. The
-// place in the result is `Unknown` for all other ops, and if the places of two operands differ.
+// place in the result of any other op is `Unknown`. The place is also `Unknown` if the places in
+// two operands differ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns whether all extents are static and positive. If so, code may divide by their product.
+/// Returns whether all extents are static and positive, so that code may divide by their product.
 static bool hasElements(ArrayRef<int64_t> shape) {
   return llvm::all_of(shape, [](int64_t extent) { return extent > 0; });
 }
@@ -53,8 +54,8 @@ BatchPlace BatchPlaces::joinOperands(Operation *op) const {
   return place;
 }
 
-/// Returns the place of the batch in an operand of `op`. The member `dim` of the result is not a
-/// dimension of the operand, but the loop of `op` over it.
+/// Returns the place of the batch in an operand of `op`. The member `dim` of the result is not the
+/// number of a dimension of the operand, but the number of the loop of `op` over this dimension.
 BatchPlace BatchPlaces::loopOf(linalg::LinalgOp op, OpOperand &operand) const {
   BatchPlace place = get(operand.get());
   if (place.kind != BatchPlace::Inside)
@@ -85,7 +86,7 @@ BatchPlace BatchPlaces::ofStructured(linalg::LinalgOp op, OpResult result) const
   op->walk([&](Operation *inner) {
     if (auto lookup = dyn_cast<tensor::ExtractOp>(inner))
       place = join(place, loopOf(op, lookup));
-    // An operand in the body may be a scalar that is defined outside.
+    // An op in the body may also read a scalar that is defined outside the body.
     for (Value operand : inner->getOperands())
       if (inner != op && operand.getParentBlock() == op->getBlock() &&
           !isa<RankedTensorType>(operand.getType()))
@@ -128,7 +129,8 @@ BatchPlace BatchPlaces::ofExpand(tensor::ExpandShapeOp op) const {
     return BatchPlace::unknown();
   // Copy the group, because the method returns a temporary vector.
   ReassociationIndices group = op.getReassociationIndices()[place.dim];
-  int64_t before = 1; // product of the extents of the preceding dimensions of the group
+  int64_t before = 1; // product of the extents of those dimensions of the group that precede
+                      // `member`
   SmallVector<ReassociationIndices> groups = op.getReassociationIndices();
   for (int64_t member : groups[place.dim]) {
     int64_t outer = place.outer / before;
@@ -154,7 +156,7 @@ BatchPlace BatchPlaces::ofSlice(tensor::ExtractSliceOp op) const {
 
 BatchPlace BatchPlaces::compute(OpResult result) const {
   Operation *op = result.getOwner();
-  // Returns `place` if `keeps` is true for its dimension, else `Unknown`.
+  // Returns `Unknown` if `keeps` is false for the dimension of the batch, and else `place`.
   auto keeping = [](BatchPlace place, auto keeps) {
     return place.kind != BatchPlace::Inside || keeps(place.dim) ? place : BatchPlace::unknown();
   };

@@ -14,8 +14,9 @@
 
 namespace mlir::fsdp {
 
-/// The place of the batch in a tensor. The extent of dimension `dim` is outer · batch · inner.
-/// Element i of sample `sample` in outer block o has the index (o · batch + sample) · inner + i.
+/// The place of the batch in a tensor. The extent of the dimension `dim` is the product outer ·
+/// batch · inner. In this dimension, element i of sample s in outer block o has the index (o ·
+/// batch + s) · inner + i.
 struct BatchPlace {
   enum Kind {
     None,   ///< no element belongs to a sample, as in a parameter or a sum over the batch
@@ -31,7 +32,8 @@ struct BatchPlace {
   bool operator==(const BatchPlace &other) const {
     return kind == other.kind && dim == other.dim && outer == other.outer;
   }
-  /// Returns whether each sample is contiguous in memory and follows the previous sample.
+  /// Returns whether the elements of each sample are contiguous in memory, and each sample begins
+  /// where the previous sample ends.
   bool isLeading() const { return kind == Inside && dim == 0 && outer == 1; }
 };
 

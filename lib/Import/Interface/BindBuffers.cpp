@@ -10,19 +10,21 @@
 //     --buffer=142=causal ->  linalg.generic { linalg.index 1 <= linalg.index 0 }
 //
 //  1. Find the constant or argument of each option. NAME is a resource key, the name in a location,
-//     or the name of a batch input. INDEX is a position in the file. If several values have this
-//     position, an integer constant without content has precedence over an argument, and an
-//     argument over other constants.
-//  2. Build the contents. `causal` becomes a comparison of loop indices instead of a table, because
-//     a comparison can be fused. The values of a causal buffer depend on its uses. The condition of
-//     a select is true on and below the diagonal, or only above the diagonal if the select masks
-//     scores where its condition is true. A buffer that is added to scores is 0 on and below the
-//     diagonal, and -inf above it. Any other buffer is 1 on and below the diagonal, and 0 above it.
-//  3. If a boolean table in the file has causal values, replace it by a comparison of indices, too.
+//     or the name of a batch input. INDEX is a position in the file. If both constants and an
+//     argument have this position, an integer constant without content is chosen first, then the
+//     argument, and then any other constant.
+//  2. Build the contents. For the contents `causal`, build a comparison of loop indices instead of
+//     a table, because a comparison can be fused with other ops. The values of a causal buffer
+//     depend on its uses. If the buffer is the condition of a select, it is true on and below the
+//     diagonal. If the select masks scores where its condition is true, the buffer is instead true
+//     above the diagonal. A buffer that is added to scores is 0 on and below the diagonal, and -inf
+//     above it. Any other buffer is 1 on and below the diagonal, and 0 above it.
+//  3. Also replace each boolean table in the file that has causal values by a comparison of
+//     indices.
 //  4. For an integer constant without content, or a boolean argument without a mark, emit an error
 //     that suggests a --buffer option.
 //
-// LiftParameters.cpp makes float constants without content parameters.
+// LiftParameters.cpp converts float constants without content to parameters.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +63,7 @@ private:
 };
 } // namespace
 
-/// Returns whether a table has elements that are not floats, and its values are not in the file.
+/// Returns whether the values of a table are missing in the file and are not floats.
 static bool isUnknown(Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   return isElided(op) && !isa<FloatType>(type.getElementType());
@@ -125,8 +127,9 @@ static bool isMaskedScore(Value value) {
   return false;
 }
 
-/// Returns the form of a causal mask that the uses of `buffer` require. Includes the uses of views,
-/// copies and negations. `flipped` is true if `buffer` is an odd number of negations of the mask.
+/// Returns the form of a causal mask that the uses of `buffer` require. Also considers the uses of
+/// views, copies and negations of `buffer`. `flipped` is true if `buffer` results from an odd
+/// number of negations of the mask.
 static CausalForm formFromUses(Value buffer, bool flipped = false, unsigned depth = 0) {
   bool isFloat = isa<FloatType>(getElementTypeOrSelf(buffer.getType()));
   CausalForm unclear = flipped ? CausalForm::Masked : CausalForm::Allowed;
@@ -205,7 +208,7 @@ LogicalResult BindBuffersPass::bind(Value buffer, const Binding &binding) {
 }
 
 /// Emits an error for each argument that is marked as a buffer (`train.buffer`) or has boolean
-/// elements (a mask), unless it is marked as a batch input or a parameter.
+/// elements (a mask). Arguments that are marked as batch inputs or parameters are allowed.
 LogicalResult BindBuffersPass::checkArguments() {
   for (BlockArgument arg : func.getArguments()) {
     bool marked = llvm::any_of(
@@ -266,7 +269,7 @@ static Value recogniseTable(OpBuilder &b, Operation *op) {
   return buildCausal(b, op->getLoc(), type, allowed ? CausalForm::Allowed : CausalForm::Masked);
 }
 
-/// Replaces a resource by inline values if its elements are integers or it is marked `keep`.
+/// Replaces a resource by inline values if it has integer elements or the mark `keep`.
 static void readResource(Operation *op) {
   auto constant = dyn_cast<arith::ConstantOp>(op);
   auto resource = constant ? dyn_cast<DenseResourceElementsAttr>(constant.getValue()) : nullptr;

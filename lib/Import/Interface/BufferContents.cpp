@@ -15,7 +15,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns `value` as a scalar of `type`, or -inf if `negativeInfinity` and `type` is a float.
+/// Returns `value` as a scalar of `type`. Returns -inf instead if `negativeInfinity` is set and
+/// `type` is a float type.
 static TypedAttr scalar(Type type, int64_t value, bool negativeInfinity = false) {
   if (auto floating = dyn_cast<FloatType>(type)) {
     const llvm::fltSemantics &semantics = floating.getFloatSemantics();

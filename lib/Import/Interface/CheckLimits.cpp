@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Text is checked before it is parsed, because the parser recurses for each bracket and for each
-// operator of an affine expression. The IR is checked after parsing, because it may come from
-// bytecode, and because printing, walks and affine simplification recurse, too.
+// operator of an affine expression. The IR is checked after parsing for two reasons: it may come
+// from bytecode, and printing, walks and affine simplification recurse too.
 //
 //   module            count ops; the depth of regions, on a stack of our own
 //   attribute, type   depth of each once (they are unique), after the depths of their elements
@@ -42,10 +42,6 @@ LogicalResult fsdp::checkFileSize(uint64_t bytes, StringRef name, const ParseLim
                 "--max-input-bytes", limits);
 }
 
-//===----------------------------------------------------------------------===//
-// Text
-//===----------------------------------------------------------------------===//
-
 /// Returns the first opening bracket that is nested in at least `most` others, or null. Skips
 /// strings and comments, and the '<' and '>' of comparisons and arrows.
 static const char *findTooDeep(StringRef text, int64_t most) {
@@ -69,8 +65,8 @@ static const char *findTooDeep(StringRef text, int64_t most) {
   return nullptr;
 }
 
-/// Returns operator number `most` + 1 of the first affine map or set that has more than `most`
-/// operators. Returns null if there is no such map or set.
+/// Finds the first affine map or set with more than `most` operators. Returns a pointer to the
+/// first operator after `most` operators. Returns null if no map or set has so many operators.
 static const char *findTooLong(StringRef text, int64_t most) {
   size_t next = 0;
   auto findBegin = [&] {
@@ -113,12 +109,8 @@ LogicalResult fsdp::checkText(StringRef text, StringRef name, const llvm::Source
   return success();
 }
 
-//===----------------------------------------------------------------------===//
-// IR
-//===----------------------------------------------------------------------===//
-
 namespace {
-/// An attribute, a type or an affine expression. The MLIR context contains each such object once.
+/// An attribute, a type or an affine expression. The MLIR context contains each of them once.
 struct Unique {
   enum class Kind { attribute, type, expression } kind;
   const void *pointer;
@@ -132,10 +124,11 @@ struct Unique {
 /// refers. Visits each object once, with an explicit stack.
 class Depths {
 public:
-  /// Returns the depth of `object`, which is 1 if it refers to no other object.
+  /// Returns the depth of `object`. An object that refers to no other object has depth 1.
   int64_t of(Unique object);
 
-  /// Returns the greatest depth of an expression in the maps and sets that of() has visited.
+  /// Returns the greatest depth of an expression in the maps and sets that the method of() has
+  /// visited.
   int64_t deepestExpression() {
     int64_t deepest = 0;
     // Expressions contain no maps, so the method of() does not append to `expressions` here.
@@ -155,7 +148,8 @@ private:
   SmallVector<Entry> stack;
   /// Depths of the visited objects. The depth of an object on the stack is 0.
   llvm::DenseMap<const void *, int64_t> depths;
-  SmallVector<AffineExpr> expressions; ///< expressions of visited maps, without depth
+  SmallVector<AffineExpr> expressions; ///< expressions in visited maps and sets, whose depths are
+                                       ///< not computed yet
 };
 } // namespace
 

@@ -79,8 +79,7 @@ LogicalResult MarkChecker::checkInit(NamedAttribute mark) {
   return success();
 }
 
-/// Verifies that the limit is an integer from 1 to the largest limit that the type of the ids
-/// allows.
+/// Verifies that `fsdp.limit` is an integer from 1 to the largest limit for the type of the ids.
 LogicalResult MarkChecker::checkLimit(NamedAttribute mark) {
   auto limit = dyn_cast<IntegerAttr>(mark.getValue());
   int64_t largest = getLargestLimit(arg.getType());

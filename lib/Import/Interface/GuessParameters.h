@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Guesses which arguments are parameters. fsdp-lift-parameters calls these functions if neither the
-// model nor an option names a parameter.
+// Guesses which arguments are parameters. The pass fsdp-lift-parameters calls these functions if
+// neither the model nor an option names a parameter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,16 +20,16 @@ namespace mlir::fsdp {
 
 bool isFloatTensor(Type type);
 
-/// Returns the arguments that are probably parameters. These are the float tensors before the first
-/// argument of another type, except named batch inputs. Returns none if all arguments are float
-/// tensors. Fails with an error if a guessed parameter may be a batch input, because its leading
-/// dimension equals that of an integer input.
+/// Returns the arguments that are probably parameters. These are the float tensors that precede the
+/// first argument of any other type, except named batch inputs. Returns no arguments if all
+/// arguments are float tensors. If the leading dimensions of a guessed parameter and of an integer
+/// input are equal, the parameter may be a batch input. In this case, fails with an error.
 FailureOr<SmallVector<BlockArgument>> guessParameters(func::FuncOp func);
 
 /// Returns whether a constant is used only in sin and cos, like rotary frequencies.
 bool isFrequencyTable(Operation *constant);
 
-/// Result of a guess. It lists descriptions of values, such as "w (8x4)".
+/// Result of a guess. The lists contain descriptions of values, such as "w (8x4)".
 struct ParameterGuess {
   std::vector<std::string> trained, untrained;
 };

@@ -39,15 +39,15 @@ struct InferInitPass : public fsdp::impl::InferInitPassBase<InferInitPass> {
   void runOnOperation() override;
 };
 
-/// States for each kind of use whether a parameter has such a use.
+/// Each member is true if a parameter has at least one use of this kind.
 struct Uses {
   bool contracted = false, added = false, multiplied = false, summed = false;
 };
 } // namespace
 
-/// Adds to `uses` the uses of a scalar inside a body. Also adds the uses of the results of casts,
-/// selects and other ops on it. Appends to `further` the results of generics that yield these
-/// values.
+/// Adds to `uses` the uses of the scalar `value` inside a body. Also adds the uses of values that
+/// casts, selects and other ops compute from the scalar. If a generic yields one of these values,
+/// appends the result of the generic to `further`.
 static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &further,
                           unsigned depth) {
   for (OpOperand &use : value.getUses()) {
@@ -63,8 +63,8 @@ static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &furth
   }
 }
 
-/// Returns whether `op` sums products that have `operand` as a factor, over a loop that indexes
-/// `operand`. A matrix product with an extent of 1 can have this form.
+/// Returns whether `op` computes sums of products in which `operand` is a factor. The sums must run
+/// over a loop that indexes `operand`. An example is a matrix product with an extent of 1.
 static bool sumsProducts(linalg::LinalgOp op, OpOperand &operand) {
   auto iterators = op.getIteratorTypesArray();
   AffineMap map = op.getMatchingIndexingMap(&operand);

@@ -14,17 +14,19 @@
 //     resource key or location. If at least one parameter is named, only named values are trained.
 //  2. Otherwise, the pass guesses and warns: all float arguments before the first integer argument
 //     are parameters. If there are none (a frozen module), all float constants are parameters,
-//     except those only used in sin and cos (rotary frequencies). --params=auto accepts the guess.
-//  3. Each trained constant becomes an argument. This must precede passes that merge constants,
-//     because all constants with elided values seem equal. Copies of the same constant (inlined
-//     twice) and equal resources become one argument. Integers are not trained: an integer
-//     parameter is frozen, and an integer constant stays a constant.
-//  4. A float constant that is not trained stays a constant, and `fsdp.constants` lists it. If it
-//     is a large resource, it becomes a frozen parameter, which is sharded. If its values are
-//     elided, this is an error.
-//  5. The name of a parameter is the value of the attribute or, if there is none, the name in the
-//     location, the resource key or `param.N`. "rename" in the sidecar overrides this name. Values
-//     of trained constants are moved to the module attribute `fsdp.values = {name =
+//     except those only used in sin and cos (rotary frequencies). With --params=auto, the pass
+//     guesses without a warning.
+//  3. Each trained constant becomes an argument. This pass must run before passes that merge
+//     constants, because all constants with elided values seem equal. All copies of a constant, for
+//     example after a function was inlined twice, become one argument. Constants with equal
+//     resources also become one argument. Integers are not trained: an integer parameter is frozen,
+//     and an integer constant stays a constant.
+//  4. A float constant that is not trained stays a constant, and `fsdp.constants` lists it. A
+//     constant that is a large resource instead becomes a frozen parameter, which is sharded. The
+//     pass emits an error if the values of the constant are elided.
+//  5. The attribute gives the name of a parameter. Without the attribute, the name is that in the
+//     location, the resource key or `param.N`. The entry "rename" in the sidecar overrides this
+//     name. Values of trained constants are moved to the module attribute `fsdp.values = {name =
 //     dense_resource<..>}`.
 //
 // See also InferInit.cpp (initial values without `fsdp.values`), NameBatch.cpp (names of batch
@@ -90,8 +92,8 @@ private:
   bool isMarked = false; ///< whether an argument has an attribute that names it as a parameter
   bool guesses = false;
   ParameterGuess guess;
-  /// Number of arguments and number of constants that are parameters. (Code cannot read
-  /// statistics.)
+  /// `numMarked` arguments and `numTables` constants are parameters. The pass cannot use its
+  /// statistics for these numbers, because code cannot read statistics.
   unsigned numMarked = 0, numTables = 0;
   llvm::MapVector<Attribute, Table> tables;
   llvm::StringSet<> names;
@@ -108,8 +110,8 @@ static bool isParameterType(Type type) {
 }
 
 /// Returns the value of an argument's attribute `fsdp.param`, `train.param` or `x.parameter`.
-/// Returns an empty string for a unit attribute, and nothing if there is none. Removes marks of
-/// other tools.
+/// Returns an empty string for a unit attribute, and nothing if the argument has none of these
+/// attributes. Removes the attributes of other tools.
 static std::optional<std::string> takeMarker(func::FuncOp func, unsigned index) {
   std::optional<std::string> marker;
   for (NamedAttribute attr : llvm::to_vector(

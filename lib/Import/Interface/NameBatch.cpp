@@ -10,10 +10,10 @@
 //   the only integer input                                "tokens"
 //   the second of two integer inputs of equal shape       "targets"
 //
-// In other cases, types do not determine the names; a mask may have the same type as labels. The
-// pass then emits an error that lists the inputs without a name. It keeps existing names and
-// removes inputs that are not read. For each guessed name, it emits a remark or, if no lookup reads
-// the input, a warning.
+// In other cases, the types do not determine the names, because a mask may have the same type as
+// labels. The pass then emits an error that lists the inputs without a name. The pass keeps
+// existing names and removes inputs that are not read. For each guessed name, the pass emits a
+// remark or, if no lookup reads the input, a warning.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,7 +15,8 @@
 
 namespace mlir::fsdp {
 
-/// One item of an option such as `--params=0-148,150,h.*`. It is a range of positions, or a name.
+/// One item of an option such as `--params=0-148,150,h.*`. An item is a range of positions, or a
+/// name.
 struct ParameterItem {
   std::string text;
   int64_t first = -1, last = -1; // first and last position; -1 if the item is a name
@@ -55,7 +56,7 @@ struct ParameterList {
   bool listsName(StringRef name);
 
   /// Returns the entry of the sidecar for an argument or constant, and marks this entry as used.
-  /// Returns null if there is no such entry.
+  /// Returns null if the sidecar has no entry for it.
   SidecarEntry *findSidecar(std::optional<int64_t> position, StringRef name, StringRef resource);
 };
 

@@ -47,8 +47,9 @@ static std::string findSimilar(StringRef op, MLIRContext *context) {
   return best;
 }
 
-/// Returns an explanation of the parser error `message`. It names a similar op, gives advice on a
-/// dialect, or states that the MLIR version differs. Returns an empty string for unknown messages.
+/// Returns an explanation of the parser error `message`. The explanation names a similar op, gives
+/// advice on a dialect, or states that the MLIR version differs. Returns an empty string for
+/// unknown messages.
 static std::string explain(StringRef message, MLIRContext *context) {
   // Message: custom op 'linalg.contact' is unknown (tried 'func.linalg.contact' as well)
   if (StringRef rest = message; rest.consume_front("custom op '") && rest.contains("is unknown"))

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The values of `--params` and `--buffer` identify an argument or a constant by its position in the
-// file or by its name. fsdp-select-entry stores the positions in attributes before other passes
-// move ops.
+// The options `--params` and `--buffer` identify an argument or a constant by its position in the
+// file or by its name. The pass fsdp-select-entry stores these positions in attributes before other
+// passes move ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace mlir::fsdp {
 
-/// Discardable attribute: the position of an argument or constant. fsdp-name-batch removes it.
+/// Discardable attribute: position of an argument or constant. The pass fsdp-name-batch removes it.
 inline constexpr llvm::StringLiteral positionAttr = "fsdp.position";
 
 /// Discardable attribute of a constant for which --buffer specifies `keep` or a file.
@@ -47,7 +47,7 @@ std::optional<int64_t> getPosition(Operation *constant);
 /// an empty string if the location has no name.
 std::string nameFromLocation(Location loc);
 
-/// Returns the public function of a module that has a body, or null if there is no such function.
+/// Returns the public function with a body in a module, or null if the module has none.
 func::FuncOp getEntry(Operation *module);
 
 } // namespace mlir::fsdp

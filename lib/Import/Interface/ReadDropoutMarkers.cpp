@@ -20,11 +20,11 @@
 //  3. The random factor has the type f32, or f64 if the tensor is f64. The product has the type of
 //     the tensor.
 //  4. The random numbers of a sample must not depend on the rank that processes the sample. The
-//     first dimension of the tensor must therefore be the batch, as it is in batch inputs. If the
-//     preceding ops do not prove this (BatchPlace.h), the pass warns.
+//     first dimension of the tensor must therefore be the batch. If the preceding ops do not prove
+//     this (BatchPlace.h), the pass warns.
 //  5. Arguments with `fsdp.key` (seed, step and first sample) are added if they are missing.
 //
-// Runs after functions are inlined and parameters are marked. O(ops)
+// This pass runs after functions are inlined and parameters are marked. The time is O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,7 +64,8 @@ private:
   int64_t nextSite();
   void replace(func::CallOp call);
 
-  llvm::StringMap<double> markers; ///< probability p of each marker, by name
+  /// Probability p of each marker. The key is the name of the marker.
+  llvm::StringMap<double> markers;
   func::FuncOp entry;
   SmallVector<BlockArgument> inputs; ///< arguments that are batch inputs
   int64_t batch = 0;
@@ -108,7 +109,7 @@ LogicalResult ReadDropoutMarkersPass::readDeclarations() {
 }
 
 /// Finds the batch inputs and the batch size. The batch size is the size of the first dimension of
-/// the input `tokens` or, if there is no such input, of all inputs.
+/// the input `tokens`. If no input has this name, all inputs must have the same first dimension.
 LogicalResult ReadDropoutMarkersPass::readBatch() {
   BlockArgument deciding;
   bool agree = true;

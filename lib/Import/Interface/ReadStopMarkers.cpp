@@ -15,10 +15,11 @@
 //  - a `linalg.generic` with the attribute `fsdp.stop_gradient` that yields its one input.
 //  - an op `fsdp.stop_gradient`.
 //
-// It is an error if any other op has the attribute, because a transformation must have moved it. A
-// module or a function with the attribute `fsdp.num_stop_gradients = N` must contain N markers.
-// Another number is an error, because a transformation must have dropped or copied a marker. The
-// pass runs before functions are inlined. O(ops)
+// If any other op has the attribute, the pass emits an error, because a transformation must have
+// moved the attribute. A module or a function with the attribute `fsdp.num_stop_gradients = N` must
+// contain N markers. If the number of markers is different, the pass emits an error, because a
+// transformation must have dropped or copied a marker. The pass runs before functions are inlined.
+// O(ops)
 //
 //===----------------------------------------------------------------------===//
 
@@ -78,8 +79,8 @@ bool ReadStopMarkersPass::isMarker(Operation *op) {
   return isa<linalg::GenericOp>(op) && op->hasAttr(stopGradientAttr);
 }
 
-/// Emits an error if `op` is a marker function with a body, or has the attribute and is not a
-/// marker.
+/// Emits an error if `op` is a marker function with a body, or if `op` has the attribute but is not
+/// a marker.
 LogicalResult ReadStopMarkersPass::checkAttribute(Operation *op) {
   if (auto func = dyn_cast<func::FuncOp>(op); func && isMarkerFunction(func)) {
     if (func.isExternal())

@@ -6,10 +6,12 @@
 //
 // Reports unsupported ops with location and advice, before another pass can fail on them:
 //
-// - When it runs first: ops of unsupported dialects (torch, tm_tensor, scf, memref), random
-//   generators with state, several blocks, arguments of dynamic shape, used arguments without
-//   elements, tensors of more than 2^48 elements, complex numbers, and resources of the wrong size.
-// - With the option `shapes`, after folding: results whose shape is still dynamic.
+// - The first run of the pass reports ops of unsupported dialects (torch, tm_tensor, scf, memref),
+//   random generators with state, regions of several blocks, and complex numbers. It also reports
+//   arguments of dynamic shape, used arguments without elements, tensors of more than 2^48
+//   elements, and resources of the wrong size.
+// - With the option `shapes`, the pass runs after folding, and reports results whose shape is still
+//   dynamic.
 //
 // Reports at most eight errors.
 //

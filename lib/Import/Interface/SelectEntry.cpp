@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Makes one function the only public one, numbers its arguments and the constants for options, and
-// drops globals and attributes that exporters leave in a module.
+// Makes one function the only public function. Numbers the arguments of this function and all
+// constants, so that options can refer to them. Drops globals and attributes that exporters leave
+// in a module.
 //
 //   ml_program.global @global_seed          func.func @loss(%a {fsdp.position = 0})
 //   func.func @loss(%a)                ->     arith.constant {fsdp.position = 0}
@@ -44,7 +45,7 @@ private:
 } // namespace
 
 /// Returns the function called `entry` or, if `entry` is empty, the only public function with a
-/// body. Emits an error and returns null if there is no such function, or more than one.
+/// body. Emits an error and returns null if no function or more than one function qualifies.
 func::FuncOp SelectEntryPass::findEntry() {
   ModuleOp module = getOperation();
   SmallVector<func::FuncOp> candidates;
@@ -73,7 +74,7 @@ func::FuncOp SelectEntryPass::findEntry() {
   return nullptr;
 }
 
-/// Erases unused globals. torch writes `ml_program.global private mutable @global_seed`.
+/// Erases unused globals, such as `ml_program.global private mutable @global_seed` of torch.
 void SelectEntryPass::dropGlobals() {
   ModuleOp module = getOperation();
   for (auto global : llvm::make_early_inc_range(module.getOps<ml_program::GlobalOp>()))

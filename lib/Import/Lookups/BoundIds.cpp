@@ -14,7 +14,8 @@
 //
 //  1. If all ids are valid, do nothing.
 //  2. If the ids depend on one argument without a given limit, set the greatest limit that makes
-//     all ids valid. If several lookups limit the same argument, it gets the least of these limits.
+//     all ids valid. If several lookups limit the same argument, the argument gets the least of
+//     these limits.
 //  3. Emit an error if the ids are constants out of range, or elements of an argument whose given
 //     limit is too large.
 //  4. Otherwise clamp the ids and check them in each step (CheckLookups.cpp).
@@ -56,8 +57,8 @@ static std::string describe(const RowLookup &lookup) {
   return "in [0, " + std::to_string(lookup.extent) + "), the " + lookup.what.str();
 }
 
-/// Sets the greatest limit of an argument with which the ids of a lookup are valid. Fails if no
-/// limit makes them valid.
+/// Sets the limit of `arg` to the greatest number that makes all ids of a lookup valid. Fails if no
+/// limit makes all ids valid.
 LogicalResult BoundIdsPass::lowerLimit(const RowLookup &lookup, BlockArgument arg) {
   int64_t limit = std::min(lookup.extent, getLargestLimit(arg.getType()));
   func::FuncOp func = getOperation();
@@ -129,8 +130,8 @@ LogicalResult BoundIdsPass::bound(const RowLookup &lookup) {
 
 void BoundIdsPass::runOnOperation() {
   func::FuncOp func = getOperation();
-  // Drop the ranges of the previous function. Its values may be freed, and new values may have
-  // their addresses.
+  // Drop the ranges of the previous function. The values of that function may be freed, and new
+  // values may have the same addresses.
   ranges = {};
   inferred.clear();
   if (func.isExternal())

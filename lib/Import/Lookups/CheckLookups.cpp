@@ -14,8 +14,9 @@
 //                                          %bad {fsdp.lookup = {location = "m.mlir:7:12", ..}}
 //
 //  1. Clamp the ids, so that no kernel reads outside the table.
-//  2. Reduce the ids to one i64 by an unsigned maximum, whose result does not depend on the order.
-//     It is 0 if all ids are valid, and else an id that is out of range.
+//  2. Replace valid ids by 0, and reduce the ids to one i64 by an unsigned maximum, whose result
+//     does not depend on the order of the ids. The i64 is 0 if all ids are valid, and else an id
+//     that is out of range.
 //  3. Return the i64 as an additional result of the function. The update skips a step in which this
 //     result is not 0 (AddStepBlock.cpp).
 //

@@ -12,8 +12,9 @@
 
 namespace mlir::fsdp {
 
-/// Adds a result to the function. It is 0 if all ids of the lookup are in range, else an id that is
-/// not. Returns the clamped ids. `lookup.ids` is a tensor of integers. Emits a remark.
+/// Adds a result to the function. This result is an id of the lookup that is out of range, or 0 if
+/// all ids are in range. Returns the clamped ids. `lookup.ids` is a tensor of integers. Emits a
+/// remark.
 Value checkLookup(func::FuncOp func, const RowLookup &lookup, OpBuilder &b);
 
 /// Returns whether result `index` was added by checkLookup().

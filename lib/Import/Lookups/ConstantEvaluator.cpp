@@ -49,7 +49,8 @@ static bool advance(MutableArrayRef<int64_t> point, ArrayRef<int64_t> shape) {
   return false;
 }
 
-/// Copies elements between `part` and the block of `whole` at `offsets` with the given strides.
+/// Copies all elements of `part` to a block of `whole` if `toWhole` is set, and else from the block
+/// to `part`. The block begins at `offsets` and has the strides `strides`.
 static void copyBlock(ConstantTable &whole, ConstantTable &part, ArrayRef<int64_t> offsets,
                       ArrayRef<int64_t> strides, bool toWhole) {
   if (part.elements.empty())
@@ -104,10 +105,6 @@ static std::optional<ConstantTable> readConstant(ElementsAttr attr) {
   return table;
 }
 
-//===----------------------------------------------------------------------===//
-// Bodies
-//===----------------------------------------------------------------------===//
-
 struct ConstantEvaluator::Program {
   struct Input {
     unsigned slot;
@@ -118,7 +115,7 @@ struct ConstantEvaluator::Program {
     Operation *op;
     unsigned slot;
     SmallVector<unsigned, 4> operands;
-    const ConstantTable *table; ///< tensor that a tensor.extract reads
+    const ConstantTable *table; ///< tensor that a step for a tensor.extract reads
   };
   llvm::DenseMap<Value, unsigned> slots;
   std::vector<Scalar> values;
@@ -243,10 +240,6 @@ std::optional<ConstantValue> ConstantEvaluator::get(linalg::LinalgOp op, Value v
   } while (advance(at, result.table.shape));
   return result;
 }
-
-//===----------------------------------------------------------------------===//
-// Tensors
-//===----------------------------------------------------------------------===//
 
 /// Returns whether the result of a reduction depends on the order of its elements.
 static bool dependsOnOrder(linalg::LinalgOp op) {

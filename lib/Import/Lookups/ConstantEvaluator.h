@@ -21,24 +21,26 @@ struct ConstantTable {
   std::vector<Scalar> elements;
 };
 
-/// A value in the body of an op. `table` contains its value for each point of the loops on which it
-/// depends.
+/// A value in the body of an op. `table` contains the value for each point of the loops on which
+/// the value depends.
 struct ConstantValue {
   SmallVector<int64_t> loops; ///< loops on which the value depends, in ascending order
   ConstantTable table;        ///< value at each point of `loops`
 };
 
-/// Computes tensors, and values in bodies, that depend only on constants and loop indices.
+/// Computes tensors that depend only on constants, and values in bodies of ops that depend only on
+/// constants and loop indices.
 class ConstantEvaluator {
 public:
-  /// Largest number of elements of a tensor, and of points of the loops of an op.
+  /// A tensor may have `maxElements` elements, and the loops of an op `maxPoints` points.
   static constexpr int64_t maxElements = 1 << 19, maxPoints = 1 << 22;
 
   /// Returns the elements of a tensor. Returns null if the tensor depends on an argument or an
   /// unsupported op, or is too large.
   const ConstantTable *get(Value tensor);
 
-  /// Returns a value of the body of `op`. Returns nothing if it is undefined or cannot be computed.
+  /// Returns the values that `value`, which is in the body of `op`, has in the iterations of `op`.
+  /// Returns nothing if one of them is undefined or cannot be computed.
   std::optional<ConstantValue> get(linalg::LinalgOp op, Value value);
 
 private:

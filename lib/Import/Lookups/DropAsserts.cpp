@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The runtime checks ids once, when it reads a batch. The range that a lookup requires therefore
-// becomes an attribute of the argument, and the asserts, selects and clamps around the lookup are
-// folded.
+// The runtime checks ids once, when it reads a batch. The pass therefore stores the range of valid
+// ids in an attribute of the argument. It also folds the asserts, selects and clamps around the
+// lookup.
 //
 //   func @f(%ids: tensor<4xi64>)                 func @f(%ids: .. {fsdp.limit = 97})
 //     generic ins(%ids) {                  ->      generic ins(%ids) {
@@ -16,8 +16,8 @@
 //
 //  1. For every tensor.extract whose index depends on integer arguments, find the greatest limit L
 //     for which ids in [0, L) give a valid index. The argument's `fsdp.limit` becomes the least of
-//     its old value and all L. If the index of a lookup is valid for all ids and is not an id plus
-//     or times constants, the lookup lowers no limit.
+//     its old value and all L. A lookup whose index is valid for all ids lowers a limit only if it
+//     computes the index from an id by adding and multiplying constants.
 //  2. If the index of a lookup is not valid for any limit, clamp it and check it in each step
 //     (CheckLookups.cpp).
 //  3. Values outside the limit that the model handles, such as `ignore_index = -100`, become
@@ -61,7 +61,7 @@ private:
 
   IdRanges ranges;
   ExtraIds extra;
-  /// Asserts whose conditions a check at run time includes.
+  /// Asserts whose conditions are part of a check at run time.
   llvm::SmallPtrSet<Operation *, 4> covered;
 };
 } // namespace
@@ -87,13 +87,14 @@ static llvm::SmallPtrSet<void *, 16> collectSlice(Value index, Block *body) {
   return slice;
 }
 
-/// An assert before a lookup. It compares a value from which the index is computed.
+/// An assert that precedes a lookup. The assert compares a value from which the lookup computes its
+/// index.
 struct IndexAssert {
   cf::AssertOp op;
   Value tested; ///< value that the assert compares
 };
 
-/// Returns the asserts before a lookup that compare a value from which `index` is computed.
+/// Returns the asserts before `extract` on values from which the body computes `index`.
 static SmallVector<IndexAssert> findAsserts(tensor::ExtractOp extract, Value index) {
   SmallVector<IndexAssert> found;
   auto asserts = extract->getBlock()->getOps<cf::AssertOp>();
@@ -124,8 +125,9 @@ bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
          });
 }
 
-/// Finds limits of the arguments with which an index is in range. Sets those limits that are lower
-/// than the old limit of the argument. Returns whether the index is in range after that.
+/// Finds limits of the arguments with which an index is in range. Sets each limit that is lower
+/// than the present limit of its argument. Returns whether the index is in range with the new
+/// limits.
 bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
                                   ArrayRef<BlockArgument> arguments) {
   Value index = extract.getIndices()[dim];
@@ -163,7 +165,8 @@ bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
 }
 
 /// Builds an index that is out of range if `index` is out of range or an assert on its ids fails.
-/// torch-mlir wraps negative ids into the table, and asserts that no id is negative:
+/// The exporter torch-mlir adds the number of rows to negative ids, and also asserts that no id is
+/// negative:
 ///   assert(%id >= 0), %at = select(%id < 0, %id + V, %id)   ->   select(%id >= 0, %at, %id)
 Value DropAssertsPass::addAsserts(tensor::ExtractOp extract, Value index, int64_t extent,
                                   OpBuilder &b) {
@@ -242,7 +245,7 @@ LogicalResult DropAssertsPass::check(tensor::ExtractOp extract, unsigned dim) {
 }
 
 /// Lowers the limits of the arguments on which index `dim` of a lookup depends. Returns whether the
-/// index is in range after that.
+/// index is in range with the new limits.
 bool DropAssertsPass::inferLimit(tensor::ExtractOp extract, unsigned dim) {
   int64_t extent = cast<RankedTensorType>(extract.getTensor().getType()).getDimSize(dim);
   Value index = extract.getIndices()[dim];
@@ -268,7 +271,8 @@ static std::optional<int64_t> decideComparison(arith::CmpIOp cmp, IdRanges &rang
   return range.isSingle() ? std::optional<int64_t>(range.lo) : std::nullopt;
 }
 
-/// Returns the index of the operand that a minimum or maximum equals, or nothing if unknown.
+/// Returns the index of the operand that a minimum or maximum equals. Returns nothing if it is not
+/// known which operand this is.
 static std::optional<int64_t> decideExtremum(Operation *op, IdRanges &ranges) {
   IntegerRange lhs = ranges.get(op->getOperand(0)), rhs = ranges.get(op->getOperand(1));
   bool isMax = isa<arith::MaxSIOp>(op);
@@ -311,8 +315,8 @@ void DropAssertsPass::dropAsserts() {
 }
 
 void DropAssertsPass::runOnOperation() {
-  // Drop the ranges of the previous function. Its values may be freed, and new values may have
-  // their addresses.
+  // Drop the ranges of the previous function. The values of that function may be freed, and new
+  // values may have the same addresses.
   ranges = {};
   extra = {};
   covered.clear();

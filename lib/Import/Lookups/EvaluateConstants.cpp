@@ -5,20 +5,20 @@
 //===----------------------------------------------------------------------===//
 //
 // Some indices, such as buckets of relative positions, depend on no input, but IntegerRange.h
-// cannot bound them because they contain a rounded logarithm. This pass computes the values of such
-// indices.
+// cannot bound them because they contain a rounded logarithm. This pass computes the values of
+// these indices.
 //
 //   generic outs(..) {                          %t = constant dense<[..]> : tensor<32x32xi64>
 //     %d = %j - %i                              generic ins(%t) outs(..) {
 //     %b = fptosi(log(%d) · 3.7)          ->    ^bb0(%b: i64, ..):
 //     tensor.extract %bias[%b, %h] }              tensor.extract %bias[%b, %h] }
 //
-//  1. Take every index of a tensor.extract in a generic that is not known to be in range. Among the
-//     integer values from which the index is computed, find the last values that depend only on
-//     constants and loop indices.
+//  1. Visit every index of a tensor.extract in a generic, if the index is not known to be in range.
+//     The index is computed from other integer values. Walk back from the index, and stop at the
+//     first values that depend only on constants and loop indices.
 //  2. Compute these values for all points of the loops that they depend on (ConstantEvaluator.h).
-//  3. If the computed values have a smaller range than IntegerRange.h derives, make them a constant
-//     input of the generic.
+//  3. If the computed values have a smaller range than the range that IntegerRange.h derives, make
+//     them a constant input of the generic.
 //
 // The pass does not replace affine functions of loops, or integers whose range is already
 // sufficient, because later passes read these values as positions. Masks remain comparisons.
@@ -73,8 +73,8 @@ static IntegerRange rangeOf(const ConstantTable &table) {
   return range;
 }
 
-/// Among the values from which `value` is computed, collects the last constant values whose range
-/// is smaller than the range that IntegerRange.h derives.
+/// Walks back from `value` and stops at values that depend only on constants and loop indices.
+/// Collects each of these values that has a smaller range than IntegerRange.h derives for it.
 void Finder::find(Value value) {
   while (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp>(value.getDefiningOp()))
     // Look through casts, because checks next to the lookup also read the value before the cast.
@@ -100,7 +100,8 @@ void Finder::find(Value value) {
       find(operand);
 }
 
-/// Rebuilds the generic around `extract`, so that a found value becomes an input of the generic.
+/// Rebuilds the generic around `extract`, so that the value `found` becomes an input of the
+/// generic.
 void EvaluateConstantsPass::replace(tensor::ExtractOp extract, const Found &found) {
   auto op = cast<linalg::GenericOp>(extract->getParentOp());
   IRRewriter b(op);

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Rewrites lookups that do not read whole rows of a table, such as the log-probability of a target.
-// Such a lookup becomes a sum over the dimension with the computed index:
+// The pass replaces such a lookup by a sum over the dimension with the computed index:
 //
 //   generic ins(%t) {                          %p = generic ins(%logp, %t)
 //     tensor.extract %logp[index 0, %t] }  ->    { sum over v of select(v == %t, %logp[d0, v], 0) }
@@ -38,9 +38,9 @@ struct ExpandLookupPass : public fsdp::impl::ExpandLookupPassBase<ExpandLookupPa
 };
 } // namespace
 
-/// Appends the indices of a lookup as functions of the loops to `exprs`. The index that is neither
-/// a loop nor a constant becomes the affine dimension `v`. Returns the number of this index. Fails
-/// unless there is exactly one such index.
+/// Appends the indices of a lookup to `exprs`, as functions of the loops. Exactly one index must be
+/// neither a loop nor a constant. It becomes the affine dimension `v`. Returns the number of this
+/// index, or failure.
 static FailureOr<unsigned> analysePositions(tensor::ExtractOp extract, unsigned v,
                                             SmallVectorImpl<AffineExpr> &exprs) {
   std::optional<unsigned> picked;
@@ -68,7 +68,8 @@ static SmallVector<unsigned> usedLoops(ArrayRef<AffineMap> maps, unsigned numLoo
   return used;
 }
 
-/// Loops may be shorter than dimensions. Returns the slice of the tensor that a lookup can read.
+/// Returns the slice of the tensor that a lookup can read. The slice is smaller than the tensor if
+/// a loop is shorter than the dimension that it indexes.
 static Value sliceReached(tensor::ExtractOp extract, ArrayRef<AffineExpr> exprs,
                           ArrayRef<int64_t> extents, OpBuilder &b) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());

@@ -10,17 +10,17 @@
 //   %s = select(%t == -100, 0, %t)         %x = extract %logp[%i, %t]
 //   %x = extract %logp[%i, %s]             %l = select(%t == -100, 0, -%x)
 //
-//  1. The candidates are the constants outside the limit with which elements of an argument are
-//     compared for equality, and the values in `fsdp.extra_ids`.
+//  1. The candidates are the values in `fsdp.extra_ids`, and each constant outside the limit that
+//     the model compares with elements of an argument for equality.
 //  2. Assume that every element of the argument is the candidate. Accept the candidate if each
-//     cf.assert holds, and if the result of each lookup out of range reaches only branches of
-//     selects that are not taken. The index of a lookup, the selects and the asserts must read the
-//     same element of the argument. The candidate is then also safe if only some elements of the
-//     argument equal it.
+//     cf.assert holds, and if the model ignores the result of each lookup out of range. (Every use
+//     of the result must end in a branch that a select does not take.) The index of a lookup, the
+//     selects and the asserts must read the same element of the argument. The candidate is then
+//     also safe if only some elements of the argument equal it.
 //  3. Replace the candidate by 0 in lookups of the second form, with a select as in the first form.
 //
-// O(candidates x lookups x size of their indices). The runtime rejects a batch with a value that is
-// neither in the limit nor an extra id.
+// The time is O(candidates x lookups x size of the indices). The runtime rejects a batch with a
+// value that is neither in the limit nor an extra id.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,8 +41,9 @@ static bool dependsOnArgument(Value value, BlockArgument arg) {
   return llvm::is_contained(arguments, arg);
 }
 
-/// If a formula reads a tensor that depends on `arg`, finds the element that it reads. Returns
-/// false if the formula may read several elements.
+/// If the formula at `point` reads an element of a tensor that depends on `arg`, sets `element` to
+/// this element. Returns false if the formula may read several elements of tensors that depend on
+/// `arg`.
 static bool findElement(const Point &point, BlockArgument arg, std::optional<Point> &element,
                         unsigned depth = 0) {
   Point p = settle(point);
@@ -65,7 +66,8 @@ static bool findElement(const Point &point, BlockArgument arg, std::optional<Poi
   return true;
 }
 
-/// Returns a Point for a scalar of a body. Its position consists of the loops of the op.
+/// Returns a Point for a scalar of a body. The position of the Point consists of the loops of the
+/// op.
 static std::optional<Point> pointOf(Value value) {
   auto generic = dyn_cast<linalg::GenericOp>(value.getParentRegion()->getParentOp());
   if (!generic)
@@ -94,8 +96,9 @@ static bool isDiscarded(Value value, BlockArgument arg, std::optional<Point> &el
   });
 }
 
-/// Returns whether the model's result depends on no lookup out of range if all elements of the
-/// argument have the value of `trial`. Appends those lookups that need a guard to `guards`.
+/// Assumes that all elements of the argument have the value of `trial`. Returns whether the result
+/// of the model then depends on no lookup that is out of range. Appends to `guards` the lookups
+/// that need a guard.
 bool ExtraIds::handles(Case &trial, SmallVectorImpl<Guard> &guards) {
   bool good = true;
   func.walk([&](Operation *op) {
@@ -205,7 +208,7 @@ bool ExtraIds::agree(Operation *op, llvm::function_ref<std::optional<int64_t>(Id
   for (Case &extra : cases) {
     if (!llvm::any_of(op->getOperands(), [&](Value v) { return dependsOnArgument(v, extra.arg); }))
       continue;
-    // If `op` reads several elements, only some of them may be extra ids.
+    // If `op` reads several elements, some may be extra ids while others are within the limits.
     std::optional<Point> element;
     bool alone = llvm::all_of(op->getOperands(), [&](Value v) {
       std::optional<Point> point = pointOf(v);

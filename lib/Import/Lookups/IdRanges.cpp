@@ -9,9 +9,9 @@
 // branch. If id is in [0, V), for example, `select(id < 0, id + V, id)` has the range of id.
 //
 // The range of a reduction, such as the index of a maximum, is a fixed point of the reduction's
-// body: a range of the partial result that the body maps into itself. If no fixed point is found,
-// the range is the initial value plus the number of iterations times the range of the added term.
-// IdSets.cpp computes unions of intervals.
+// body. The body maps a partial result in this range to a partial result in this range. If no fixed
+// point is found, the range is the initial value plus the number of iterations times the range of
+// the added term. IdSets.cpp computes unions of intervals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,8 @@ IntegerRange IdRanges::get(Value value) {
   return known[value] = range;
 }
 
-/// Returns the captured tensor whose element an argument of an attention region holds. If the
-/// argument is one of the indices b, h, q and k, returns null and the extent of this index.
+/// If an argument of an attention region is an element of a captured tensor, returns this tensor.
+/// If the argument is one of the indices b, h, q and k, returns null and the extent of this index.
 static std::pair<Value, int64_t> attentionArgument(AttentionOp op, BlockArgument arg) {
   unsigned own = arg.getParentRegion() == &op.getScoreMod() ? 5 : 4;
   if (arg.getArgNumber() >= own)
@@ -163,15 +163,15 @@ IntegerRange IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
     if (kind == utils::IteratorType::reduction &&
         (ShapedType::isDynamic(extent) || llvm::MulOverflow(steps, extent, steps)))
       return {};
-  // If the added term depends on the sum, the range of the term is unknown, and so is the result.
+  // If the added term depends on the sum, its range is unknown, and so is the range of the result.
   IntegerRange term = get(add.getLhs() == sum ? add.getRhs() : add.getLhs());
   return start + term * IntegerRange::of(steps);
 }
 
 bool IdRanges::followsArgument(Value value) {
   auto in = [&](unsigned i) { return value.getDefiningOp()->getOperand(i); };
-  // Returns whether at least one of the values is not constant, and followsArgument() is true for
-  // all values that are not constant.
+  // Returns whether there are values that are not constant, and followsArgument() holds for all of
+  // these.
   auto anyFollows = [&](ValueRange values) {
     auto others = llvm::make_filter_range(
         values, [&](Value v) { return !get(v).isSingle() && !v.getDefiningOp<tensor::EmptyOp>(); });

@@ -21,7 +21,7 @@ using IdSet = SmallVector<IntegerRange, 4>;
 
 /// Computes the ranges of integer and index values. The ranges of arguments are given by their
 /// `fsdp.limit`, and the ranges of loop indices by the extents of the loops. From these ranges,
-/// computes those of the results of bodies, views and elementwise ops.
+/// computes the ranges of the results of bodies, views and elementwise ops.
 class IdRanges {
 public:
   /// Returns an interval that contains a scalar, or all elements of a tensor.
@@ -44,9 +44,9 @@ public:
     clear();
   }
 
-  /// Returns whether the value is an element of a function argument to which constants may be added
-  /// and which may be multiplied by constants. Looks through selects, minima and maxima whose
-  /// result the assumed ranges determine.
+  /// Returns whether the value is an element of a function argument, or results from such an
+  /// element only by adding constants and multiplying by constants. Looks through selects, minima
+  /// and maxima whose result the assumed ranges determine.
   bool followsArgument(Value value);
 
   /// Collects the integer arguments of the function that a value depends on.

@@ -13,9 +13,9 @@
 //   %s = select %k, %p, 0                  [0, 256)
 //
 //  1. The set of a padding, a concatenation or a select is the union of the sets of the inputs.
-//  2. If the condition of a select compares the element that a branch yields (plus a constant) with
-//     a constant, the branch contributes only the values for which it is taken. The comparison may
-//     be in another body (Points.h).
+//  2. The condition of a select may compare the element that a branch yields (or the sum of this
+//     element and a constant) with a constant. In this case, the branch contributes only the values
+//     for which the select chooses the branch. The comparison may be in another body (Points.h).
 //
 // A set has at most 4 intervals. If there are more, intervals with the smallest gaps between them
 // are merged. O(1) per value.
@@ -102,7 +102,7 @@ static IdSet valuesWith(arith::CmpIPredicate predicate, int64_t c) {
     return c == lowest ? IdSet() : IdSet{{lowest, c - 1}};
   case P::sle:
     return {{lowest, c}};
-  // In an unsigned comparison, negative numbers are greater than all others.
+  // An unsigned comparison treats negative numbers as greater than all other numbers.
   case P::ult:
     return c < 0 ? all : c == 0 ? IdSet() : IdSet{{0, c - 1}};
   case P::ule:
@@ -156,7 +156,7 @@ static Point withoutCasts(Point point) {
 }
 
 /// Adds `offset` to each value, saturating at the limits of i64. Does not shift a bound that equals
-/// one of these limits, because it means "unbounded".
+/// a limit of i64, because it means that the range has no bound.
 static IdSet shift(IdSet set, int64_t offset) {
   auto move = [&](int64_t x) {
     int64_t moved;
@@ -177,7 +177,7 @@ struct Sum {
 };
 } // namespace
 
-/// Splits an element into the sum of a base and a constant, if the sum cannot overflow.
+/// Returns a base and a constant whose sum is the element. Splits no sum that may overflow.
 static Sum decompose(const Point &point, IdRanges &ranges) {
   Sum sum{withoutCasts(point)};
   for (unsigned steps = 0; steps < 4; ++steps) {
@@ -205,8 +205,8 @@ static Sum decompose(const Point &point, IdRanges &ranges) {
   return sum;
 }
 
-/// Returns the values of `x` for which `condition` may equal `holds`. Returns all values if the
-/// condition does not test `x`.
+/// Returns the values of `x` for which `condition` may have the truth value `holds`. Returns all
+/// values if the condition does not test `x`.
 static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdRanges &ranges,
                          unsigned depth = 0) {
   IdSet all{{lowest, highest}};
@@ -236,7 +236,8 @@ static IdSet valuesUnder(const Point &condition, bool holds, const Point &x, IdR
   return all;
 }
 
-/// Returns the values of `set` that a branch of a select can have if the condition equals `holds`.
+/// Returns the values of `set` that the branch `branch` of a select can have if the condition has
+/// the truth value `holds`.
 static IdSet refine(IdSet set, const Point &condition, bool holds, const Point &branch,
                     IdRanges &ranges) {
   Sum sum = decompose(branch, ranges);

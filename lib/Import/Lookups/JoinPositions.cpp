@@ -90,8 +90,8 @@ static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp
         !llvm::is_contained(plain, std::optional<unsigned>(loop.getPosition())))
       plain[dim] = loop.getPosition();
     else if (!isa_and_nonnull<AffineConstantExpr>(expr))
-      // The position is moving if the loop covers only a part of the dimension, or indexes two
-      // dimensions (a diagonal).
+      // An index that is a loop counts as moving if the loop covers only a part of the dimension,
+      // or if the loop indexes two dimensions (a diagonal).
       moves.set(dim);
   }
   if (computed < 2)
@@ -107,7 +107,8 @@ static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp
   return positions;
 }
 
-/// Returns `tensor` with the moving dimensions joined to one dimension, the first of the result.
+/// Joins the moving dimensions of `tensor` to one dimension, which is the first dimension of the
+/// result.
 static Value joinDimensions(Value tensor, const Positions &positions, OpBuilder &b, Location loc) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<int64_t> order(positions.moving), shape;

@@ -70,7 +70,7 @@ static FailureOr<Slice> computeSlice(linalg::GenericOp generic, Value index, boo
   return slice;
 }
 
-/// Builds a generic over the slice's loops that yields the index as i64.
+/// Builds a generic with the loops of `slice`. The generic yields the index as i64.
 static Ids computeIds(linalg::GenericOp generic, Value index, const Slice &slice, OpBuilder &b) {
   Location loc = index.getLoc();
   SmallVector<int64_t> extents = generic.getStaticLoopRanges(), shape;
@@ -126,8 +126,7 @@ static std::optional<Ids> matchInput(linalg::GenericOp generic, Value index) {
              : std::nullopt;
 }
 
-/// Builds a generic that computes the values of `index`. The comment of computeSlice() explains
-/// `nested`.
+/// Builds a generic that computes the values of `index`. For `nested`, see computeSlice().
 static FailureOr<Ids> buildIds(linalg::GenericOp generic, Value index, bool nested, OpBuilder &b) {
   FailureOr<Slice> slice = computeSlice(generic, index, nested);
   if (failed(slice))

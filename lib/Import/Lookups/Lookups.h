@@ -19,14 +19,14 @@ struct Ids {
   AffineMap map;
 };
 
-/// Returns the tensor of ids that a body uses as the index `position`, before casts between integer
-/// types. If the index is an element of an input of the generic, the tensor is this input.
-/// Otherwise it is the result of a new generic that computes the index. Fails if the index depends
-/// on an output of the generic or on another lookup.
+/// Returns the tensor of ids that a body uses as the index `position`. If a cast between integer
+/// types computes the index, the ids are the values before the cast. If the index is an element of
+/// an input of the generic, returns this input. Otherwise returns the result of a new generic that
+/// computes the index. Fails if the index depends on an output of the generic or on another lookup.
 FailureOr<Ids> findIds(linalg::GenericOp generic, Value position, OpBuilder &b);
 
-/// Like findIds(), but the ids, read as signed numbers, equal the index itself. Here the index may
-/// depend on another lookup of the body if the tensor of that lookup is defined outside the body.
+/// Like findIds(), with two differences. Each id, as a signed number, equals the index. The index
+/// may depend on another lookup of the body if that lookup reads a tensor from outside the body.
 FailureOr<Ids> findPositions(linalg::GenericOp generic, Value position, OpBuilder &b);
 
 /// An op that uses ids as indices, to read rows of a table or the logits of classes.
@@ -34,7 +34,7 @@ struct RowLookup {
   Operation *op;
   Value ids;
   int64_t extent;                ///< valid ids are in [0, extent)
-  StringRef what;                ///< what the ids index, for messages, such as "rows of the table"
+  StringRef what;                ///< the indexed objects in messages, such as "rows of the table"
   std::optional<int64_t> ignore; ///< a valid id outside [0, extent), if there is one
 
   /// Returns whether the lookup is defined for all ids in `ranges`.
@@ -45,8 +45,8 @@ struct RowLookup {
   }
 };
 
-/// Returns the lookup that `op` performs if it is an fsdp.gather_rows or an fsdp.cross_entropy;
-/// returns nothing for other ops.
+/// Returns the lookup that `op` performs if `op` is an fsdp.gather_rows or an fsdp.cross_entropy.
+/// Returns nothing for other ops.
 std::optional<RowLookup> getRowLookup(Operation *op);
 
 /// Returns the greatest limit for ids of an integer type: the type's greatest value plus 1.

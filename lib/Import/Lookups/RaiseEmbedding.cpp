@@ -13,8 +13,8 @@
 //     index of the first remaining dimension must depend on data. The index of every other
 //     dimension must be a loop over the whole dimension.
 //  2. If the index is computed, as in `id + 2`, compute it in a generic before the lookup.
-//  3. If the rank of the table is not 2, view the table as a matrix, and view the rows that were
-//     read in the original shape of a row.
+//  3. If the rank of the table is not 2, view the table as a matrix. Then reshape the result, so
+//     that each row has its original shape.
 //
 // RaiseCrossEntropy.cpp and ExpandLookup.cpp handle lookups in the last dimension (the
 // log-probability of a target).

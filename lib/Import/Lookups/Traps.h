@@ -11,9 +11,10 @@
 
 namespace mlir::fsdp {
 
-/// Reports integer divisions whose divisor may be 0, which end the process on most processors.
-/// Accepts a divisor that is a constant other than 0, or the maximum of a value and a positive
-/// constant. Reports constant shifts by at least as many bits as the type has, which are undefined.
+/// Reports integer divisions whose divisor may be 0. On most processors, a division by 0 ends the
+/// process. Accepts a divisor that is a constant other than 0, or the maximum of a value and a
+/// positive constant. Also reports shifts by a constant that is at least the number of bits of the
+/// type. The result of such a shift is undefined.
 LogicalResult refuseTraps(Operation *op);
 
 } // namespace mlir::fsdp

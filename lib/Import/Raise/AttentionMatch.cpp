@@ -15,11 +15,11 @@
 //  2. Trace the operand P of this product back to the softmax. The trace passes through factors
 //     (dropout), through a select that sets fully masked rows to 0, and through the slice that
 //     drops a sink (AttentionSink.cpp).
-//  3. Trace the softmax's input back to the product Q·Kᵀ, through ops that depend on an element of
-//     this product, a score.
+//  3. Trace the softmax's input back to the product Q·Kᵀ. An element of this product is called a
+//     score, and the trace passes only through ops that depend on a score.
 //  4. Trace Q, K and V back through views, copies and constant factors. If a loop part indexes
-//     neither K nor V, the part counts rows, or it counts the query heads of a group. (The trace
-//     has removed the broadcast of K and V to grouped heads.)
+//     neither K nor V, the part counts rows, or it counts the query heads of a group. (At this
+//     point, the trace has already passed the broadcast of K and V to grouped heads.)
 //
 // If a view splits a loop part, the match splits the part and starts again. Each attempt visits
 // every op between the products once.
@@ -36,8 +36,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Upper bound on the loops of an op. The product with V numbers its loops from 0. Product n of
-/// Surroundings::sources numbers its loops from (n + 1) · maxLoops.
+/// Upper bound on the number of loops of an op. The numbers of the loops of the product with V
+/// begin at 0. The numbers of the loops of product n of Surroundings::sources begin at (n + 1) ·
+/// maxLoops.
 static constexpr unsigned maxLoops = 64;
 
 namespace {
@@ -46,9 +47,9 @@ public:
   AttentionMatcher(AttentionMatch &match, std::optional<Sink> sink, Obstacle &obstacle)
       : m(match), sink(sink), obstacle(obstacle) {}
 
-  /// Returns true on a match. If it returns false and has set `needed`, the caller makes the split
-  /// of a loop part that `needed` describes, and tries again. If it returns false without setting
-  /// `needed`, the ops are not attention.
+  /// Returns true if the ops match. If the method returns false and has set `needed`, the caller
+  /// must split a loop part as `needed` describes, and try again. If the method returns false
+  /// without setting `needed`, the ops are not attention.
   bool run(const Surroundings &around);
   std::optional<LoopParts::Split> needed;
 
@@ -72,7 +73,7 @@ private:
   bool has(const Point &point, unsigned part) {
     return llvm::any_of(point.at, [&](AffineExpr e) { return e.isFunctionOfDim(part); });
   }
-  /// Steps from a point to its definition or, if it is the result of a view, to the view's source.
+  /// Steps from a point to its definition. Steps from the result of a view to the view's source.
   std::optional<Point> back(const Point &point) {
     if (std::optional<Point> next = step(point))
       return next;
@@ -82,18 +83,15 @@ private:
   AttentionMatch &m;
   std::optional<Sink> sink;
   Obstacle &obstacle;
-  // Element of the softmax's result that the product with V reads. If there is a sink, the position
-  // counts columns without the column of the sink.
+  // Element of the softmax's result that the product with V reads. If the softmax has a column for
+  // a sink, this column does not count in the position of the element.
   Point weights;
   Value valueOperand;
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// From the product with V back to the softmax
-//===----------------------------------------------------------------------===//
-
-/// Returns whether `condition` equals `whenTrue` for exactly the rows whose elements are all -inf.
+/// Returns whether `condition` has the truth value `whenTrue` for those rows whose elements are all
+/// -inf, and for no other row.
 bool AttentionMatcher::isGuard(Point condition, bool whenTrue) {
   Point p = settle(condition);
   while (p.op<arith::XOrIOp>() && constantAt(operandOf(p, 1)) == 1.0) {
@@ -158,8 +156,8 @@ bool AttentionMatcher::takeFactor(Point &point) {
   return true;
 }
 
-/// Traces the operand of the product with V that contains the weights back to the softmax, and
-/// records the factors on the way.
+/// Starts at the weights, an operand of the product with V. Traces the weights back to the softmax,
+/// and records the factors on the way.
 bool AttentionMatcher::readWeights() {
   auto maps = m.mixing.getIndexingMapsArray();
   SmallVector<AffineExpr> loops;
@@ -217,10 +215,6 @@ bool AttentionMatcher::readWeights() {
   }
   return true;
 }
-
-//===----------------------------------------------------------------------===//
-// From the softmax to the product of Q and K
-//===----------------------------------------------------------------------===//
 
 /// Returns the element of the product that the formula at `point` reads. Returns nothing if the
 /// formula reads no element of the product, or more than one.
@@ -283,10 +277,6 @@ bool AttentionMatcher::readScores(const Surroundings &around) {
   return fail("its input is not an elementwise function of one product of rows and keys",
               m.softmax);
 }
-
-//===----------------------------------------------------------------------===//
-// Q, K and V
-//===----------------------------------------------------------------------===//
 
 /// Traces an operand back through views, copies and, if `withScale`, products with a constant.
 Point AttentionMatcher::traceOperand(Point point, bool withScale) {
@@ -368,7 +358,8 @@ bool AttentionMatcher::group() {
   for (unsigned key : m.keys)
     if (!has(m.k, key) || !has(m.v, key) || has(m.q, key) || has(out, key))
       return fail("the keys of the softmax are not summed over with V", m.mixing);
-  // For each coordinate of the weights, in order, the loop parts that have not been assigned yet.
+  // Each element contains the loop parts of one coordinate of the weights, without the parts that
+  // have already been assigned.
   SmallVector<SmallVector<unsigned>> coordinates;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(m.formula.value.getType()).getShape();
   for (auto [d, at] : llvm::enumerate(weights.at)) {
@@ -383,9 +374,9 @@ bool AttentionMatcher::group() {
     coordinates.push_back(own);
   }
   auto isQueryOnly = [&](unsigned p) { return has(m.q, p) && !has(m.k, p) && !has(m.v, p); };
-  // The rows are a coordinate of the weights whose loop parts index Q, but neither K nor V. If
-  // there are several such coordinates, prefer those whose index the formula uses. Among these,
-  // take the longest coordinate, and of equally long coordinates the last one.
+  // The loop parts of the rows must index Q, but neither K nor V. If several coordinates of the
+  // weights have such loop parts, prefer those whose index the formula uses. Among the preferred
+  // coordinates, take the longest, and if several are equally long, the last one.
   DenseSet<unsigned> indexed;
   DenseSet<Value> seen;
   collectIndices(m.formula, indexed, seen);
@@ -434,10 +425,6 @@ bool AttentionMatcher::run(const Surroundings &around) {
     return false;
   return true;
 }
-
-//===----------------------------------------------------------------------===//
-// The search
-//===----------------------------------------------------------------------===//
 
 std::optional<AttentionMatch> fsdp::matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle) {
   Value weights = softmax.getResult()[0], scores = softmax.getInput();

@@ -12,13 +12,15 @@
 
 namespace mlir::fsdp {
 
-/// Reason why a softmax between two products cannot be raised to attention, and the op at fault.
+/// Reason why a softmax between two products cannot be raised to attention, and the op that
+/// prevents it.
 struct Obstacle {
   std::string reason;
   Operation *at = nullptr;
 };
 
-/// An additional column of the softmax's input that is no score of a key (AttentionSink.cpp).
+/// An additional column of the softmax's input that does not contain scores of a key
+/// (AttentionSink.cpp).
 struct Sink {
   tensor::ConcatOp concat;      // op that joins the scores and the sink
   tensor::ExtractSliceOp slice; // slice that drops the weight of the sink
@@ -62,9 +64,8 @@ struct AttentionMatch {
 /// sets `obstacle`.
 std::optional<AttentionMatch> matchAttention(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
-/// Matches a sink in the input of a softmax. Returns nothing if the columns of the input are the
-/// keys alone. Sets `obstacle` and returns nothing if the input has other columns than keys and a
-/// sink.
+/// Matches a sink in the input of a softmax. Returns nothing if each column of the input belongs to
+/// a key. Sets `obstacle` and returns nothing if a column belongs to neither a key nor a sink.
 std::optional<Sink> matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacle);
 
 } // namespace mlir::fsdp

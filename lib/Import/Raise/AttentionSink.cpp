@@ -8,11 +8,11 @@
 //   %p = softmax(%c)
 //   %w = slice(%p)              : [.., Sk]         the weight of the sink is dropped
 //
-//  1. Matches this chain of ops, also with copies and conversions between float types in between.
-//     The sink may come before the scores, and may depend on batch, head and row. If the chain
-//     matches, AttentionMatch.cpp ignores the slice and the concat.
-//  2. The sink becomes an additional last key, for which K and V have a row of zeros. score_mod
-//     yields the sink as the score of this key, and the zeros in V leave O unchanged
+//  1. Matches this chain of ops. Between these ops, there may be copies and conversions between
+//     float types. The sink may come before the scores, and may depend on batch, head and row. If
+//     the chain matches, AttentionMatch.cpp ignores the slice and the concat.
+//  2. The sink becomes an additional last key, for which K and V have a row of zeros. The sink is
+//     the score that score_mod yields for this key, and the zeros in V leave O unchanged
 //     (ScoreFunctions.cpp, RaiseAttention.cpp). Attention captures the tensor of the sink, so that
 //     the gradient of attention includes the gradient of the sink.
 //
@@ -27,8 +27,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the input of `op` if `op` is an elementwise op that only copies each element of the
-/// input to the same position, or converts it between float types. Returns null otherwise.
+/// Returns the input of `op` if `op` only copies each element of the input to the same position, or
+/// converts the element between float types. Returns null otherwise.
 static Value convertedBy(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
   if (!generic || !isParallel(generic) || generic.getNumDpsInputs() != 1 ||
@@ -80,10 +80,10 @@ std::optional<Sink> fsdp::matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacl
   return std::nullopt;
 }
 
-/// Returns whether the sink can become the score of an additional key. Sets `obstacle` if not.
-/// score_mod also evaluates its formula for the key of the sink, where the product Q·Kᵀ is 0. The
-/// derivative of the formula at 0 must be finite, because it is multiplied by a gradient of 0, and
-/// 0 times infinity would be NaN.
+/// Returns whether the sink can become the score of an additional key. If the sink cannot, sets
+/// `obstacle`. The region score_mod evaluates its formula for this key, too, and the product Q·Kᵀ
+/// is 0 there. The derivative of the formula at 0 must be finite, because it is multiplied by a
+/// gradient of 0, and 0 times infinity would be NaN.
 bool ScoreFunctions::isSinkAllowed(AttentionOp op, Obstacle &obstacle) {
   Operation *at = m.sink->value.getDefiningOp();
   if (holdsScore(*m.sink)) {

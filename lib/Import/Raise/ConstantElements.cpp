@@ -20,8 +20,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the value of `value`, a scalar in the body of `op`, in iteration `loops`. Returns
-/// nothing if the value is not constant.
+/// `value` is a scalar in the body of `op`. Returns the number that `value` has in the iteration
+/// with the indices `loops`, or nothing if `value` is not constant.
 static std::optional<Scalar> valueAt(linalg::GenericOp op, Value value, ArrayRef<int64_t> loops) {
   Attribute constant;
   if (matchPattern(value, m_Constant(&constant)))
@@ -51,7 +51,7 @@ static std::optional<Scalar> valueAt(linalg::GenericOp op, Value value, ArrayRef
 }
 
 /// Returns the element at `at` of the result of `op` if `op` is an elementwise op on constant
-/// tables; else returns null.
+/// tables. Returns null otherwise.
 static Attribute computedAt(linalg::GenericOp op, ArrayRef<int64_t> at) {
   AffineMap written = op.getIndexingMapsArray().back();
   if (!isParallel(op) || op->getNumResults() != 1 || !written.isPermutation())

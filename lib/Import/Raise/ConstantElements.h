@@ -11,9 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Returns element `at` of a table if the table is a constant, or if views and static slices
-/// compute it from a constant. With `throughBodies`, elementwise ops may also compute it. Returns
-/// null for other tables.
+/// Returns element `at` of a table. The table must be a constant, or views and static slices must
+/// compute the table from a constant. With `throughBodies`, elementwise ops may also be among the
+/// ops that compute the table. Returns null for other tables.
 Attribute elementAt(Value table, SmallVector<int64_t> at, bool throughBodies = false);
 
 } // namespace mlir::fsdp

@@ -9,8 +9,8 @@
 // Matches a term of a loss in which t is the target of a row:
 //
 //  1. Strip signs, constant factors, `select(t == ignore_index, 0, ..)` and inner sums over rows.
-//  2. Match what remains with the log-probability of the target: the element at [row, t] of
-//     log_softmax(x), or the negated element at [row, t] of logsumexp(x) - x.
+//  2. Match the remaining formula with the log-probability of the target, which is the element at
+//     [row, t] of log_softmax(x), or the negated element at [row, t] of logsumexp(x) - x.
 //  3. Accept two ways to read the element at t: a tensor.extract, or a sum of products with `t ==
 //     column` (one-hot).
 //
@@ -36,7 +36,7 @@ static Point stripIntegerCasts(Point point) {
   }
 }
 
-/// Matches log(Σ_v exp(z)). Returns z, with `column` in place of the index v.
+/// Matches log(Σ_v exp(z)). Returns z with `column` in place of the index v.
 static std::optional<Point> matchLogSumExp(const Point &point, AffineExpr column) {
   Point log = settle(point);
   if (!log.op<math::LogOp>())
@@ -50,7 +50,7 @@ static std::optional<Point> matchLogSumExp(const Point &point, AffineExpr column
   return operandOf(term, 0);
 }
 
-/// Returns x if z = x - m, where m does not depend on the class; else z.
+/// Returns x if z has the form x - m, where m does not depend on the class. Returns z otherwise.
 static Point withoutShift(const Point &z, AffineExpr column) {
   Point p = settle(z);
   if (p.op<arith::SubFOp>() && !dependsOn(operandOf(p, 1), column))
@@ -80,8 +80,8 @@ static std::optional<Point> matchLogSoftmax(const Point &point, AffineExpr colum
   return std::nullopt;
 }
 
-/// Matches `tensor[rows.., t]`. Returns the element that is read, with `column` in place of the
-/// index t, and returns t.
+/// Matches `tensor[rows.., t]`. Returns the point of the element `tensor[rows.., column]`, and the
+/// point of t.
 static std::optional<std::pair<Point, Point>> matchPick(const Point &point, AffineExpr column) {
   auto extract = point.op<tensor::ExtractOp>();
   if (!extract || extract.getIndices().empty())
@@ -103,7 +103,8 @@ static std::optional<std::pair<Point, Point>> matchPick(const Point &point, Affi
   return std::pair(element, *target);
 }
 
-/// Matches `t == column`, where column is a loop of a sum. Returns t and the column's symbol.
+/// Matches `t == column`, where column is a loop of a sum. Returns t and the affine symbol of the
+/// column.
 static std::optional<std::pair<Point, AffineExpr>> matchOneHot(const Point &condition) {
   Point p = settle(condition);
   auto cmp = p.op<arith::CmpIOp>();
@@ -134,8 +135,8 @@ bool fsdp::matchIgnore(const Point &condition, int64_t &value, bool &equals, Poi
   return true;
 }
 
-/// Returns t if `target` is `select(t != ignore, t, constant)`, a guard that keeps lookups of
-/// ignored rows in range; else returns `target`.
+/// Returns t if `target` is `select(t != ignore, t, constant)`. Such a select is a guard that keeps
+/// lookups of ignored rows in range. Otherwise returns `target`.
 static Point withoutSafeguard(Point target, std::optional<int64_t> ignore) {
   int64_t value;
   bool equals;
@@ -170,7 +171,8 @@ public:
   }
 
 private:
-  /// If the point is a sum over rows or over the columns of a one-hot, continues with its term.
+  /// If the point is a sum over rows or over the columns of a one-hot, continues with the sum's
+  /// term.
   bool peelSum() {
     auto sum = matchReduction(point, Reduction::Sum);
     if (!sum)
@@ -227,7 +229,8 @@ private:
     return true;
   }
 
-  /// Matches logsumexp(x)[row] - x[row, t]. The same m may be subtracted from x in both operands.
+  /// Matches logsumexp(x)[row] - x[row, t]. The two operands may contain x - m instead of x, with
+  /// the same m.
   bool readDifference() {
     if (!point.op<arith::SubFOp>())
       return false;

@@ -21,12 +21,12 @@ struct Loss {
   SmallVector<AffineExpr> rows;  // affine symbols of the loops over rows
 };
 
-/// Matches `term`, the term of a sum over the loops `symbols`, with the term of a loss. Returns
+/// Reads `term`, which a model sums over the loops `symbols`, as the term of a loss. Returns
 /// nothing unless the term is a multiple of -log p(target). The term may be 0 for ignored targets.
 std::optional<Loss> readLoss(Point term, ArrayRef<AffineExpr> symbols);
 
 /// Returns whether `condition` compares a target with a constant, and sets `target` and `value`.
-/// Sets `equals` to true if the comparison is for equality, to false if it is for inequality.
+/// Sets `equals` to true for a comparison for equality, and to false for one for inequality.
 bool matchIgnore(const Point &condition, int64_t &value, bool &equals, Point &target);
 
 } // namespace mlir::fsdp

@@ -4,15 +4,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Evaluates mask_mod at single positions (b, h, i, j). mask_mod may compute with indices and with
+// Evaluates mask_mod at single positions (b, h, i, j). The region may compute with indices and with
 // elements of constant tables, including tables that elementwise ops compute from constants.
 //
 //   ids = [7 7 7 3 3]     j <= i and ids[i] == ids[j]     i = 3:  j = 3 is kept, for any ids
 //
-// Elements of other tensors are not known, but an element equals itself: if i = j, `ids[b, i]` and
-// `ids[b, j]` are the same element. A causal mask of packed documents therefore keeps a key in
-// every row. An unknown value can therefore have a `number`. The numbers of two unknown values are
-// equal if equal ops compute the values from equal operands.
+// Elements of other tensors are unknown, but each element equals itself: if i = j, `ids[b, i]` and
+// `ids[b, j]` are the same element. For example, a causal mask of packed documents keeps a key in
+// every row. To compare unknown values, the class gives them numbers. Two unknown values have the
+// same number if equal ops compute the values from equal operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,15 +29,14 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The value of a scalar: an integer (with 64 bits if the scalar is an index) or a float. If it is
-/// neither, the value is unknown. Two unknown values with the same `number` are equal.
+/// The value of a scalar: an integer (with 64 bits if the scalar is an index), a float, or unknown.
+/// Two unknown values with the same `number` are equal.
 struct MaskValue {
   std::optional<APInt> integer;
   std::optional<APFloat> real;
   std::optional<unsigned> number = std::nullopt;
 };
 
-/// Evaluates mask_mod at single positions (b, h, i, j).
 class MaskEvaluator {
 public:
   explicit MaskEvaluator(AttentionOp op) : op(op), body(op.getMaskMod().front()) {}
@@ -65,7 +64,8 @@ private:
   AttentionOp op;
   Block &body;
   DenseMap<Value, MaskValue> values;
-  /// Numbers of unknown values, by the op that computes the value, its result type and operands.
+  /// Numbers of unknown values. The key consists of the name, the attributes, the result type and
+  /// the operands of the op that computes the value.
   std::map<std::vector<uint64_t>, unsigned> numbers;
 };
 } // namespace

@@ -19,9 +19,10 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-// Looks in score_mod for three kinds of values: finite constants of at least 1e4 in magnitude,
-// constant tables whose elements are unknown or include such a constant, and float arguments of the
-// function that are not parameters. (-inf is always a mask.)
+// Looks in score_mod for three kinds of values. The first kind is a finite constant of at least 1e4
+// in magnitude. The second kind is a constant table whose elements are unknown or include a
+// constant of the first kind. The third kind is a float argument of the function that is not a
+// parameter. (-inf is always a mask.)
 bool fsdp::mayMask(AttentionOp op) {
   auto isLow = [](const APFloat &v) {
     return v.isFinite() && std::abs(v.convertToDouble()) >= -masked;
@@ -50,7 +51,7 @@ MaskTable fsdp::classifyTable(Value table, double factor) {
   if (!isa_and_nonnull<FloatAttr>(elementAt(table, first)))
     return MaskTable::None;
   while (!matchPattern(table, m_Constant()))
-    table = table.getDefiningOp()->getOperand(0); // step through a view or a slice
+    table = table.getDefiningOp()->getOperand(0); // go back through a view or a slice
   DenseFPElementsAttr elements;
   if (!matchPattern(table, m_Constant(&elements)))
     return MaskTable::None;

@@ -12,8 +12,8 @@
 //  1. Match the two contractions, and determine which of their loops are batch, heads, rows, keys
 //     and head dimensions (AttentionMatch.cpp).
 //  2. Split the formula between the first contraction and the softmax into scale, mask_mod and
-//     score_mod. A mask with a finite number (-1e4 or less) instead of -inf is accepted if every
-//     row provably keeps a key, or if `assume-keys` asserts it (ScoreFunctions.cpp). Factors after
+//     score_mod. A mask may contain a finite number (-1e4 or less) instead of -inf if every row
+//     provably keeps a key, or if `assume-keys` asserts this (ScoreFunctions.cpp). Factors after
 //     the softmax that read no floats from memory (dropout) become weight_mod.
 //  3. Write the regions: positions become b, h, i, j; tensors that the formula reads become
 //     captured operands; narrow floats are widened to the type of the score, f32 or f64.
@@ -81,10 +81,6 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Layouts
-//===----------------------------------------------------------------------===//
-
 /// For each dimension of a point's tensor, returns the loop parts that index the dimension.
 SmallVector<SmallVector<unsigned>> Layouts::partsOf(const Point &point) {
   SmallVector<SmallVector<unsigned>> dims;
@@ -97,8 +93,8 @@ SmallVector<SmallVector<unsigned>> Layouts::partsOf(const Point &point) {
   return dims;
 }
 
-/// For each element of `dims`, a list of loop parts, returns the indices of these parts in the
-/// concatenation of all lists.
+/// Each element of `dims` is the list of loop parts of one dimension. Returns the indices that the
+/// loop parts of each list have in the concatenation of all lists.
 static SmallVector<ReassociationIndices> reassociate(ArrayRef<SmallVector<unsigned>> dims) {
   SmallVector<ReassociationIndices> groups;
   int64_t next = 0;
@@ -230,11 +226,7 @@ Value Layouts::scatter(Value value, ArrayRef<SmallVector<unsigned>> groups) {
   return join(moved, dims);
 }
 
-//===----------------------------------------------------------------------===//
-// The op
-//===----------------------------------------------------------------------===//
-
-/// Appends a key to K or V whose elements are zeros.
+/// Appends one key, whose elements are zeros, to `tensor`, which is K or V.
 static Value appendZeros(OpBuilder &b, Location loc, Value tensor) {
   auto type = cast<RankedTensorType>(tensor.getType());
   SmallVector<int64_t> shape(type.getShape());
@@ -250,8 +242,8 @@ static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
   linalg::LinalgOp mixing = m.mixing;
   OpBuilder b(mixing);
   // The first part of `batch` is the batch. The other parts of `batch` are the kv heads, and the
-  // parts of `group` are the query heads of each kv head. Together they are the heads, kv heads
-  // outermost.
+  // parts of `group` are the query heads of each kv head. The kv heads and the query heads together
+  // form the dimension of heads, in which the kv heads are outermost.
   SmallVector<unsigned> batch, heads(m.batch.begin(), m.batch.end());
   if (m.batch.size() > 1 || (!m.batch.empty() && !m.group.empty())) {
     batch.push_back(heads.front());
@@ -278,10 +270,6 @@ static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
   return true;
 }
 
-//===----------------------------------------------------------------------===//
-// What is not raised
-//===----------------------------------------------------------------------===//
-
 /// Returns whether the formula at `point` contains the maximum of a row.
 static bool holdsRowMax(const Point &point, unsigned depth = 0) {
   Point p = settle(point);
@@ -296,8 +284,8 @@ static bool holdsRowMax(const Point &point, unsigned depth = 0) {
   return false;
 }
 
-/// Returns the op that computes exp(x - m) between two products, where the formula of m contains
-/// the maximum of a row; else null.
+/// Returns an op between two products that computes exp(x - m), where the formula of m contains the
+/// maximum of a row. Returns null if no op matches.
 static math::ExpOp matchUnraised(linalg::GenericOp op) {
   if (!isParallel(op))
     return {};

@@ -10,8 +10,9 @@
 //   %loss = %sum / rows
 //
 //  1. For every sum whose result has rank 0, match the formula of one term (LossTerms.cpp).
-//  2. Follow the divisions and products that use the sum. Each must multiply or divide by a
-//     constant, such as the number of rows, or divide by the number of rows that are not ignored.
+//  2. Follow the divisions and products that use the sum. Each of these ops must multiply or divide
+//     by a constant, such as the number of rows, or divide by the number of rows that are not
+//     ignored.
 //  3. Replace the result of the last of these ops by fsdp.cross_entropy times the remaining factor.
 //
 // With ignore_index, the divisor must be the number of rows that are not ignored. A loss with
@@ -42,8 +43,8 @@ struct RaiseCrossEntropyPass : public fsdp::impl::RaiseCrossEntropyPassBase<Rais
 };
 } // namespace
 
-/// Returns whether the loss reads logits of shape [rows.., V] and targets of shape [rows..], and
-/// the order of rows is the same in the two tensors.
+/// Returns whether the loss reads logits of shape [rows.., V] and targets of shape [rows..], where
+/// the two tensors have their rows in the same order.
 static bool readsWholeRows(const Loss &loss) {
   if (!loss.logits.isTensor() || !loss.target.isTensor() || loss.logits.at.empty())
     return false;
@@ -124,9 +125,9 @@ static bool countsOthers(const Point &count, const Loss &loss) {
   return target.value == loss.target.value && target.at.size() == sum->symbols.size();
 }
 
-/// Follows the uses of the sum. While the only use of a value multiplies or divides it by a
-/// constant, multiplies `loss.factor` accordingly. While it divides by the count of rows that are
-/// not ignored, sets `counted`. Returns the result of the last op.
+/// Follows the uses of the sum. Continues as long as a value has only one use, which multiplies or
+/// divides the value by a constant, or divides it by the count of rows that are not ignored.
+/// Updates `loss.factor` and `counted`. Returns the result of the last op.
 static Value followScaling(Value sum, Loss &loss, bool &counted) {
   while (sum.hasOneUse()) {
     auto op = dyn_cast<linalg::GenericOp>(*sum.getUsers().begin());
@@ -154,7 +155,7 @@ static Value followScaling(Value sum, Loss &loss, bool &counted) {
   return sum;
 }
 
-/// Views a tensor [rows.., V] as [N, V] if `keepLast`, and a tensor [rows..] as [N] otherwise.
+/// If `keepLast`, views a tensor [rows.., V] as [N, V]. Otherwise views a tensor [rows..] as [N].
 static Value flattenRows(OpBuilder &b, Location loc, Value tensor, bool keepLast) {
   auto type = cast<RankedTensorType>(tensor.getType());
   int64_t rows = type.getRank() - keepLast;

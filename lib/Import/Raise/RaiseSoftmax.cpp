@@ -10,8 +10,8 @@
 //   %y = %e / %s[d0]
 //
 //  1. Visit every generic that yields a quotient, a product with a reciprocal, or an exponential,
-//     and read the formula of one element of its result (Points.h). The formula may be divided into
-//     generics in any way.
+//     and read the formula of one element of its result (Points.h). The formula may be computed by
+//     any number of generics.
 //  2. Match exp(x - m) / s, exp(x - (m + log(s))) or exp((x - m) - log(s)), where m is the maximum
 //     of x, and s is the sum of exp(x - m), over one dimension. Conversions between float types may
 //     occur anywhere in the formula.
@@ -20,8 +20,8 @@
 //     mask provably keeps an element in every row.
 //
 // Conversions to a narrower type inside the formula are dropped, because linalg.softmax computes in
-// f32 or wider. The results differ from those of the matched ops only because values are no longer
-// rounded to the narrower type.
+// f32 or wider. The results of linalg.softmax and of the matched ops differ only because
+// linalg.softmax does not round values to the narrower type.
 //
 // Later passes erase the matched ops if nothing else reads them.
 //
@@ -57,8 +57,9 @@ struct Softmax {
 };
 } // namespace
 
-/// Returns whether the point is a conversion of a scalar between float types of at least 16 bits. A
-/// conversion to fewer than 16 bits does not count, and is kept, because the model intends it.
+/// Returns whether the point is a conversion of a scalar between float types of at least 16 bits.
+/// Returns false for a conversion to fewer than 16 bits. Such a conversion must not be skipped,
+/// because the rounding is part of the model.
 static bool isConversion(const Point &point) {
   if (!point.op<arith::ExtFOp>() && !point.op<arith::TruncFOp>())
     return false;
@@ -75,7 +76,8 @@ static Point settleThroughCasts(const Point &from) {
   return point;
 }
 
-/// Returns the element that the term of a reduction reads, if the body does nothing but convert it.
+/// Returns the element that the term of a reduction reads, if the body of the reduction only
+/// converts this element between float types.
 static Point readThroughCasts(Point point) {
   while (isConversion(point))
     point = operandOf(point, 0);
@@ -112,9 +114,9 @@ static Point settleThroughStops(const Point &from) {
   return point;
 }
 
-/// Returns m if `point` is select(|m| is infinite, 0, m) or select(|m| is finite, m, 0); else
-/// returns `point`. (The log-sum-exp of torch and of JAX has this guard.) The guarded value differs
-/// from m only where m is infinite.
+/// Returns m if `point` is select(|m| is infinite, 0, m) or select(|m| is finite, m, 0). Otherwise
+/// returns `point`. The log-sum-exp of torch and of JAX contains this select as a guard. Its result
+/// differs from m only where m is infinite.
 static Point withoutGuard(const Point &point) {
   if (!point.op<arith::SelectOp>())
     return point;
@@ -153,15 +155,15 @@ static std::optional<Reduction> matchRowMax(Point point) {
   return matchReduction(point, Reduction::Max);
 }
 
-/// Returns a tensor if `max` is the maximum of the tensor over dimension `dim`, and `x` is the
-/// element of the tensor at `dims`. Returns null otherwise.
+/// `x` is the element at `dims` of some tensor. If `max` is the maximum of this tensor over
+/// dimension `dim`, returns the tensor. Returns null otherwise.
 static Value matchShifted(const Point &x, const Point &max, ArrayRef<AffineExpr> dims,
                           unsigned dim) {
   auto row = matchRowMax(max);
   if (!row || row->symbols.size() != 1)
     return nullptr;
   Point maxed = substitute(row->term, row->symbols[0], dims[dim]);
-  // The maximum may be over a stop_gradient of x.
+  // The maximum may be computed over the result of a stop_gradient of x.
   if (!equalButCasts(maxed, x))
     maxed = settleThroughStops(maxed);
   Point element = readThroughCasts(maxed);
@@ -171,7 +173,7 @@ static Value matchShifted(const Point &x, const Point &max, ArrayRef<AffineExpr>
 }
 
 namespace {
-/// The parts of a formula that equals exp(x - max) / Σ term.
+/// The parts of a formula that equals exp(x - max) / sum.
 struct Parts {
   Point x, max, sum;
 };
@@ -199,7 +201,7 @@ static std::optional<Parts> splitExponential(const Point &root) {
         lse = settleThroughCasts(operandOf(shifted, 1));
   auto sumOf = [](const Point &log) {
     Point sum = settleThroughCasts(operandOf(log, 0));
-    // JAX computes the absolute value of the sum, which has no effect on a sum of exponentials.
+    // JAX computes the absolute value of the sum. This has no effect, because the sum is positive.
     return sum.op<math::AbsFOp>() ? settleThroughCasts(operandOf(sum, 0)) : sum;
   };
   if (lse.op<math::LogOp>() && x.op<arith::SubFOp>())
@@ -261,9 +263,9 @@ static std::optional<Softmax> matchSoftmax(linalg::GenericOp op) {
   return std::nullopt;
 }
 
-/// Returns whether `part` is masked by a causal mask: it is `select(column <= row, x, constant)`,
-/// or a sum of which one addend has this form. If so, the mask keeps at least one element of every
-/// row, where a row is along the last dimension.
+/// Returns whether `part` has a causal mask, that is, whether `part` is `select(column <= row, x,
+/// constant)` or a sum with an addend of this form. Such a mask keeps at least one element of every
+/// row. A row extends along the last dimension.
 static bool keepsDiagonal(const Point &element, const Point &part) {
   Point p = settle(part);
   if (p.op<arith::AddFOp>()) // an additive mask

@@ -4,25 +4,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Splits the formula of the softmax's input, where x is an element of Q·Kᵀ:
+// Splits the formula of the softmax's input into a scale, a score_mod and a mask_mod. In the
+// example, x is an element of Q·Kᵀ:
 //
 //   softmax(max(select(c, x · 0.125 + t[h, q, k], -3e38) + select(d, 0, -inf), -3e38))
 //
 //   scale 0.125    score_mod { s + t[h, i, j] }    mask_mod { c and d }
 //
-//  1. Walk from the softmax to the product. For a score s and a condition c, masks are `select(c,
-//     s, low)`, `s + select(c, 0, low)` and `s +` a constant table of 0 and low. The product of
-//     `low` and the constant factors between the mask and the softmax must be at most -1e4. `max(s,
-//     low)` (or `select(s > low, s, low)`) is dropped if only masked scores can be below low. The
-//     walk skips other additions, casts and positive constant factors.
-//  2. Walk from the product to the softmax. The scale is the product of the constant factors that
-//     are applied to the product directly or after masks only.
+//  1. Walk from the softmax to the product, and collect the masks. With a score s and a condition
+//     c, a mask has one of the forms `select(c, s, low)`, `s + select(c, 0, low)` and `s + t`,
+//     where t is a constant table whose elements are 0 or low. The product of `low` and the
+//     constant factors between the mask and the softmax must be at most -1e4. `max(s, low)` (or
+//     `select(s > low, s, low)`) is dropped if only masked scores can be less than low. The walk
+//     skips other additions, casts and positive constant factors.
+//  2. Walk from the product to the softmax. The scale is the product of the constant factors at the
+//     begin of the walk. Between them, there may only be masks and conversions between float types.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
 //  4. A sink becomes the last key, for which score_mod yields the sink, and mask_mod true.
 //
 // A mask with a finite number is accepted only if every row provably keeps a key. If a row were
 // fully masked, the model would compute a mean of the rows of V, but attention with a mask_mod
-// would compute 0. The number cannot remain in score_mod instead, because the gradient of a fully
+// would compute 0. The finite number cannot remain in score_mod either: the gradient of a fully
 // masked row could then not be computed from the log-sum-exp.
 //
 //===----------------------------------------------------------------------===//
@@ -37,7 +39,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// max(s, bound) with a bound of at most this value changes masked scores only. (Least f16: -65504)
+/// If `bound` is at most this value, max(s, bound) changes only masked scores. (The least f16
+/// number is -65504.)
 static constexpr double clamped = -6e4;
 
 ScoreFunctions::ScoreFunctions(AttentionMatch &match, ArrayRef<SmallVector<unsigned>> indices,
@@ -52,13 +55,9 @@ ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
   return {point.value, AffineMap::get(m.parts.size(), 0, point.at, point.value.getContext())};
 }
 
-//===----------------------------------------------------------------------===//
-// Splitting the formula
-//===----------------------------------------------------------------------===//
-
 /// Returns whether `value` is the result of an elementwise op that computes math functions of
-/// floats and does not depend on the score. A kernel should not recompute such a tensor for each
-/// score.
+/// floats and does not depend on the score. A kernel should not recompute the elements of this
+/// tensor for each score.
 static bool isExpensive(Value value, Operation *scoring) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isParallel(generic) && !leadsTo(value, scoring) &&
@@ -105,8 +104,8 @@ std::optional<double> ScoreFunctions::constantOf(const Point &point) {
   return p.isTensor() && !uniformConstant(p.value) ? std::nullopt : constantAt(p);
 }
 
-/// Returns the number of the operand that contains the score if exactly one operand of the point's
-/// op does; else returns nothing.
+/// If exactly one operand of the point's op contains the score, returns the number of this operand.
+/// Returns nothing otherwise.
 std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
   Operation *op = point.isTensor() ? nullptr : point.value.getDefiningOp();
   std::optional<unsigned> found;
@@ -119,8 +118,9 @@ std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
   return found;
 }
 
-/// Records a mask if `select` yields its operand `kept` (0 if `kept` is empty), or a constant that
-/// is at most `masked` / factor. The operand `rest` of the op `outer` then replaces the op.
+/// Records a mask if one branch of `select` is its operand number `kept` (or 0 if `kept` is empty),
+/// and `factor` times the other branch is at most `masked`. The operand `rest` of the op `outer`
+/// then replaces this op.
 bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, double factor,
                              const Point &outer, unsigned rest) {
   if (!select.op<arith::SelectOp>() || holdsScore(operandOf(select, 0)))
@@ -138,9 +138,8 @@ bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, 
   return false;
 }
 
-/// Records a mask if `table` is an element of a constant table whose elements are 0 (key visible)
-/// or at most `masked` / `factor` (key masked). The operand `rest` of the addition `outer` then
-/// replaces the addition.
+/// Records a mask if `table` is an element of a constant table that masks scores (classifyTable()).
+/// The operand `rest` of the addition `outer` then replaces the addition.
 bool ScoreFunctions::addTable(const Point &table, double factor, const Point &outer,
                               unsigned rest) {
   MaskTable kind = table.isTensor() ? classifyTable(table.value, factor) : MaskTable::None;
@@ -152,8 +151,8 @@ bool ScoreFunctions::addTable(const Point &table, double factor, const Point &ou
 }
 
 /// If a point is the maximum of a constant and a value that depends on the score, returns the
-/// operand number of this value, and the constant. A comparison and a select, as exported for
-/// torch.max, also form a maximum.
+/// operand number of this value, and the constant. The point may also be a comparison and a select,
+/// which exporters write for torch.max.
 std::optional<std::pair<unsigned, double>> ScoreFunctions::lowerBound(const Point &point) {
   if (point.op<arith::MaximumFOp>() || point.op<arith::MaxNumFOp>()) {
     std::optional<unsigned> inner = scoredOperand(point);

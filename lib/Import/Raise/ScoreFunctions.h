@@ -17,12 +17,12 @@ constexpr double masked = -1e4;
 
 /// Returns whether score_mod may yield finite scores of at most `masked`.
 bool mayMask(AttentionOp op);
-/// How a constant table masks the scores to which it is added: not at all, with -inf, or with
-/// finite numbers.
+/// A constant table that is added to scores masks no scores (None), or masks some of them with -inf
+/// (Infinite) or with finite numbers (Finite).
 enum class MaskTable { None, Infinite, Finite };
 /// Returns None unless every element of `table` times `factor` is 0 or at most `masked`, and at
-/// least one element is not 0. Otherwise returns Finite if one of the elements other than 0 is
-/// finite, and Infinite if all of them are -inf.
+/// least one element is not 0. Otherwise returns Infinite if all elements other than 0 are -inf,
+/// and else Finite.
 MaskTable classifyTable(Value table, double factor);
 /// Returns a constant of i1 that is true where `table` is 0. The result of classifyTable() for
 /// `table` must not be None.
@@ -47,9 +47,9 @@ public:
 private:
   /// A scalar of a body, or an element of a tensor, and its position in terms of loop parts.
   using Key = std::pair<Value, AffineMap>;
-  /// A condition of mask_mod. If `isNumber`, `condition` is an element of a table, and the score is
-  /// kept where this element is 0. Otherwise `condition` is an i1, and the score is kept where it
-  /// is true or, if `negated`, where it is false.
+  /// A condition of mask_mod. If `isNumber`, `condition` is an element of a table, and the mask
+  /// keeps the score if this element is 0. Otherwise `condition` is an i1, and the mask keeps the
+  /// score if the i1 is true or, if `negated`, false.
   struct Mask {
     Point condition;
     bool negated = false, isNumber = false;

@@ -21,22 +21,22 @@ bool isMatrixProduct(Operation *op);
 /// Returns whether `op` sums products of elements of two tensors, such as matrices or vectors.
 bool isSumOfProducts(Operation *op);
 
-/// The products around a softmax: the products that read the softmax's result (the weights), and
-/// the products that the softmax's input depends on.
+/// The products that read a softmax's result (the weights), and those that its input depends on.
 struct Surroundings {
   SetVector<Operation *> products; // products that read the weights
   Operation *other = nullptr;      // an op that reads the weights but is not a product
   SetVector<Operation *> sources;  // products that the softmax's input depends on
 };
 
-/// Finds the products that read `weights`, directly or through views, elementwise ops and large
-/// slices, and the products that `scores` depends on, directly or through views, elementwise ops
-/// and concatenations. The function `accepts` returns whether an op is a product.
+/// Finds the products that read `weights`, and the products that `scores` depends on. Between
+/// `weights` and the products, there may be views, elementwise ops and large slices. Between the
+/// products and `scores`, there may be views, elementwise ops and concatenations. The function
+/// `accepts` returns whether an op is a product.
 Surroundings findSurroundings(Value weights, Value scores,
                               llvm::function_ref<bool(Operation *)> accepts);
 
-/// Returns whether `value` depends on a product, and a product depends on `value`. The ops in
-/// between may be those that findSurroundings() passes through.
+/// Returns whether `value` depends on a product, and another product depends on `value`. Between
+/// `value` and these products, there may only be ops that findSurroundings() passes through.
 bool isBetweenProducts(Value value);
 
 /// Returns whether `value` depends on `target` through elementwise ops, views and slices alone.

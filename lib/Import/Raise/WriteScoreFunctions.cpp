@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Writes a formula that ScoreFunctions.cpp has split into the regions of fsdp.attention:
+// Writes the regions of fsdp.attention from a formula that ScoreFunctions.cpp has split:
 //
 //   select(c, x · 0.125 + t[h, q, k], -inf)  ->  score_mod { s + t[h, i, j] }  mask_mod { c }
 //
@@ -12,10 +12,9 @@
 //     computed from b, h, i and j.
 //  2. Scalar ops are copied. If math functions compute a tensor that does not depend on the score,
 //     the tensor is captured and not recomputed for each score.
-//  3. Factors after the softmax become weight_mod. An element of fsdp.random becomes
-//     fsdp.random_element.
-//  4. If there is a sink, score_mod yields the sink's score for the last key, and mask_mod keeps
-//     it.
+//  3. weight_mod computes the factors that are applied after the softmax. An element of fsdp.random
+//     becomes fsdp.random_element.
+//  4. If there is a sink, score_mod yields its score for the last key, and mask_mod keeps this key.
 //  5. If a region must not contain an op of the formula, return the op, which the caller reports.
 //
 //===----------------------------------------------------------------------===//
@@ -87,7 +86,8 @@ private:
   DenseMap<unsigned, Value> writtenParts;
 };
 
-/// Computes the index of a loop part from the index b, h, i or j of which the loop part is a part.
+/// Computes the index of the loop part `part` from the index b, h, i or j to which the part
+/// belongs.
 Value ScoreFunctions::Writer::part(unsigned part) {
   if (Value known = writtenParts.lookup(part))
     return known;
@@ -109,7 +109,8 @@ Value ScoreFunctions::Writer::part(unsigned part) {
   return f.m.parts.getExtent(part) == 1 ? constantIndex(0) : Value();
 }
 
-/// Returns the argument b, h, i or j that equals the expression; null if there is none.
+/// Returns the argument b, h, i or j that equals the expression. Returns null if no argument equals
+/// it.
 Value ScoreFunctions::Writer::whole(AffineExpr expr) {
   for (auto [dim, parts] : llvm::enumerate(f.indices)) {
     int64_t extent = 1;
@@ -248,7 +249,7 @@ Value ScoreFunctions::Writer::copy(const Point &point) {
       return {};
     mapping.map(source->getOperand(i), operand);
   }
-  // If an op reads a value twice, the two reads are at the same position, so one mapping is enough.
+  // If an op reads a value twice, it reads the same element twice, so one mapping is enough.
   Operation *made = b.clone(*source, mapping);
   if (isa<FloatType>(made->getResult(0).getType()))
     made->getResult(0).setType(wide);
@@ -342,10 +343,10 @@ Value ScoreFunctions::Writer::negate(Value condition) {
   return arith::XOrIOp::create(b, op.getLoc(), condition, yes);
 }
 
-/// Returns the result of an op, or an equal value that is simpler to compute if the op negates a
-/// condition. A comparison of `select(c, x, y)` with z, where x, y and z are constants, becomes c,
-/// not c, or a constant. A mask of numbers that is compared with 0 thus becomes a condition that
-/// can skip tiles.
+/// Returns the result of an op, or an equal value that is simpler to compute. If the op compares
+/// `select(c, x, y)` with z, where x, y and z are constants, returns c, the negation of c, or a
+/// constant. A comparison of a mask of numbers with 0 thereby becomes a condition that lets kernels
+/// skip tiles.
 Value ScoreFunctions::Writer::simplify(Operation *made) {
   Value result = made->getResult(0);
   if (isa<arith::XOrIOp>(made) && result.getType().isInteger(1) &&

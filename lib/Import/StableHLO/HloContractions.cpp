@@ -11,8 +11,8 @@
 //   padded first, and groups of features become a separate dimension.
 // - reduce, reduce_window: loops over result dimensions, and over reduced or window dimensions
 //
-// Sums of products begin with zero and are computed in the type of the result. Reductions begin
-// with an init value.
+// A sum of products begins with zero, and has the type of the result. A reduction begins with its
+// init value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -109,7 +109,8 @@ HloResult fsdp::lowerDotGeneral(OpBuilder &b, Operation *op) {
                << l << " of the left and " << r
                << " of the right operand to have the same size, found " << left.getDimSize(l)
                << " and " << right.getDimSize(r);
-  // Create one loop per dimension. `exprs` contains, for each operand, the loop of each dimension.
+  // Create one loop per dimension. `exprs` contains one list per operand. Element i of the list is
+  // the loop of dimension i of the operand.
   SmallVector<AffineExpr> exprs[2];
   unsigned loop = 0;
   for (unsigned side : {0, 1})

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The project does not link StableHLO. Instead, two dialects without registered ops parse the text
-// of StableHLO, so that a file that `jax.export` wrote can be read without another tool:
+// of StableHLO. The compiler can thus read a file of `jax.export` without another tool:
 //
 //   #stablehlo<comparison_direction LT>               ->  "LT"
 //   #stablehlo.dot<lhs_contracting_dimensions = [2]>  ->  {lhs_contracting_dimensions = array<..>}
@@ -100,7 +100,8 @@ FailureOr<Attribute> fsdp::parseHloValue(AsmParser &parser) {
 }
 
 /// Parses one of the three lists of a convolution's dimensions. Sets `named` to the numbers of the
-/// two dimensions that have a letter. Sets `spatial` to those of the spatial dimensions, in order.
+/// two dimensions that have a letter. Sets `spatial` to the numbers of the spatial dimensions, in
+/// order.
 static ParseResult parseDimensions(AsmParser &parser, ArrayRef<StringRef> letters,
                                    MutableArrayRef<int64_t> named, SmallVector<int64_t> &spatial) {
   SmallVector<std::pair<int64_t, int64_t>> order;

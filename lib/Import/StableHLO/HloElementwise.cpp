@@ -4,16 +4,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers elementwise ops to ops of arith and math. These work on tensors or, in the regions of
-// reductions, on scalars:
+// Lowers elementwise ops to ops of arith and math. The ops of arith and math work on tensors or, in
+// the regions of reductions, on scalars:
 //
 //   stablehlo.maximum %a, %b : tensor<4xf32>   ->   arith.maximumf %a, %b : tensor<4xf32>
 //   stablehlo.logistic %a                      ->   1 / (1 + exp(-a))
 //   stablehlo.add %a, %b : tensor<4xi1>        ->   arith.ori
 //
 // Integers are treated as signed. An i1 is a truth value: the sum of two i1 is their "or", and the
-// product is their "and". An integer division by zero yields -1, and its remainder is the dividend,
-// as the specification says.
+// product is their "and". In an integer division by zero, the quotient is -1 and the remainder is
+// the dividend, as in the specification.
 //
 //===----------------------------------------------------------------------===//
 
@@ -159,8 +159,8 @@ Value Elementwise::lowerBinaryFloat() {
   return build ? (this->*build)() : Value();
 }
 
-/// Returns x / y or x % y. Handles the divisor 0 and the quotient that overflows separately, unless
-/// the divisor is a constant with which neither occurs.
+/// Returns x / y or x % y. Builds ops that handle a divisor of 0 and a quotient that overflows.
+/// Omits these ops if the divisor is a constant that is neither 0 nor -1.
 Value Elementwise::lowerDivision(bool isRemainder) {
   Type type = x().getType();
   APInt divisor;

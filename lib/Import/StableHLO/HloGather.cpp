@@ -12,8 +12,8 @@
 //
 //  1. Start indices are clamped so that the slice lies within the operand, as the specification
 //     says. Later passes remove the clamp if they prove that the indices are in range.
-//  2. A scatter or dynamic_update_slice at computed positions is not lowered, because its
-//     derivative could not be lowered either.
+//  2. A scatter or dynamic_update_slice at computed positions is not lowered, because there would
+//     be no lowering of its derivative.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,8 +80,8 @@ static LogicalResult checkGather(Operation *op, const GatherNumbers &n) {
     if (llvm::is_contained(removed, static_cast<int64_t>(dim)) && size != 1)
       return op->emitError("expected slice size 1 of dimension ") << dim << ", found " << size;
   }
-  // The offset dimensions of the result have the sizes of the slice, and its batch dimensions have
-  // the sizes of the batch dimensions of the indices.
+  // In the result, the offset dimensions have the sizes of the slice. The batch dimensions have the
+  // sizes that they have in the indices.
   SmallVector<int64_t> sizes, batch, shape;
   for (int64_t dim = 0; dim < x.getRank(); ++dim)
     if (!llvm::is_contained(removed, dim))
@@ -124,8 +124,7 @@ HloResult fsdp::lowerGather(OpBuilder &b, Operation *op) {
     for (int64_t dim = 0; dim < to.getRank(); ++dim)
       (llvm::is_contained(n.offsetDims, dim) ? offsets : batch)
           .push_back(linalg::IndexOp::create(b, loc, dim));
-    // Returns the position in the tensor of start indices at which component `k` of the start
-    // vector is.
+    // Returns the position of component `k` of the start vector in the tensor of start indices.
     auto startAt = [&](int64_t k) {
       SmallVector<Value> at(batch);
       if (n.vectorDim < startType.getRank())
@@ -158,7 +157,8 @@ HloResult fsdp::lowerGather(OpBuilder &b, Operation *op) {
   return SmallVector<Value>{buildReads(b, op->getLoc(), to, x, place)};
 }
 
-/// Verifies the scalar start indices of a dynamic slice. They are the operands from `first` on.
+/// Verifies the scalar start indices of a dynamic slice, which are operand `first` and all later
+/// operands.
 static LogicalResult checkStarts(Operation *op, unsigned first) {
   RankedTensorType x = tensorOf(op->getOperand(0));
   if (failed(checkCount(op, "operands", op->getNumOperands(), first + x.getRank())))

@@ -42,7 +42,7 @@ SmallVector<int64_t> fsdp::getInts(Operation *op, StringRef name, ArrayRef<int64
   for (Attribute element : list)
     if (auto integer = dyn_cast<IntegerAttr>(element))
       values.push_back(integer.getValue().getSExtValue());
-    // The list is nested, such as the padding [[0, 1], [2, 3]].
+    // The attribute is a list of lists, such as the padding [[0, 1], [2, 3]].
     else if (auto pair = dyn_cast<DenseI64ArrayAttr>(element))
       llvm::append_range(values, pair.asArrayRef());
   return values;
@@ -108,7 +108,8 @@ Value fsdp::buildByIndex(OpBuilder &b, Location loc, RankedTensorType type,
   return generic.getResult(0);
 }
 
-/// Describes the regions of an op whose body is not one block with the expected arguments.
+/// Returns a text that describes the regions of an op. The text is part of the error that an op
+/// does not have one block with the expected arguments.
 static std::string describeRegions(Operation *op) {
   if (op->getNumRegions() != 1)
     return op->getNumRegions() ? describeCount(op->getNumRegions(), "region", "regions")

@@ -15,8 +15,8 @@ namespace mlir::fsdp {
 /// The values that replace the results of an op, or failure if an error was emitted.
 using HloResult = FailureOr<SmallVector<Value>>;
 
-/// Returns the type of an operand or result as a tensor of static shape. LowerStablehlo.cpp has
-/// checked that the type is a tensor of static shape.
+/// Returns the type of an operand or a result. LowerStablehlo.cpp has checked that this type is a
+/// tensor of static shape.
 RankedTensorType tensorOf(Value value);
 
 /// Returns the integers of an attribute (`array<i64>`, `dense<..>`, a list, or one integer).
@@ -43,7 +43,7 @@ Value getScalar(OpBuilder &b, Location loc, Value value);
 /// Returns a tensor of `type` with all elements equal to a scalar.
 Value buildFilled(OpBuilder &b, Location loc, RankedTensorType type, Value scalar);
 
-/// Returns integers in the form in which slices take constant offsets, sizes or strides.
+/// Converts integers to constant offsets, sizes or strides of a slice.
 SmallVector<OpFoldResult> sliceIndices(OpBuilder &b, ArrayRef<int64_t> values);
 
 /// Builds a tensor of `type`. The function `element` builds the element whose indices are the loop

@@ -38,8 +38,9 @@ HloResult fsdp::lowerBroadcast(OpBuilder &b, Operation *op) {
   if (failed(checkCount(op, "broadcast_dimensions", dims.size(), from.getRank())) ||
       failed(checkDims(op, "broadcast_dimensions", dims, to.getRank())))
     return failure();
-  // Collect the dimensions of the operand that are not repeated, in the order of the result.
-  // pairs of a dimension of the result and the corresponding dimension of the operand
+  // Collect the dimensions of the operand that the broadcast does not repeat, in the order of the
+  // result. Each pair contains a dimension of the result and the corresponding dimension of the
+  // operand.
   SmallVector<std::pair<int64_t, int64_t>> kept;
   for (auto [i, dim] : llvm::enumerate(dims)) {
     int64_t size = from.getDimSize(i), target = to.getDimSize(dim);

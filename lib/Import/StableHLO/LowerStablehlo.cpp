@@ -17,7 +17,8 @@
 //     not registered, so each lowering verifies the attributes and shapes that it reads.
 //  3. Ops without a lowering are kept, and RefuseForeign.cpp reports them with advice.
 //  4. JAX exports neither `stop_gradient` nor the differentiation rules that a user has defined. A
-//     warning therefore states that the derivative may differ from that of JAX.
+//     warning therefore states that the derivative may differ from the derivative that JAX
+//     computes.
 //
 // O(ops). ParseHlo.cpp parses the text. Quantised types and dynamic shapes are not supported.
 //
@@ -62,7 +63,7 @@ static HloResult lowerConstant(OpBuilder &b, Operation *op) {
   return SmallVector<Value>{arith::ConstantOp::create(b, op->getLoc(), value)};
 }
 
-/// Replaces a composite by a call of the function that it names as its decomposition.
+/// Replaces a composite by a call of the function in its attribute `decomposition`.
 static HloResult lowerComposite(OpBuilder &b, Operation *op) {
   auto symbol = dyn_cast_or_null<FlatSymbolRefAttr>(op->getAttr("decomposition"));
   auto function = symbol ? SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, symbol) : nullptr;
@@ -76,7 +77,7 @@ static HloResult lowerComposite(OpBuilder &b, Operation *op) {
   return SmallVector<Value>(call.getResults());
 }
 
-/// Replaces the results of an op that does not change values by the operands of the op.
+/// `op` does not change values. Replaces the results of `op` by its operands.
 static HloResult forward(OpBuilder &, Operation *op) {
   if (!llvm::equal(op->getOperandTypes(), op->getResultTypes()))
     return op->emitError("expected results of the operands' types");

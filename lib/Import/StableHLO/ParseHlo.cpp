@@ -14,7 +14,7 @@
 //     value", or the ranges of a slice. The table `keys` maps the keys of each op to attribute
 //     names.
 //  2. The text ends with a function type, or with one type "T" that all operands and results have.
-//     Only select lists the type of its predicate before that type.
+//     In select, the type of the predicate precedes "T".
 //  3. Separate functions parse constant, reduce, convolution, custom_call and composite.
 //  4. Ops of control flow are refused with advice, because no pass reads their regions.
 //
@@ -61,8 +61,8 @@ static StringRef attributeOf(StringRef op, StringRef key) {
   return key;
 }
 
-/// Parses ranges such as "[0:2, 0:8:2]", of which the opening bracket has been read, and sets the
-/// three attributes of a slice.
+/// Parses ranges such as "[0:2, 0:8:2]" after the opening bracket, and sets the three attributes of
+/// a slice.
 static ParseResult parseRanges(OpAsmParser &parser, NamedAttrList &attributes) {
   SmallVector<int64_t> starts, limits, strides;
   while (failed(parser.parseOptionalRSquare())) {

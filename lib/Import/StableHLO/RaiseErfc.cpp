@@ -5,21 +5,21 @@
 //===----------------------------------------------------------------------===//
 //
 // `jax.export` writes erfc (of the exact GELU) as polynomials in x and in 1 / x^2, joined by
-// selects. Near zero, the derivative of the branch that is a polynomial in 1 / x^2 is infinite.
-// Where the select does not choose this branch, the derivative would be 0 times infinity, which is
-// NaN:
+// selects. Near zero, the derivative of the polynomial in 1 / x^2 is infinite. The select does not
+// choose this polynomial near zero. The derivative is therefore multiplied by 0, and 0 times
+// infinity is NaN:
 //
 //   %49 = select %small, %poly(x), %tail(1/x^2)   ->   %49 = chlo.erfc %x
 //
-//  1. The expansion reads |x|. Each operand of an abs on which the select depends is therefore a
-//     candidate for x.
+//  1. The expansion reads |x|. If the select depends on an abs, the operand of this abs is
+//     therefore a candidate for x.
 //  2. Collect the elementwise ops between the candidate and the select. All inputs of these ops
 //     except the candidate must be constants.
 //  3. Evaluate these ops in f64 at points in [-4, 4], and compare the results with std::erfc. The
-//     absolute error must be at most 2e-6. This holds for the polynomials that JAX uses for f32,
-//     but not for other functions.
+//     absolute error must be at most 2e-6. The polynomials that JAX uses for f32 satisfy this
+//     limit, but other functions do not.
 //
-// Complexity: O(ops + points x ops) per select; at most `maxOps` ops.
+// The time per select is O(ops + points x ops), with at most `maxOps` ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,10 +34,11 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The elementwise ops that compute a result from one input, in an order of evaluation.
+/// The elementwise ops that compute a result from one input. Each op follows the ops of its
+/// operands.
 struct Slice {
   Value input;
-  /// First the constants with their values, then the results of the ops.
+  /// Maps constants and results of ops to their values. The constants come first.
   llvm::MapVector<Value, double> values;
 
   bool collect(Value value, unsigned depth);

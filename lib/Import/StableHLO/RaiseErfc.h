@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// Returns x if the result of a `stablehlo.select` is erfc(x), computed by elementwise ops from x
-/// and constants alone; null otherwise.
+/// Returns x if the result of a `stablehlo.select` is erfc(x), and elementwise ops compute this
+/// result from x and constants alone. Returns null otherwise.
 Value matchErfc(Operation *select);
 
 } // namespace mlir::fsdp

@@ -7,9 +7,9 @@
 //   generic ins(%x) { %i = linalg.index 0            generic ins(%x, %slice) maps (.., d0+0)
 //     %t = tensor.extract %table[%i, ..]       ->      { ^bb0(%x, %t, %out): ... }
 //
-// For an index d + c, where d is a loop and c is a constant, the table is sliced from offset c, and
-// the indexing map of the new operand reads the slice at d. For an index that is a constant, the
-// slice has size 1.
+// For an index d + c, where d is a loop and c is a constant, the table is sliced from offset c. The
+// indexing map of the new operand reads the slice at d. For an index that is a constant, the slice
+// has size 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,7 @@ AffineExpr fsdp::affineIndex(Value index) {
     return getAffineDimExpr(loop.getDim(), context);
   if (isa_and_nonnull<arith::IndexCastOp, arith::ExtSIOp, arith::IndexCastUIOp>(op))
     return affineIndex(op->getOperand(0));
-  // Ignore the truncation, because every index of a tensor is assumed to fit in an i32.
+  // Ignore a truncation to i32 or wider, because the index of a tensor is assumed to fit in an i32.
   if (auto trunc = dyn_cast_or_null<arith::TruncIOp>(op);
       trunc && trunc.getType().getIntOrFloatBitWidth() >= 32)
     return affineIndex(trunc.getIn());

@@ -13,13 +13,13 @@
 
 namespace mlir::fsdp {
 
-/// Adds patterns that turn values that the body of a generic captures into operands of the generic.
-/// These values are scalars, and tensors from which the body extracts elements at indices that
-/// depend on the loops alone.
+/// If the body of a generic captures a value, the patterns turn this value into an operand of the
+/// generic. Such a value is a scalar, or a tensor from which the body extracts elements at indices
+/// that depend on the loops alone.
 void populateCaptureOperandPatterns(RewritePatternSet &patterns);
 
-/// Returns `index`, a value in a body, as an affine function of the loops. Returns null if it is
-/// none.
+/// Returns `index`, a value in a body, as an affine function of the loops. Returns null if `index`
+/// is not affine.
 AffineExpr affineIndex(Value index);
 
 /// Rebuilds `op` with one more input, whose block argument replaces `captured` in the body.

@@ -11,9 +11,9 @@
 //   %s = sum of %w in f64                ->        %s = sum of %x in f32
 //   %y = truncf %s : f64 to f32
 //
-// If a function has float parameters and none of them is f64, replaces f64 by f32 in all types,
-// constants (rounded to nearest), bodies and the signature, and drops casts from f32 to f32. Does
-// not change other functions.
+// The pass changes a function if it has float parameters and none of them is f64. The pass then
+// replaces f64 by f32 in the signature, all types, bodies and constants (rounded to nearest). It
+// drops the resulting casts from f32 to f32. The pass does not change other functions.
 //
 //===----------------------------------------------------------------------===//
 

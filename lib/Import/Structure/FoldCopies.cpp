@@ -10,11 +10,11 @@
 //   %t = copy %w {(d0, d1) -> (d1, d0)}
 //   contract(%x, %t) {(m, n, k) -> (k, n)}   ->   contract(%x, %w) {(m, n, k) -> (n, k)}
 //
-// If `in` and `out` are the input and output maps of the copy, and `map` is the map with which the
-// reader reads the copy, the new map of the reader is in ∘ out⁻¹ ∘ map. A copy is folded only if
-// the new maps of the reader determine the extent of every loop. The copy is therefore kept if the
-// reader sums over a broadcast dimension. If the only reader of a contraction is a transpose, folds
-// the transpose into the output map of the contraction.
+// Let `in` and `out` be the input and output maps of the copy, and let `map` be the map with which
+// the reader reads the copy. The new map of the reader is in ∘ out⁻¹ ∘ map. A copy is folded only
+// if the new maps of the reader determine the extent of every loop. The copy is therefore kept if
+// the reader sums over a broadcast dimension. If the only reader of a contraction is a transpose,
+// folds the transpose into the output map of the contraction.
 //
 //===----------------------------------------------------------------------===//
 

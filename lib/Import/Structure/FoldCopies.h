@@ -12,8 +12,9 @@
 
 namespace mlir::fsdp {
 
-/// Adds patterns that fold a copy into the maps of the generics that read the copy, and patterns
-/// that fold a transpose of a product into the product. `numFolded` counts the folds.
+/// Adds two kinds of patterns. The first kind folds a copy into the maps of the generics that read
+/// the copy. The second kind folds a transpose of a product into the product. `numFolded` counts
+/// the folds.
 void populateFoldCopyPatterns(RewritePatternSet &patterns, llvm::Statistic &numFolded);
 
 } // namespace mlir::fsdp

@@ -12,13 +12,13 @@
 //   rows    product[BT,C] - expand[B,T,C] - elementwise .. elementwise on [BT,C] ..
 //                                          - collapse ->   no view between
 //
-//  1. (heads) If a product reads a collapsed copy (a transpose, or a broadcast of grouped heads),
-//     and the collapse merges batch dimensions, expand the loops of the product. Also expand the
-//     loops of a copy that reads a collapsed copy. Move copies towards the products that read them
-//     (SinkCopies.h).
-//  2. (rows) If loops of a product are adjacent in all operands, collapse them to one loop.
-//  3. (rows) Collapse elementwise ops and reductions after an expand_shape or before a
-//     collapse_shape. Also move views past slices and lookups.
+//  1. Phase "heads": a product may read a collapse_shape of a copy (a transpose, or a broadcast of
+//     grouped heads). If the collapse_shape merges batch dimensions, expand the loops of the
+//     product. Also expand the loops of a copy that reads a collapse_shape of a copy. Move copies
+//     towards the products that read them (SinkCopies.h).
+//  2. Phase "rows": if loops of a product are adjacent in all operands, collapse them to one loop.
+//  3. Phase "rows": collapse the loops of elementwise ops and reductions that read an expand_shape
+//     or that a collapse_shape reads. Also move views past slices and lookups.
 //
 // Views of arguments, views next to slices, and views that split or merge heads remain.
 //
@@ -66,7 +66,7 @@ struct SliceOfExpand : OpRewritePattern<tensor::ExtractSliceOp> {
     SmallVector<int64_t> shape;
     for (auto [g, group] : llvm::enumerate(expand.getReassociationIndices())) {
       int64_t offset = 0, size = narrow[g], stride = 1;
-      SmallVector<int64_t> moving; // dimensions of the group of which the slice takes only a part
+      SmallVector<int64_t> moving; // dimensions of the group that the slice shortens
       for (int64_t d : group)
         if (op.getStaticSizes()[d] != wide[d])
           moving.push_back(d);
@@ -131,8 +131,8 @@ static bool comesFromCopy(Value value) {
 }
 
 /// Returns whether `view`, which the product reads, merges dimensions, such as batch and heads,
-/// into a dimension that a batch loop of the product indexes. (A view that merges rows or columns
-/// is kept.)
+/// into a dimension that a batch loop of the product indexes. Views that merge rows or columns are
+/// kept.
 static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand,
                              tensor::CollapseShapeOp view) {
   SmallVector<AffineMap> maps = product.getIndexingMapsArray();

@@ -7,21 +7,21 @@
 //   %a = generic { mulf } ; %b = generic ins(%a) { addf }   ->   generic { mulf ; addf }
 //
 // Ops are fused before differentiation. The backward recomputes values inside a fused body, so that
-// fewer activations are kept for the backward. Uses MLIR's fusion patterns, and allows a fusion in
-// two cases:
+// fewer activations are kept for the backward. The pass uses MLIR's fusion patterns. It allows the
+// fusion of a producer into a consumer in two cases:
 //
-//  - the producer only widens floats. It is then fused into all readers, because reading bf16 twice
-//    is cheaper than keeping an f32 tensor.
-//  - all loops of the consumer are parallel, the value that is fused has no other use, the producer
-//    does not round a wider input, and the fused op would not repeat a math function such as cos in
-//    an outer loop.
+//  - The producer only widens floats. The pass then fuses the producer into all its readers,
+//    because reading bf16 twice is cheaper than keeping an f32 tensor.
+//  - All loops of the consumer are parallel, the result of the producer has no other use, and the
+//    producer does not round a wider input. In addition, the fused op would not repeat a math
+//    function such as cos in an outer loop.
 //
-// A producer that rounds is not fused, so that its bf16 result is kept for the backward. Otherwise
-// its f32 input would be kept, which has twice the size.
+// A producer that rounds is not fused, so that its bf16 result is kept for the backward. Fusion
+// would keep the f32 input instead, which has twice the size.
 //
-// Never fuses into a contraction, because the producer would be computed again for each column of
-// the product. A fused body has at most 512 ops. This limit exists because each fusion copies both
-// bodies, so that the fusion of a long chain would take quadratic time.
+// An op is never fused into a contraction that reads it, because the op would be computed again for
+// each column of the product. A fused body has at most 512 ops. Each fusion copies both bodies, so
+// without this limit the fusion of a long chain would take quadratic time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,7 +69,7 @@ static bool repeatsMath(linalg::GenericOp producer, OpOperand *operand) {
 }
 
 /// Returns whether the producer rounds its result and has a wider input of at least as many
-/// elements. It then takes fewer bytes to keep the result for the backward than this input.
+/// elements. The result, if kept for the backward, then takes fewer bytes than this input.
 static bool isRounded(linalg::GenericOp producer) {
   auto result = cast<RankedTensorType>(producer->getResultTypes().front());
   auto rounding =

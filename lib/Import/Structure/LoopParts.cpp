@@ -88,7 +88,7 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
   }
   Point moved{source, SmallVector<AffineExpr>(to.size(), getAffineConstantExpr(0, context))};
   for (const Term &term : flat) {
-    // Product of the sizes of the source's dimensions that are inside dimension d.
+    // Number of elements per index of dimension d (product of the sizes of all later dimensions).
     int64_t size = 1;
     for (unsigned d = to.size(); d-- > 0; size *= to[d]) {
       int64_t end = size * to[d];
@@ -97,7 +97,7 @@ std::optional<Point> LoopParts::throughReshape(const Point &point,
       int64_t extent = extents[term.part];
       if (term.stride % size != 0)
         return std::nullopt;
-      // If the part extends beyond dimension d, into the next outer dimension, it must be split.
+      // A part that extends from dimension d into the next outer dimension must be split.
       if (term.stride * extent > end) {
         if (end % term.stride == 0 && extent % (end / term.stride) == 0)
           needed = Split{term.part, end / term.stride};

@@ -4,10 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If the position of an element of a view is expressed by loops, the position of the same element
-// in the source of the view contains divisions: row d of a view [8, 5] of a tensor [4, 2, 5] is row
-// (d / 2, d % 2) of the tensor. The position contains no division if the loop over d is split into
-// parts:
+// A position in a view is a function of loops. The position of the same element in the view's
+// source may contain divisions: row d of a view [8, 5] of a tensor [4, 2, 5] is row (d / 2, d % 2)
+// of the tensor. If the loop over d is split into parts, this position contains no division:
 //
 //   loop of 8 = parts (a, b) of 4 and 2, at 2·a + b
 //   [8, 5] at (2·a + b, c)  =  [4, 2, 5] at (a, b, c)
@@ -55,7 +54,7 @@ public:
   };
   /// If `point` is an element of the result of a reshape, returns the same element in the reshape's
   /// source. Returns nothing if `point` is not the result of an expand_shape or a collapse_shape.
-  /// If a loop part must be split before this is possible, sets `needed` and returns nothing.
+  /// If a loop part must be split first, sets `needed` and returns nothing.
   std::optional<Point> throughReshape(const Point &point, std::optional<Split> &needed) const;
 
 private:

@@ -231,8 +231,9 @@ struct ClampToExtremes : OpRewritePattern<math::ClampFOp> {
   }
 };
 
-/// Power with a constant exponent of 1, 2, 3, 0.5 or -0.5 -> x, products, sqrt or rsqrt. Unlike
-/// math.powf, products are correct for negative x, and the derivative of a product is cheap.
+/// Replaces a power x^e, where e is a constant, by x (e = 1), products (e = 2 or 3), sqrt (e = 0.5)
+/// or rsqrt (e = -0.5). Unlike math.powf, products are correct for negative x, and the derivative
+/// of a product is cheap.
 template <typename PowOp>
 struct SmallPower : OpRewritePattern<PowOp> {
   using OpRewritePattern<PowOp>::OpRewritePattern;
@@ -270,8 +271,8 @@ struct SmallPower : OpRewritePattern<PowOp> {
 };
 } // namespace
 
-/// Returns whether the reader of an operand can recompute the operand cheaply, because the producer
-/// of the operand is a constant or an elementwise function of indices or integers.
+/// Returns whether the reader of an operand can recompute the operand cheaply. This is the case if
+/// the producer is a constant or an elementwise function of indices or integers.
 static bool isCheapProducer(OpOperand *operand) {
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
   if (!producer || isContraction(cast<linalg::LinalgOp>(operand->getOwner())))

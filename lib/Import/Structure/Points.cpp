@@ -35,7 +35,7 @@ std::optional<SmallVector<AffineExpr>> fsdp::loopsAt(AffineMap map, ArrayRef<Aff
   return loops;
 }
 
-/// If `op`, which computes the point's tensor, is a view that only adds or drops dimensions of size
+/// `op` computes the point's tensor. If `op` is a view that only adds or drops dimensions of size
 /// 1, returns the same element of the view's source.
 static std::optional<Point> throughView(Operation *op, const Point &point) {
   if (!isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))

@@ -11,9 +11,9 @@
 //
 // A Point is a scalar of a body or an element of a tensor. Its position (loop indices or tensor
 // indices) is an affine function of the indices of the root, which is the element whose formula is
-// read. A step leads from an element of a parallel generic to the scalar that the generic yields,
-// and from a block argument to the element that it reads. Affine symbols stand for the loops of a
-// reduction.
+// read. A step leads from an element of a parallel generic to the scalar that the generic yields.
+// From a block argument, a step leads to the element that the argument holds. Affine symbols stand
+// for the loops of a reduction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,9 +38,9 @@ struct Point {
   }
 };
 
-/// Makes one of the steps from a point towards its definition that settle() repeats. Returns
-/// nothing if the point is the result of a scalar op, a constant, an element of a leaf tensor, or
-/// an element of a view that merges or splits dimensions.
+/// Makes one step from a point towards its definition. Returns nothing for the result of a scalar
+/// op, a constant, an element of a leaf tensor, and an element of a view that merges or splits
+/// dimensions. The function settle() repeats this step.
 std::optional<Point> step(const Point &point);
 
 /// Returns the loop indices at which an op computes the element `at` of a result, where `map` is
@@ -48,7 +48,7 @@ std::optional<Point> step(const Point &point);
 /// nothing unless the map's results are distinct dimensions.
 std::optional<SmallVector<AffineExpr>> loopsAt(AffineMap map, ArrayRef<AffineExpr> at);
 
-/// Returns the results of `map` for the loop indices `at`.
+/// Evaluates `map` at the loop indices `at`.
 SmallVector<AffineExpr> place(AffineMap map, ArrayRef<AffineExpr> at);
 
 /// Follows a point back through copies and bodies to a scalar op, a constant or a leaf tensor
@@ -68,8 +68,8 @@ bool equal(const Point &a, const Point &b, unsigned depth = 0);
 /// an element of a splat constant or of the result of a linalg.fill.
 std::optional<double> constantAt(const Point &point);
 
-/// An element of a sum or maximum over loops. `term` is the value that is summed or compared. Its
-/// position contains one affine symbol for each loop of the reduction.
+/// An element of a sum or maximum over loops. `term` is the value that is summed or compared. The
+/// position of `term` contains one affine symbol for each loop of the reduction.
 struct Reduction {
   enum Kind { Sum, Max } kind;
   Point term;

@@ -4,22 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The elements of a tensor.empty are undefined. At run time, its bytes in the arena are those of an
-// earlier value. The result of an op that reads such a tensor is undefined.
+// The elements of a tensor.empty are undefined. At run time, the bytes of the tensor in the arena
+// are bytes of an earlier value. The result of an op that reads such a tensor is undefined.
 //
 //   %e = tensor.empty() : tensor<7x11xf32>
 //   %h = linalg.matmul ins(%x, %w) outs(%e)      reads %e: error, needs linalg.fill
 //   %y = linalg.exp ins(%x) outs(%e)             only writes %e: no error
 //
 //  1. A tensor.empty has unwritten elements. A view, a cast, a padding or a concatenation of a
-//     value with unwritten elements has unwritten elements too. So does the result of a chain of
-//     insertions into such a value, unless the insertions cover the whole value.
+//     value with unwritten elements has unwritten elements too. After a chain of insertions into
+//     this value, unwritten elements remain unless the insertions cover the whole value.
 //  2. Report an error for an op that reads a value with unwritten elements. An insertion does not
 //     read its destination. A linalg op does not read the initial value of an output if its body
 //     does not use the argument of this output.
 //
-// O(ops + n²) for n insertions into a tensor. Every slice of a tensor with unwritten elements
-// counts as unwritten, even if the elements of the slice are written.
+// The time is O(ops + n²) for n insertions into a tensor. If a tensor has unwritten elements, every
+// slice of the tensor counts as unwritten, even if all elements of the slice are written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +50,8 @@ struct Box {
   }
 };
 
-/// Finds out whether a value has unwritten elements, and from which tensor.empty they come.
+/// Finds out whether a value has unwritten elements, and which tensor.empty is the origin of these
+/// elements.
 class Unwritten {
 public:
   /// Returns the tensor.empty from which unwritten elements of the value come, or null if all

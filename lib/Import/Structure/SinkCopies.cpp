@@ -36,8 +36,8 @@ static Value createCopy(OpBuilder &b, Location loc, Value source, AffineMap in,
       .getResult(0);
 }
 
-/// If `value` is a transpose, sets `source` to its input and returns the map from positions in
-/// `value` to positions in `source`.
+/// If `value` is the result of a transpose, sets `source` to the input of the transpose. Returns
+/// the map from positions in `value` to positions in `source`.
 static std::optional<AffineMap> transposeMap(Value value, Value &source) {
   auto copy = value.getDefiningOp<linalg::GenericOp>();
   if (!copy || !isCopy(copy))
@@ -105,7 +105,7 @@ struct ConcatOfTransposes : OpRewritePattern<tensor::ConcatOp> {
   }
 };
 
-/// Returns whether `op` is elementwise, is no copy, and has one result, whose map is the identity.
+/// Returns whether `op` is elementwise, is no copy, and has one result with an identity map.
 static bool isPlainMap(linalg::GenericOp op) {
   return op.getNumDpsInputs() > 0 && op->getNumResults() == 1 && isParallel(op) && !isCopy(op) &&
          op.getBody()->getArguments().back().use_empty() &&
@@ -159,7 +159,7 @@ struct MapBeforeTranspose : OpRewritePattern<linalg::GenericOp> {
       return failure();
     // Keep the maps, which are returned by value, alive for the ArrayRef below.
     SmallVector<AffineMap> known = op.getIndexingMapsArray();
-    // The map of the inputs that have all loops. It must be the same for all these inputs.
+    // The map of those inputs whose maps contain all loops. All these inputs must have equal maps.
     AffineMap order;
     for (AffineMap map : ArrayRef(known).drop_back()) {
       if (!map.isPermutation())

@@ -11,9 +11,9 @@
 
 namespace mlir::fsdp {
 
-/// Adds patterns that replace a slice, an elementwise op or a concatenation of transposed values by
-/// a transpose of a slice, an elementwise op or a concatenation. The transpose thus moves towards
-/// an op whose maps can absorb it.
+/// Adds patterns for slices, elementwise ops and concatenations that read transposed values. The
+/// patterns make these ops read the values before the transpose, and transpose the result instead.
+/// The transpose thereby moves towards an op whose maps can absorb it.
 void populateSinkCopyPatterns(RewritePatternSet &patterns);
 
 } // namespace mlir::fsdp

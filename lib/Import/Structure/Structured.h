@@ -12,8 +12,7 @@
 namespace mlir::fsdp {
 
 /// Returns whether `op` has one input and one result, and its body only yields the element of the
-/// input. Such an op is a transpose, a broadcast, or both. The output map of such an op must be a
-/// permutation.
+/// input. Such an op is a transpose, a broadcast, or both. Its output map must be a permutation.
 bool isCopy(linalg::GenericOp op);
 
 /// Returns whether all loops of `op` are parallel.
@@ -27,8 +26,8 @@ bool isContraction(linalg::LinalgOp op);
 /// Returns whether the maps of the operands determine the extent of every loop.
 bool boundsAllLoops(ArrayRef<AffineMap> maps, MLIRContext *context);
 
-/// If `tensor` is a splat constant, a rank-0 constant, or filled with a constant by linalg.fill,
-/// returns the value of all its elements. Returns null otherwise.
+/// If `tensor` is a splat constant, a rank-0 constant, or the result of a linalg.fill with a
+/// constant, returns the value that all its elements have. Returns null otherwise.
 TypedAttr uniformConstant(Value tensor);
 
 } // namespace mlir::fsdp

@@ -25,8 +25,8 @@
 //    The two starts may be adjacent because of steps 1 and 2, or because a kernel needs both.
 //
 // A launch is done when all its transfers are done. O(collectives²). If the options limit how many
-// gathers may start early (prefetch), no gather joins another gather, because it would start
-// earlier than the limit allows.
+// gathers may start early (prefetch), no gather joins another gather. A gather that joined would
+// start earlier than the limit allows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,15 +60,16 @@ bool ScheduleSolver::followsTransfers(const Transfer &transfer) const {
   return follows(transfer.command) || llvm::any_of(transfer.prologue, follows);
 }
 
-/// Returns the seconds of a transfer. Only the first transfer of a launch includes the latency.
+/// Returns the duration of a transfer in seconds. The duration includes the latency only if the
+/// transfer is the first of its launch.
 double ScheduleSolver::getSeconds(const Transfer &transfer) const {
   return transfer.seconds - (transfer.joins ? transfer.latency : 0);
 }
 
 void ScheduleSolver::markLaunches() {
   for (auto [slot, here] : llvm::enumerate(orderEvents())) {
-    const Transfer *previous = nullptr; // the event before this one if it is a start, otherwise
-                                        // null
+    // The transfer of the previous event if this event was a start, otherwise null.
+    const Transfer *previous = nullptr;
     for (const Event &event : here) {
       Transfer &transfer = transfers[event.index];
       if (event.kind == Event::Kind::wait) {

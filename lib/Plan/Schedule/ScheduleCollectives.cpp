@@ -67,7 +67,7 @@ static SmallVector<int64_t> countLiveBytes(LayoutOp layout, ProgramOp program, s
 
 namespace {
 
-/// Seconds of one run of a block, or of all iterations of a loop.
+/// Times in seconds of one run of a block, or of all iterations of a loop.
 struct Times {
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
 
@@ -80,8 +80,9 @@ struct Times {
     bound = turns * solver.getLowerBound();
   }
 
-  /// Corrects the times of the block around a loop. Before the correction, these times count the
-  /// scheduled time of the loop as compute.
+  /// Corrects the times of a block that contains a loop. Before the correction, each of these times
+  /// includes the scheduled time of the loop. The correction replaces the scheduled time by the
+  /// corresponding time of `loop`.
   void refine(const Times &loop) {
     compute += loop.compute - loop.scheduled;
     unscheduled += loop.unscheduled - loop.scheduled;
@@ -152,7 +153,8 @@ class ScheduleCollectivesPass
     setLifetimes(program, layout, tables);
   }
 
-  /// Runs step 3 for a program `placed` whose arena takes `bytes`.
+  /// Keeps a program within the memory limit if possible (step 3). The arena of its schedule
+  /// `placed` takes `bytes` bytes.
   ProgramOp keepToLimit(ProgramOp placed, int64_t bytes,
                         llvm::function_ref<ProgramOp(int64_t, bool)> attempt,
                         llvm::function_ref<int64_t(ProgramOp)> measure) {
@@ -177,10 +179,11 @@ class ScheduleCollectivesPass
     return ordered;
   }
 
-  /// Runs steps 1 and 2 for all blocks of a program. `live` holds the live bytes by command number.
+  /// Schedules all blocks of a program. `live` holds the number of live bytes at each command
+  /// number.
   Times placeAll(ProgramOp program, ArrayRef<int64_t> live, int64_t bytes, bool inOrder,
                  LayoutOp layout, CostModel &model, SymbolTableCollection &tables) {
-    // Visit inner blocks first, because the cost of a loop is that of its scheduled commands.
+    // Visit inner blocks first, because the cost of a loop is the cost of its scheduled commands.
     llvm::MapVector<Block *, SmallVector<int64_t>> blocks;
     for (const NumberedCommand &command : numberCommands(program))
       blocks[command.op->getBlock()].push_back(live[command.number]);
@@ -219,7 +222,7 @@ class ScheduleCollectivesPass
     return times;
   }
 
-  /// Runs step 2 for one block.
+  /// Chooses the places of the starts and waits of one block (step 2 of the file header).
   void choose(ScheduleSolver &solver, int64_t bytes) {
     static constexpr double slacks[] = {1, 1.5, 2, 3, 4, 6}, doubt = 2;
     ScheduleLimits limits{depth.forward, depth.backward, depth.copy, bucketBytes, bytes};

@@ -6,8 +6,8 @@
 //
 // Gathers are late transfers: they start as late as possible without a stall. Reductions are early
 // transfers: they end as early as possible. Both thus hold buffers for the shortest time. A copy
-// between the arenas is late if a command waits for the copied data. It is early if the memory of
-// its source becomes free after the copy.
+// between the arenas is late if a command waits for the copied data. A copy is early if the memory
+// of its source becomes free after the copy.
 //
 // 1. Place the early transfers one by one. The next transfer to place is the early transfer that
 //    can start first. An early transfer begins when its source is complete and the previous
@@ -17,11 +17,11 @@
 //    late transfer has to end before a command needs its result, and before the next transfer on
 //    its channel begins. It starts at the last slot that is early enough for this. A transfer whose
 //    result no command of the block reads ends as early as possible.
-// 3. Do not extend a transfer over a slot at which memory would then exceed the limit. Do not
-//    extend it either if more transfers would then be in flight than the options allow. While a
-//    kernel runs, only data of the next kernel may be read from the rank's file, and only data of
-//    the previous kernel may be written to it. Make the starts of
-//    collectives adjacent if they may become one launch (ScheduleBuckets.cpp).
+// 3. Do not extend a transfer over a slot at which memory would then exceed the limit. Also do not
+//    extend it if more transfers would then be in flight than the options allow. While a kernel
+//    runs, only data of the next kernel may be read from the rank's file, and only data of the
+//    previous kernel may be written to the file. Make the starts of collectives adjacent if they
+//    may become one launch (ScheduleBuckets.cpp).
 // 4. Within a slot, the starts of transfers whose sources are ready precede the waits. A transfer
 //    that needs the result of another transfer starts after the wait for this result.
 //
@@ -48,8 +48,8 @@ void ScheduleSolver::addBytes(unsigned from, unsigned to, int64_t bytes) {
     extra[slot] += bytes;
 }
 
-/// Returns the last slot to which a transfer can be extended from slot `from` towards slot `to`: at
-/// each fixed command in between, memory must have space for the transfer's bytes.
+/// Returns how far a transfer can be extended from slot `from` towards slot `to`. At each fixed
+/// command over which the transfer is extended, memory must have space for the transfer's bytes.
 unsigned ScheduleSolver::limitByMemory(const Transfer &transfer, unsigned from, unsigned to,
                                        bool downwards, int64_t bytes) const {
   auto fits = [&](unsigned slot) {
@@ -90,8 +90,8 @@ unsigned ScheduleSolver::getEndOfSources(const Transfer &transfer) const {
   return end;
 }
 
-/// Returns the slot of the first of the starts that must follow the wait for `transfer`, or the
-/// latest slot for this wait if that slot is earlier.
+/// Returns the latest slot for the wait for `transfer`. If a start that must follow this wait is in
+/// an earlier slot, returns the slot of the first such start.
 unsigned ScheduleSolver::getBeginOfReaders(const Transfer &transfer) const {
   unsigned begin = transfer.latest;
   auto precede = [&](unsigned command) {
@@ -333,7 +333,8 @@ llvm::SmallVector<ScheduleEvent> ScheduleSolver::getOrder() const {
   return order;
 }
 
-/// Returns the part of a launch's exposed seconds that is attributed to the given collective.
+/// Returns for how many seconds commands wait for the given transfer. If commands wait for a
+/// launch, its seconds are divided among its transfers in proportion to their durations.
 double ScheduleSolver::getExposed(unsigned index, const Timeline &line) const {
   const Transfer &transfer = transfers[index];
   if (transfer.bucket == none)
@@ -344,8 +345,9 @@ double ScheduleSolver::getExposed(unsigned index, const Timeline &line) const {
   return sum > 0 ? line.exposed[transfer.bucket] * getSeconds(transfer) / sum : 0;
 }
 
-/// Returns the transfers that start together at an event. At the first start of a bucket, these are
-/// all members of the bucket; at the other starts of the bucket, there are none.
+/// Returns the transfers that start together at an event. If the event is the first start of a
+/// bucket, these are all members of the bucket. For the other starts of the bucket, the list is
+/// empty.
 SmallVector<unsigned> ScheduleSolver::getLaunch(const Event &event) const {
   const Transfer &transfer = transfers[event.index];
   if (transfer.bucket == none)
@@ -381,8 +383,9 @@ double ScheduleSolver::getLowerBound() const {
   std::map<unsigned, SmallVector<LinkJob>> jobs; // jobs of each link, by number of the link
   for (const Transfer &transfer : transfers) {
     // The commands that move with another transfer precede this transfer if the whole window of the
-    // other transfer is before the window of this transfer. They follow it if the whole window is
-    // after. If the two windows share a slot, the order is open.
+    // other transfer is before the window of this transfer. They follow this transfer if the whole
+    // window of the other transfer is after the window of this transfer. If the two windows share a
+    // slot, the order is not known.
     double head = problem.getTime(transfer.earliest),
            tail =
                problem.getEndTime() - problem.getTime(std::max(transfer.earliest, transfer.latest));

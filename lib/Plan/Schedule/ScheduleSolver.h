@@ -52,11 +52,13 @@ public:
   Timeline simulate(double slower = 1) const;
   /// Returns a lower bound of the block's duration in seconds, whatever slots are chosen.
   double getLowerBound() const;
-  /// Returns the maximum over all commands of the number of bytes that are alive.
+  /// Returns the largest number of bytes that are alive at a command.
   int64_t getPeak() const;
-  /// Return three properties of a transfer. getSeconds() returns its duration as a part of its
-  /// launch. getExposed() returns for how many seconds of `line` commands wait for the transfer.
-  /// getLimit() returns the reason why the transfer does not start earlier or end later.
+  /// Return properties of a transfer. The function getSeconds() returns the duration of the
+  /// transfer. The duration includes the latency only if the transfer is the first of its launch.
+  /// The function getExposed() returns for how many seconds of `line` commands wait for the
+  /// transfer. The function getLimit() returns the reason why the transfer does not start earlier
+  /// or end later.
   double getSeconds(unsigned transfer) const { return getSeconds(transfers[transfer]); }
   double getExposed(unsigned transfer, const Timeline &line) const;
   llvm::StringRef getLimit(unsigned transfer) const { return transfers[transfer].limit; }
@@ -67,8 +69,8 @@ private:
     explicit Transfer(const ScheduleProblem::Transfer &transfer)
         : ScheduleProblem::Transfer(transfer) {}
     bool isPlaced = false;
-    unsigned start = 0, wait = 0; ///< slots; slot k is directly before fixed command k
-    bool joins = false;           ///< whether the transfer continues the launch before it
+    unsigned start = 0, wait = 0; ///< slots; slot k directly precedes fixed command k
+    bool joins = false;           ///< true if the transfer continues the launch of another transfer
     unsigned bucket = none;       ///< index of the first transfer of the launch, or `none`
     llvm::StringRef limit;
   };
@@ -92,7 +94,8 @@ private:
   bool followsTransfers(const Transfer &transfer) const;
   bool joinGather(Transfer &transfer, const Transfer &first, const ScheduleLimits &limits);
   bool joinReduction(Transfer &transfer, const Transfer &last, const ScheduleLimits &limits);
-  /// Returns the transfers that start with `leader`, and `leader`, in the order of their waits.
+  /// Returns `leader` and the transfers that start together with `leader`, in the order of the
+  /// waits.
   llvm::SmallVector<unsigned> getBucket(unsigned leader) const;
   llvm::SmallVector<unsigned> getLaunch(const Event &event) const;
   double getSeconds(const Transfer &transfer) const;
@@ -100,8 +103,9 @@ private:
   llvm::SmallVector<llvm::SmallVector<Event>> orderEvents() const;
 
   const ScheduleProblem &problem;
-  llvm::SmallVector<Transfer> transfers; ///< the transfers of the problem, in its order
-  llvm::SmallVector<int64_t> extra;      ///< bytes that moved transfers add, for each slot
+  llvm::SmallVector<Transfer> transfers; ///< the transfers, in the order of the problem
+  /// For each slot, the bytes that are alive in addition because transfers were moved.
+  llvm::SmallVector<int64_t> extra;
 };
 
 } // namespace mlir::fsdp

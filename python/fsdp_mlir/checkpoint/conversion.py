@@ -30,8 +30,8 @@ def renamed(names: Iterator[str] | list[str], rules: Mapping[str, str | None]) -
 
     A rule maps a name to the new name, or to None if the tensor is to be omitted. A rule from "a.*"
     to "b.*" replaces the prefix "a." of names by "b.". A rule for a whole name has precedence over
-    rules for prefixes. Of several prefixes that match, the longest applies. Raises CheckpointError
-    if a rule matches no tensor or two tensors get one name.
+    rules for prefixes. If several prefixes match a name, the rule for the longest prefix applies.
+    Raises CheckpointError if a rule matches no tensor, or if two tensors would have the same name.
     """
     names = list(names)
     prefixes = sorted((rule for rule in rules if rule.endswith("*")), key=len, reverse=True)

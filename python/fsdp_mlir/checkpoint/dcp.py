@@ -197,9 +197,10 @@ def _tensor_metadata(entry: Entry) -> Object:
 
 
 def write(folder: pathlib.Path, entries: Sequence[Entry], pieces: Pieces, most: int) -> None:
-    """Writes a DCP checkpoint into an empty folder: one chunk for each tensor.
+    """Writes a DCP checkpoint into an empty folder, with one chunk for each tensor.
 
-    A file has at most ``most`` bytes of values, or one larger tensor. The file .metadata is last.
+    A file has at most ``most`` bytes of values, except a file that contains a single larger tensor.
+    The file .metadata is written last.
     """
     places = {}
     for number, part in enumerate(groups(entries, most)):

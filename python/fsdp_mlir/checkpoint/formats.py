@@ -52,7 +52,7 @@ class Source:
         self.files = Files()
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, str] = {}
-        # Errors about tensors and files that the index names but that do not exist.
+        # Errors about missing tensors and missing files that the index names.
         self.missing: list[str] = []
 
     def describe(self) -> list[str]:
@@ -64,8 +64,8 @@ class Source:
         raise NotImplementedError
 
     def problems(self) -> Iterator[str]:
-        """Reads the whole checkpoint. Yields an error for each damaged value and for each tensor
-        that is missing or not expected."""
+        """Reads the whole checkpoint. Yields an error for each damaged value, and for each tensor
+        that is missing or unexpected."""
         yield from ()
 
     def warnings(self) -> Iterator[str]:

@@ -164,7 +164,8 @@ def write_file(path: pathlib.Path, entries: Sequence[Entry], pieces: Pieces,
 
 
 def groups(entries: Iterable[Entry], most: int) -> list[list[Entry]]:
-    """Divides tensors into groups of at most ``most`` bytes. A larger tensor is its own group."""
+    """Divides tensors into groups of at most ``most`` bytes. A tensor of more than ``most`` bytes
+    forms a group of its own."""
     found: list[list[Entry]] = [[]]
     size = 0
     for entry in entries:

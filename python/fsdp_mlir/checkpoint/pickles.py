@@ -29,8 +29,8 @@ class Name:
 
 
 class Object:
-    """A recorded call of ``kind``, or a recorded new object of the class ``kind``. The opcode BUILD
-    sets the member ``state``."""
+    """Records a call of ``kind``, or the creation of an object of the class ``kind``. The opcode
+    BUILD sets the member ``state``."""
 
     def __init__(self, kind: Name | None, args: Any = (), state: Any = None, new: bool = False):
         self.kind, self.args, self.state, self.new = kind, args, state, new
@@ -55,8 +55,8 @@ _TUPLES = {"EMPTY_TUPLE": 0, "TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3}
 
 
 class _Machine:
-    """An unpickler that records calls as data instead of executing them. Its state is a stack and a
-    memo."""
+    """Reads a pickle with a stack and a memo, as Python's unpickler does, but records calls as data
+    instead of executing them."""
 
     def __init__(self, names: Collection[str]):
         self.names, self.stack, self.memory = names, [], {}

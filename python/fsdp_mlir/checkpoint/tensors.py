@@ -64,7 +64,7 @@ def _to_numbers(piece: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def _to_bf16(values: np.ndarray) -> np.ndarray:
-    """Rounds f32 to the nearest bf16, ties to even; NaN stays NaN with its sign."""
+    """Rounds f32 to the nearest bf16, and ties to even. A NaN remains a NaN with the same sign."""
     bits = values.view(np.uint32)
     rounded = ((bits + (0x7fff + ((bits >> 16) & 1))) >> 16).astype(np.uint16)
     return np.where(np.isnan(values), ((bits >> 16) | 0x40).astype(np.uint16), rounded)

@@ -43,7 +43,8 @@ _DAMAGE = (zipfile.BadZipFile, zipfile.LargeZipFile, struct.error, NotImplemente
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A tensor in a file. ``bytes`` is its storage. ``offset`` and ``strides`` are in elements."""
+    """A tensor in a file. ``bytes`` is its storage. ``offset`` and ``strides`` are counted in
+    elements."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -133,8 +134,8 @@ class _Window(io.RawIOBase):
 
 
 class _Section:
-    """A file object that appends to another file. Its offset 0 is the file's position when the
-    object was made."""
+    """A file object that appends to another file. Offset 0 of this object is the position that the
+    other file had when the object was made."""
 
     def __init__(self, file: BinaryIO):
         self._file, self._begin = file, file.tell()
@@ -179,7 +180,7 @@ def _tensor(found: object, record) -> Stored:
 
 
 def check(where: str, stored: Stored) -> str | None:
-    """Returns None if the bytes of a tensor have the stored CRC-32, and otherwise an error."""
+    """Returns None if the bytes of a tensor have the stored CRC-32, and otherwise a message."""
     found = 0
     for piece in cut(stored.bytes):
         found = zlib.crc32(piece, found)

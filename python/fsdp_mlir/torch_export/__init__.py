@@ -45,8 +45,8 @@ Loss = Callable[..., torch.Tensor]
 
 
 class _Traced(torch.nn.Module):
-    """Represents the call loss(module, *batch) as a module. Its ``forward`` takes the parameters as
-    arguments."""
+    """A module whose ``forward`` makes the call loss(module, *batch). ``forward`` takes the
+    parameters of the module as arguments."""
 
     def __init__(self, module: torch.nn.Module, loss: Loss, names: Sequence[str] | None):
         super().__init__()
@@ -89,8 +89,8 @@ def _default_loss(model, *batch, **named):
 
 
 def _batch(example: Any, loss: Loss) -> tuple[list[torch.Tensor], list[str], bool]:
-    """Returns the tensors of the example, their names, and true if the loss gets the tensors by
-    name."""
+    """Returns the tensors of the example and their names. Also returns true if the loss takes the
+    tensors by name."""
     if isinstance(example, torch.Tensor):
         example = (example,)
     if isinstance(example, Mapping):
@@ -138,7 +138,8 @@ def _refuse_custom_gradients():
     """Refuses torch.autograd.Function during tracing, because the trace has no custom backward.
 
     Replacing ``apply`` is not enough, because a module may have stored ``MyFunction.apply`` before.
-    Each call also creates an instance of BackwardCFunction, and creating one is refused too.
+    Each call also creates an instance of BackwardCFunction, and the creation of such an instance is
+    refused too.
     """
     original = torch.autograd.Function.__dict__.get("apply")
     context = torch.autograd.function.BackwardCFunction
@@ -238,7 +239,7 @@ def _check(program, names: Sequence[str]) -> None:
 
 
 def _unused(program, names: Sequence[str]) -> set[str]:
-    """Returns those of ``names`` that are arguments which have no effect on the loss."""
+    """Returns those of ``names`` whose arguments have no effect on the loss."""
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     return {name for name, target in zip(names, program.graph_signature.user_inputs)
             if target in nodes and not nodes[target].users}
@@ -267,7 +268,8 @@ def _lower(program, name: str):
         importer.import_frozen_program(program, func_name=name)
         stops = markers.to_calls(context, importer.module_op)
         with context:
-            # The pipeline's last pass is omitted, because it refuses calls, and thus markers.
+            # The pipeline's last pass is omitted, because it refuses calls, which represent the
+            # markers.
             passes = str(PassManager.parse(_PIPELINE)).replace("," + _CONTRACT, "")
             PassManager.parse(passes).run(importer.module_op)
     except (ir.MLIRError, RuntimeError, NotImplementedError, KeyError) as error:

@@ -31,8 +31,8 @@ from .source import place
 aten = torch.ops.aten
 _REAL = {torch.complex32: torch.float16, torch.complex64: torch.float32,
          torch.complex128: torch.float64}
-# Ops that are applied separately to the real and to the imaginary part. If such an op has real
-# tensors as operands, these are indices.
+# Ops that are applied separately to the real and to the imaginary part. Real tensors among the
+# operands of such an op are indices.
 _OF_EACH_PART = {
     aten.view.default, aten._unsafe_view.default, aten.reshape.default, aten.unsqueeze.default,
     aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.expand.default,
@@ -125,14 +125,15 @@ class _Rewriter:
         return tuple(self.call(aten.div.Tensor, x, square) for x in product)
 
     def wave(self, size, angle):
-        """Returns the parts of ``size`` e^(i ``angle``). If ``size`` is None, it counts as 1."""
+        """Returns the parts of ``size`` e^(i ``angle``), where a ``size`` of None means 1."""
         cosine, sine = self.call(aten.cos.default, angle), self.call(aten.sin.default, angle)
         if size is None:
             return cosine, sine
         return tuple(self.call(aten.mul.Tensor, size, x) for x in (cosine, sine))
 
     def absolute(self, pair):
-        """Returns the absolute value of a pair. As in torch, its derivative at zero is zero."""
+        """Returns the absolute value of a pair. As in torch, the derivative of the absolute value
+        at zero is zero."""
         square = self.square(pair)
         is_zero = self.call(aten.eq.Scalar, square, 0.0)
         one = self.call(aten.full_like.default, square, 1.0, pin_memory=False)

@@ -29,8 +29,8 @@ _MOST_BYTES = 64 << 20
 
 
 def _count_along(value: torch.Tensor) -> tuple[int, int, int] | None:
-    """Checks whether the integers are start + step * position along one dim. Returns (dim, start,
-    step) if they are, and otherwise None."""
+    """Checks whether the integers are start + step * position along one dim. If they are, returns
+    (dim, start, step). Otherwise returns None."""
     if value.dtype != torch.int64:
         return None
     for dim in range(value.dim()):

@@ -1,6 +1,6 @@
 # Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Ops that must not get lost on the way to MLIR: those that stop gradients, and dropout.
+"""Keeps ops that the lowering to MLIR would remove or change: ops that stop gradients, and dropout.
 
 torch-mlir removes ``detach``, and lowers ``dropout`` to random numbers that depend only on a global
 seed. Therefore the exporter replaces both ops in torch's graph by marker ops of this package. In
@@ -148,9 +148,9 @@ def _inline_region(module, graph, node, depends) -> int:
 def mark_padding(program) -> int:
     """Stops the gradient of the row ``padding_idx`` in the table of each embedding.
 
-    torch reads this row in the forward, but computes no gradient for it. The lowering to MLIR would
-    ignore ``padding_idx``. Returns the number of embeddings that were changed. Raises ExportError
-    if an embedding scales its gradient by frequency.
+    torch reads this row in the forward, but computes no gradient for this row. The lowering to MLIR
+    would ignore ``padding_idx``. Returns the number of embeddings that were changed. Raises
+    ExportError if an embedding scales its gradient by frequency.
     """
     module, graph = program.graph_module, program.graph_module.graph
     count = 0

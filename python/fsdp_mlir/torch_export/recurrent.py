@@ -28,9 +28,10 @@ def drops_between_layers(node) -> bool:
 
 
 def divide(node, dropout) -> int:
-    """Replaces ``node`` by one op per layer. Returns the number of dropout markers between them.
+    """Replaces ``node`` by one op per layer, with a dropout marker between consecutive layers.
 
     ``dropout`` is the marker op. The first dim of its operand must count samples (markers.py).
+    Returns the number of markers.
     """
     named = given(node)
     layers, directions = named["num_layers"], 2 if named["bidirectional"] else 1

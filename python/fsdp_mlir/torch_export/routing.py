@@ -39,7 +39,7 @@ def topk(x, k, dim=-1, largest=True, sorted=True):
 
 
 def _key(x):
-    """Returns keys whose order is the order in which torch sorts the elements of ``x``. NaN is
+    """Returns keys that have the same order as the elements of ``x`` in torch's sort, where NaN is
     last."""
     if x.dtype == torch.bool:
         return x.to(torch.int64)

@@ -15,7 +15,8 @@ def place(node) -> tuple[str | None, int | None]:
 
 
 def place_in(trace: str) -> tuple[str | None, int | None]:
-    """Returns the innermost file and line of a stack trace outside torch and this package."""
+    """Returns the file and line of the innermost frame of a stack trace outside torch and this
+    package."""
     own = [frame for frame in _FRAME.findall(trace) if "/fsdp_mlir/" not in frame[0]]
     for file, line in reversed(own):
         if "/torch/" not in file:

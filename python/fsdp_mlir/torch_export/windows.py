@@ -93,8 +93,8 @@ for _op, _matrix in (("upsample_bilinear2d", _linear_matrix),
 
 
 def _windows(n: int, size: int, device):
-    """Returns (mask, lengths) for the windows of an adaptive pool. Window i contains the positions
-    from i n / size (rounded down) up to, but without, (i + 1) n / size (rounded up)."""
+    """Returns (mask, lengths) for the windows of an adaptive pool. Window i begins at position
+    i n / size (rounded down), and ends before position (i + 1) n / size (rounded up)."""
     at, i = torch.arange(n, device=device), torch.arange(size, device=device)[:, None]
     first, end = i * n // size, ((i + 1) * n + size - 1) // size
     return (at >= first) & (at < end), (end - first).squeeze(-1)

@@ -18,12 +18,14 @@ namespace fsdprt {
 class LocalCommunicator final : public PeerMemory {
 public:
   LocalCommunicator(Mesh mesh, double timeoutSeconds, uint32_t spins);
-  /// Creates a communicator that reports progress to `watchdog`, a result of Watchdog::alone().
+  /// Creates a communicator that reports progress to `watchdog`, which Watchdog::alone() has
+  /// returned.
   LocalCommunicator(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins);
 
   const char *name() const override { return "local"; }
   uint32_t processes() const override { return 1; }
-  /// Does nothing: the slots of this backend contain addresses instead of offsets in an arena.
+  /// Does nothing. The slots of this backend contain addresses, so the base of the arena is not
+  /// needed.
   void registerArena(uint32_t, const ArenaMemory &) override {}
   void connect() override;
 

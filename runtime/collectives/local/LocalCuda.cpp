@@ -18,7 +18,7 @@
 using namespace fsdprt;
 
 static constexpr uint32_t pollMilliseconds = 20;
-static constexpr uint64_t pieceElements = 16; // segment boundaries are multiples of it, in elements
+static constexpr uint64_t pieceElements = 16; // segments begin at multiples of this many elements
 
 static bool reduces(fb::CollectiveKind kind) {
   return kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;
@@ -36,8 +36,6 @@ LocalCuda::LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins)
                 spins) {}
 
 LocalCuda::~LocalCuda() = default;
-
-//===- Set-up -------------------------------------------------------------===//
 
 void LocalCuda::checkGroups() const {
   for (const Collective &each : collectives)
@@ -80,8 +78,6 @@ void LocalCuda::connect() {
   tables = std::make_unique<Table[]>(ranks() * numCollectives());
 }
 
-//===- Collectives --------------------------------------------------------===//
-
 CudaQueue::Lane LocalCuda::laneOf(uint32_t collective) const {
   return reduces(getKey(collective).kind) ? CudaQueue::reduce : CudaQueue::gather;
 }
@@ -107,8 +103,8 @@ void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   }
 }
 
-/// Enqueues a sum on the reduce stream of `rank`: elements [first, first + count) of the sources of
-/// all members are added up and written to `target`.
+/// Enqueues on the reduce stream of `rank` a kernel that adds up the elements [first, first +
+/// count) of the sources of all members, and writes the sums to `target`.
 void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t count,
                     CudaPointer target) {
   const CollectiveKey &key = getKey(collective);
@@ -121,8 +117,8 @@ void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t
                                  key.reduction == fb::Reduction::avg, sources, count, target);
 }
 
-/// Enqueues the second half of an all-reduce: the segments that other members have summed are
-/// copied to the target of `rank`.
+/// Enqueues the second half of an all-reduce, which copies the segments that other members have
+/// summed to the target of `rank`.
 void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);

@@ -6,9 +6,9 @@
 //
 // All ranks are threads of one process. Their arenas are in the memory of one GPU, or of several
 // GPUs that have access to each other's memory. Collectives do not copy through the host, and no
-// thread waits for a GPU. When a member of a collective calls start(), it records a mark on its
-// compute stream. The last member that calls start() then enqueues the transfers of all members on
-// their gather or reduce streams. These streams first wait for the marks of all members:
+// thread waits for a GPU. When a member of a collective calls start(), the member records a mark on
+// its compute stream. The last member that calls start() then enqueues the transfers of all members
+// on their gather or reduce streams. These streams first wait for the marks of all members:
 //
 //     compute stream   | before | mark ------ wait: after the transfers of all members | after
 //     gather stream                  \-> after the marks of all members: copies | mark
@@ -32,7 +32,8 @@ namespace fsdprt {
 class LocalCuda : public Communicator {
 public:
   LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins);
-  /// Creates a communicator that reports progress to `watchdog`, a result of Watchdog::alone().
+  /// Creates a communicator that reports progress to `watchdog`, which Watchdog::alone() has
+  /// returned.
   LocalCuda(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins);
   ~LocalCuda() override;
 
@@ -64,7 +65,7 @@ private:
     CudaMark begun, summed, done;
     DeviceSpan span; ///< time stamps of the transfers of the rank
   };
-  /// State of a group in a collective, stored at the index of the group's first member.
+  /// State of a collective in a group. It is stored at the index of the group's first member.
   struct Table {
     std::mutex mutex;
     uint32_t arrived = 0;

@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PeerMemory.h. Long copies and sums are divided among the workers of a rank. Each
-// element is computed by one worker, so that its value does not depend on the number of workers.
+// element is computed by a single worker, so that the value of the element does not depend on the
+// number of workers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@ using namespace fsdprt;
 
 // milliseconds between two checks of the watchdog
 static constexpr uint32_t pollMilliseconds = 20;
-// smallest number of bytes that several workers share
+// A copy or a sum of fewer bytes than this is not divided among workers.
 static constexpr uint64_t parallelBytes = 64 << 10;
 
 void PeerMemory::reach(uint32_t collective, uint32_t rank, uint64_t progress) {
@@ -68,9 +69,9 @@ void PeerMemory::begin(uint32_t collective, uint32_t rank, const std::byte *sour
   reach(collective, rank, use * stages + 1);
 }
 
-/// Divides [0, count) into consecutive ranges, and calls part(first, number) for each range. If the
-/// `count` elements have at least parallelBytes bytes, there is one range per worker. Otherwise
-/// there is only one range.
+/// Divides [0, count) into consecutive ranges, and calls part(first, number) for each range, where
+/// `number` is the number of elements. If the `count` elements have at least parallelBytes bytes,
+/// there is one range per worker. Otherwise there is only one range.
 template <typename Part>
 static void inParts(WorkerPool &pool, uint64_t count, uint64_t elementSize, Part part) {
   if (pool.size() == 1 || count * elementSize < parallelBytes)

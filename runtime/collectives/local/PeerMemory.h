@@ -15,8 +15,9 @@
 //                                               done    -- all done?  -- return
 //
 // start() publishes that the rank has arrived, and wait() executes all other stages. The progress
-// counter in a slot never decreases. Slots of several processes contain offsets in the arenas
-// instead of addresses, because each process maps an arena at a different address.
+// counter in a slot never decreases. If the ranks are in several processes, the slots contain
+// offsets in the arenas instead of addresses, because each process maps an arena at a different
+// address.
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_COLLECTIVES_LOCAL_PEERMEMORY_H
@@ -35,7 +36,7 @@ protected:
   /// The state of a rank, which the backend sets before the first collective starts.
   struct Peer {
     CollectiveSlot *slots = nullptr; ///< one slot per collective
-    /// event that the groups use whose first member is this rank
+    /// event on which the members of a group wait if this rank is the first member of the group
     SharedFutexEvent *event = nullptr;
     /// address at which this process has mapped the arena of the rank
     uint64_t base = 0;

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Elements are summed in blocks of 2048. A block is summed over all ranks in a buffer on the stack,
-// which is small enough to stay in the L1 cache. The sums are then scaled and written. The code is
-// compiled for three vector widths. At run time, the widest version that the processor supports is
-// used.
+// Elements are summed in blocks of 2048. The sums of a block over all ranks are computed in a
+// buffer on the stack, which is small enough to stay in the L1 cache. The sums are then scaled and
+// written. The code is compiled for three vector widths. At run time, the widest version that the
+// processor supports is used.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,7 +22,7 @@ namespace fsdprt {
 /// Sums `elements` elements of each of `ranks` sources, and writes the sums to `target`. The first
 /// of these elements is `offset` bytes after the address sources[j]. If the address of a source is
 /// null, this source adds nothing to the sums, but still counts as a source in an average. `target`
-/// may be equal to the address of the first of these elements of a source.
+/// may be the address at which the elements of a source begin.
 void reduceInOrder(DType type, bool average, const std::byte *const *sources, uint32_t ranks,
                    uint64_t offset, uint64_t elements, std::byte *target);
 

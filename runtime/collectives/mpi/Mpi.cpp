@@ -21,7 +21,7 @@ using ull = unsigned long long;
 
 static constexpr uint32_t idleMilliseconds = 50, busyMilliseconds = 1;
 static constexpr double secondsToTellFailure = 2, pollSeconds = 0.02;
-// number of bytes of the largest message that collect() sends
+// maximum number of bytes in a message of collect()
 static constexpr size_t pieceBytes = 32 << 20;
 
 MpiCommunicator::MpiCommunicator(Mesh newMesh, uint32_t rank, MpiReduce reduce,
@@ -98,8 +98,6 @@ void MpiCommunicator::endService() {
   service.join();
 }
 
-//===- Meeting ------------------------------------------------------------===//
-
 void MpiCommunicator::agree(const std::string &agreement) {
   std::vector<char> mine(Agreement::limit + 1), all(mine.size() * ranks());
   std::memcpy(mine.data(), agreement.data(), std::min(agreement.size(), Agreement::limit));
@@ -127,8 +125,8 @@ void MpiCommunicator::checkSchedule() {
       hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   std::vector<uint64_t> all(ranks());
   exchange(&hash, sizeof hash, all.data());
-  // Keep each rank alive until all ranks have received all hashes, so that all ranks report the
-  // same error.
+  // Do not continue before all ranks have received all hashes. Otherwise a rank that detects a
+  // difference could end early, and the other ranks would report a lost rank instead.
   barrier();
   for (uint32_t rank = 1; rank < ranks(); ++rank)
     if (all[rank] != all[0])
@@ -173,8 +171,6 @@ void MpiCommunicator::connect() {
   barrier();
 }
 
-//===- Progress -----------------------------------------------------------===//
-
 /// Advances all collectives in flight. Returns true if at least one of them has made progress. The
 /// caller must hold the mutex of the library.
 bool MpiCommunicator::advanceAll(WorkerPool *pool) {
@@ -192,7 +188,7 @@ bool MpiCommunicator::advanceAll(WorkerPool *pool) {
   return true;
 }
 
-/// Records an error if no heartbeats arrive from another rank. This happens if the process of that
+/// Records an error if another rank no longer sends heartbeats. This happens if the process of that
 /// rank is stopped, or if the connection to it is cut. serve() reports the error to the other
 /// processes.
 void MpiCommunicator::checkHeartbeats() {
@@ -308,8 +304,6 @@ void MpiCommunicator::finish(uint32_t collective, uint32_t rank, WorkerPool &poo
       [&] { reportMissing(collective, rank, *missing); });
 }
 
-//===- Between programs ---------------------------------------------------===//
-
 uint64_t MpiCommunicator::heardFromAll() const {
   uint64_t sum = 0;
   for (uint32_t rank = 0; rank < ranks(); ++rank)
@@ -317,9 +311,9 @@ uint64_t MpiCommunicator::heardFromAll() const {
   return sum;
 }
 
-/// Waits until `count` messages are complete. `messages` contains a single message, or contains a
-/// receive and a send for each rank, in the order of the ranks. Throws Error if a process has sent
-/// no heartbeat for as long as the time limit.
+/// Waits until `count` messages are complete. `messages` contains either a single message or, for
+/// each rank in the order of the ranks, a receive that is followed by a send. Throws Error if a
+/// process has sent no heartbeat for as long as the time limit.
 void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why) {
   std::fill(lastSign.begin(), lastSign.end(), Sign{0, monotonicSeconds()});
   uint64_t calls = 0;

@@ -9,9 +9,10 @@
 // exchange messages and add up the received data in the order of ranks (MpiCollective.h). With
 // MpiReduce::library, the MPI library computes the sums instead.
 //
-// Except for the set-up and the end of MPI, all MPI calls are non-blocking. Only one thread at a
-// time calls MPI, because all calls require the same mutex. While the rank computes, a service
-// thread continues the exchange of messages, and sends and receives heartbeats (MpiHeartbeat.h).
+// Except for the set-up and the end of MPI, all MPI calls are non-blocking. No two threads call MPI
+// at the same time, because a thread must lock a mutex before it calls MPI. While the rank
+// computes, a service thread continues the exchange of messages, and sends and receives heartbeats
+// (MpiHeartbeat.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,8 +63,8 @@ private:
   void serve();
   void checkHeartbeats();
   void endService();
-  /// Waits until done() returns true. Calls late() if the result of beats() does not change for as
-  /// long as the time limit.
+  /// Waits until done() returns true. Calls late() if the time limit has passed since the result of
+  /// beats() changed last.
   template <typename Done, typename Beats, typename Late>
   void await(WorkerPool *pool, Done done, Beats beats, Late late);
   void awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why);
@@ -88,7 +89,7 @@ private:
   };
   std::vector<Sign> lastSign;   ///< indexed by process
   std::optional<Error> problem; ///< error that the service thread has caught
-  std::optional<Error> silence; ///< set if another process no longer sends heartbeats
+  std::optional<Error> silence; ///< error that is set if another process no longer sends heartbeats
   uint64_t progress = 0;        ///< number of calls of advanceAll() that have made progress
   FutexEvent endingEvent;
   std::atomic<bool> ending{false}, busy{false};

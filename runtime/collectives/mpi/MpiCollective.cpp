@@ -27,7 +27,7 @@ using fb::CollectiveKind;
 
 // segment boundaries are multiples of this number of elements
 static constexpr uint64_t pieceTile = 16;
-// smallest number of bytes that several threads share
+// A sum of fewer bytes than this is not divided among threads.
 static constexpr uint64_t parallelBytes = 64 << 10;
 
 void MpiLanes::reserve(uint64_t laneBytes) {
@@ -66,8 +66,6 @@ uint64_t MpiCollective::laneBytes() const {
       key.kind == CollectiveKind::all_reduce && isSmall() ? smallBytes : MpiLanes::chunkBytes;
   return std::min(row, (key.count * elementBytes + 63) / 64 * 64) * group * 2;
 }
-
-//===- Ranges of messages --------------------------------------------------===//
 
 /// In a large all_reduce, member j sums only a range of the elements. Sets `first` and `count` to
 /// this range.
@@ -119,8 +117,6 @@ uint64_t MpiCollective::rowsFor(uint64_t (MpiCollective::*bytesOf)(uint32_t) con
     most = std::max(most, (this->*bytesOf)(j));
   return (most + chunk - 1) / chunk;
 }
-
-//===- Phases -------------------------------------------------------------===//
 
 void MpiCollective::start(const std::byte *newSource, std::byte *newTarget) {
   source = newSource;
@@ -232,10 +228,8 @@ bool MpiCollective::advanceReceives(MpiLanes &lanes, WorkerPool *pool) {
   }
 }
 
-//===- Sums ---------------------------------------------------------------===//
-
-/// Adds up the chunks of row `row`. These are the chunks in the lane, and the chunk in the rank's
-/// own source.
+/// Adds up the chunks of the row with index `row`. The chunks of other members are in the lane, and
+/// the chunk of the rank is in its own source.
 void MpiCollective::addUp(uint64_t row, WorkerPool *pool) {
   uint64_t first = 0, count = key.count;
   if (key.kind == CollectiveKind::all_reduce && !isSmall())
@@ -285,8 +279,6 @@ void MpiCollective::scaleSum() {
                             : scale<float>(target, key.count, group);
 }
 
-//===- Failure ------------------------------------------------------------===//
-
 const std::vector<uint32_t> &MpiCollective::missing() {
   lacking.clear();
   for (uint32_t j = 0; j < group; ++j) {
@@ -297,8 +289,8 @@ const std::vector<uint32_t> &MpiCollective::missing() {
     if (waits)
       lacking.push_back(members[j]);
   }
-  // If the MPI library computes the sum, it does not report for which members it waits. In this
-  // case return all other members.
+  // If the MPI library computes the sum, the library does not report the members for which it
+  // waits. In this case, return all members except this rank.
   if (lacking.empty())
     std::copy_if(members.begin(), members.end(), std::back_inserter(lacking),
                  [&](uint32_t member) { return member != members[own]; });

@@ -14,8 +14,8 @@
 //     all_reduce      small: sends source to all     receives all sources in a lane; sums each row
 //                     large: reduce_scatter of segments, then all_gather of the segments
 //
-// A lane is a buffer for two rows of received chunks, which are summed from there. There are
-// MpiLanes::count lanes. Collectives take lanes in the order in which they were started. All
+// A lane is a buffer for two rows of received chunks. The sums read the chunks from the lane. There
+// are MpiLanes::count lanes. Collectives take lanes in the order in which they were started. All
 // members start the collectives in the same order, so the collective that was started first always
 // has a lane and can complete.
 //
@@ -29,7 +29,6 @@
 
 namespace fsdprt {
 
-/// Manages the lanes, which collectives take for their sums.
 class MpiLanes {
 public:
   static constexpr uint32_t count = 4;
@@ -61,8 +60,8 @@ public:
   uint64_t laneBytes() const;
 
   void start(const std::byte *source, std::byte *target);
-  /// Continues the sends, receives and sums without waiting. Sums use the threads of `pool` unless
-  /// it is null. Returns true if there was progress. The caller must hold the library's mutex.
+  /// Continues the sends, receives and sums without waiting. Sums use the threads of `pool`, unless
+  /// `pool` is null. Returns true if there was progress. The caller must hold the library's mutex.
   bool advance(MpiLanes &lanes, WorkerPool *pool);
   bool isDone() const { return phase == Phase::done; }
   /// Returns the ranks whose messages have not arrived yet, or have not been sent completely. The
@@ -73,7 +72,7 @@ public:
 private:
   enum class Phase { idle, move, sum, spread, library, done };
   struct Direction {
-    std::vector<fsdprt_mpi_handle> requests; ///< for two rows: one request per member
+    std::vector<fsdprt_mpi_handle> requests; ///< for each of two rows: one request per member
     uint64_t rows = 0, posted = 0, finished = 0;
   };
 
@@ -114,7 +113,7 @@ private:
   Phase phase = Phase::idle;
   Direction sends, receives;
   std::byte *lane = nullptr;
-  std::vector<const std::byte *> sources; ///< for each member: its operand of a sum
+  std::vector<const std::byte *> sources; ///< for each member: the member's operand of a sum
   std::vector<uint32_t> lacking;          ///< result of missing()
   const std::byte *source = nullptr;
   std::byte *target = nullptr;

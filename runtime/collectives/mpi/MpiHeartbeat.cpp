@@ -17,7 +17,7 @@ using namespace fsdprt;
 
 static constexpr double secondsBetween = 0.1;
 static constexpr double silentSeconds =
-    1; // If a process has sent no message for this time in seconds, it is not told of failures.
+    1; // A process that has sent no message for this number of seconds is not told of failures.
 
 MpiHeartbeat::MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handle over, int tag)
     : mpi(mpi), watchdog(watchdog), over(over), tag(tag), peers(mpi.size()) {
@@ -28,7 +28,7 @@ MpiHeartbeat::MpiHeartbeat(MpiLibrary &mpi, Watchdog &watchdog, fsdprt_mpi_handl
   }
 }
 
-/// If MPI may still read messages in `peers`, deliberately leaks `peers`.
+/// If MPI may still read messages in `peers`, does not free `peers`.
 MpiHeartbeat::~MpiHeartbeat() {
   bool pending = false;
   for (Peer &peer : peers) {

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Several times per second, every process sends a message to all others: the progress of its rank,
-// the status of a failure, and whether the process leaves the run. The watchdog is updated from the
-// messages that arrive. The caller of these functions must hold the mutex of the MPI library.
+// the status of a failure, and whether the process leaves the run. The messages that arrive update
+// the watchdog. The caller of these functions must hold the mutex of the MPI library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,8 @@ public:
   /// Returns how many messages have arrived from the process of a rank.
   uint64_t heard(uint32_t rank) const { return peers[rank].heard.load(std::memory_order_relaxed); }
   /// Returns a rank whose process has sent no message for `seconds`, although it has sent one
-  /// before and has not left the run. Time counts only while this process calls beat().
+  /// before and has not left the run. Periods in which this process does not call beat() are not
+  /// counted.
   std::optional<uint32_t> silent(double seconds) const;
   /// Announces to the other processes that this process will send no more messages. When all
   /// processes have announced this, no message is in flight.

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The MPI module is loaded when it is first needed. It is the file $FSDPRT_MPI_MODULE. If this
-// variable is not set, it is the file fsdprt_mpi.so in the folder of the program, or in ../lib
-// relative to this folder.
+// The MPI module is loaded when it is first needed. The module is the file that the environment
+// variable FSDPRT_MPI_MODULE names. If this variable is not set, the module is the file
+// fsdprt_mpi.so in the folder of the program, or in the folder ../lib relative to it.
 //
 // The calls that initialise MPI, finalise MPI or create a group wait for other processes, and such
 // a wait cannot be interrupted. If such a call does not return within its time limit, the process
@@ -27,8 +27,8 @@ namespace fsdprt {
 
 class MpiLibrary {
 public:
-  /// Returns the library. The first call initialises MPI. It waits for the other processes, but at
-  /// most for `seconds`. Throws Error if the MPI module cannot be found or loaded.
+  /// Returns the library. The first call initialises MPI. The first call waits for the other
+  /// processes for at most `seconds`. Throws Error if the MPI module cannot be found or loaded.
   static MpiLibrary &get(double seconds);
   MpiLibrary(const MpiLibrary &) = delete;
   MpiLibrary &operator=(const MpiLibrary &) = delete;
@@ -39,7 +39,7 @@ public:
   /// Returns the name and version of the MPI library, such as "Open MPI v4.1.4".
   const std::string &getVersion() const { return version; }
 
-  /// Returns the mutex that a thread must hold while it calls a function of the table.
+  /// Returns the mutex that a thread must hold while it calls a function of the MPI table.
   std::mutex &getMutex() { return mutex; }
   const fsdprt_mpi_table *operator->() const { return table; }
   fsdprt_mpi_handle noRequest() const { return table->no_request; }
@@ -57,8 +57,8 @@ public:
   fsdprt_mpi_handle makeWorld(double seconds);
   /// Creates an MPI communicator of `members`. All members must call makeGroup().
   fsdprt_mpi_handle makeGroup(const std::vector<uint32_t> &members, int tag, double seconds);
-  /// If `forGood` is true, the process will end without a call of MPI_Finalize, because
-  /// MPI_Finalize might not return after a failure.
+  /// If `forGood` is true, the process will end without a call of MPI_Finalize, because after a
+  /// failure MPI_Finalize might not return. If `forGood` is false, revokes this decision.
   void giveUp(bool forGood = true) { givenUp = forGood; }
 
 private:

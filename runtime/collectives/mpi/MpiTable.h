@@ -1,8 +1,8 @@
 /*===- MpiTable.h - The runtime's interface to MPI libraries ------*- C -*-===//
 //
-// The runtime links no MPI library, because their binary interfaces differ. A module that is
-// compiled with the installed MPI library (MpiModule.c) provides this table of functions, whose
-// types do not depend on the MPI library.
+// The runtime links no MPI library, because the binary interfaces of MPI libraries differ. A module
+// that is compiled with the installed MPI library (MpiModule.c) provides this table of functions,
+// whose types do not depend on the MPI library.
 //
 // If a function returns an int, it is an error code of MPI, which is 0 if the call has succeeded.
 // The functions of the table must not be called by several threads at the same time.

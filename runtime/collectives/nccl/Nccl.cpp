@@ -20,7 +20,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Makes a thread pause between polls. The first `spins` pauses are short and keep the processor
+/// Lets a thread pause between two polls. The first `spins` pauses are short and keep the processor
 /// busy. Later pauses are sleeps of at most 2 ms.
 class Naps {
 public:
@@ -58,8 +58,6 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> newControl, uin
 }
 
 NcclCommunicator::~NcclCommunicator() { releaseArenas(); }
-
-//===- Set-up ---------------------------------------------------------------===//
 
 bool NcclCommunicator::mayShareDevices() const {
   const char *shared = std::getenv("NCCL_MULTI_RANK_GPU_ENABLE");
@@ -275,8 +273,6 @@ void NcclCommunicator::leave() {
   control->leave();
 }
 
-//===- Collectives ----------------------------------------------------------===//
-
 void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte *source,
                              std::byte *target) {
   const Collective &each = collectives[collective];
@@ -291,9 +287,9 @@ void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte
 
 void NcclCommunicator::joinNext(uint32_t rank) { ncclRank(rank).joinNext(); }
 
-/// Returns true if `member` has started the collective at least as often as `rank`, for a member in
-/// this process. If the member is in another process, returns true if the collective is the last
-/// one that the member has started.
+/// If `member` is in this process, returns true if `member` has started the collective at least as
+/// often as `rank`. If `member` is in another process, returns true if the collective is the last
+/// one that `member` has started.
 bool NcclCommunicator::hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const {
   if (isLocal(member))
     return ncclRank(member).begun(collective) >= ncclRank(rank).begun(collective);

@@ -29,9 +29,10 @@ namespace fsdprt {
 
 class NcclCommunicator final : public Communicator {
 public:
-  /// `control` must have the same mesh and must not be connected yet. `localRank` is set if each
-  /// process has one rank and the index of this rank on its machine is known. It is this index.
-  /// `isOnDevice` is the value that isOnDevice() returns. Throws Error if NCCL cannot be loaded.
+  /// `control` must have the same mesh and must not be connected yet. `localRank` is the index of
+  /// the rank among the ranks of its machine. It is set only if each process has one rank and the
+  /// index is known. `isOnDevice` is the value that isOnDevice() returns. Throws Error if NCCL
+  /// cannot be loaded.
   NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins,
                    std::optional<uint32_t> localRank = {}, bool isOnDevice = false);
   ~NcclCommunicator() override;
@@ -55,8 +56,8 @@ public:
   void collect(uint32_t rank, const void *data, size_t bytes, void *into) override {
     control->collect(rank, data, bytes, into);
   }
-  /// Destroys the NCCL communicators before it calls control->leave(), so that the loss of a rank
-  /// is detected meanwhile.
+  /// Destroys the NCCL communicators, and only then calls control->leave(). The loss of a rank is
+  /// thus still detected while the communicators are destroyed.
   void leave() override;
   void abort(fsdprt_status status) override { control->abort(status); }
   void joinNext(uint32_t rank) override;
@@ -64,7 +65,7 @@ public:
   void poll() override;
 
 private:
-  /// The groups that some mesh axes form, together with a channel. The channel is reduce if
+  /// A set of groups that extend over the same mesh axes, and a channel. The channel is reduce if
   /// `reduces` is true, and otherwise gather. In each of these groups, all collectives of a lane
   /// use the same NCCL communicator.
   struct Lane {
@@ -101,7 +102,7 @@ private:
   /// a text with the versions of NCCL and of the driver
   std::string library;
   std::vector<Lane> lanes;
-  std::vector<uint32_t> laneOf; ///< for each collective, its index in `lanes`
+  std::vector<uint32_t> laneOf; ///< for each collective: index of its lane in `lanes`
   std::vector<ArenaMemory> arenas;
   std::vector<std::unique_ptr<NcclRank>> ncclRanks;
 };

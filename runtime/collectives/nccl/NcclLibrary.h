@@ -59,7 +59,7 @@ struct NcclConfig {
   int cgaClusterSize = unset, minCTAs = unset, maxCTAs = unset;
   const char *netName = nullptr;
   int splitShare = unset;
-  int padding = unset; ///< newer versions of NCCL have a member at this place
+  int padding = unset; ///< newer versions of NCCL have another member here
 };
 static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
 

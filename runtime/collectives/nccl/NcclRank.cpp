@@ -61,8 +61,6 @@ void NcclRank::onEveryComm(Call call) {
     call(all);
 }
 
-//===- Set-up and end -------------------------------------------------------===//
-
 void NcclRank::joinAll(const NcclId &id, uint32_t ranks, uint32_t rank) {
   useDevice();
   NcclConfig config;
@@ -108,7 +106,8 @@ void NcclRank::adopt(const ArenaMemory &memory) {
     return;
   for (Lane &lane : lanes) {
     NcclResult result = nccl.commRegister(lane.comm, memory.base, memory.bytes, &lane.registration);
-    // The result ncclInvalidArgument means that NCCL cannot register the memory. It is no error.
+    // The result ncclInvalidArgument means that NCCL cannot register the memory. This result is not
+    // an error.
     if (result != ncclInvalidArgument)
       expect(result, lane.comm);
   }
@@ -182,8 +181,6 @@ void NcclRank::abort() noexcept {
   onEveryComm([&](NcclComm comm) { nccl.commAbort(comm); });
 }
 
-//===- Collectives ----------------------------------------------------------===//
-
 void NcclRank::begin(uint32_t collective, const std::byte *source, std::byte *target) noexcept {
   std::lock_guard<std::mutex> guard(lock);
   Flight &flight = flights[collective];
@@ -238,8 +235,9 @@ NcclResult NcclRank::issue(const Flight &flight) const {
   return ncclInvalidUsage;
 }
 
-/// The collectives of one launch are consecutive in `waiting`, beginning at `head`. Returns the
-/// position after the last of them. Returns nullopt if the rank has not started all of them yet.
+/// The next launch consists of consecutive collectives of `waiting`, beginning at `head`. Returns
+/// the position after the last collective of this launch. Returns nullopt if the rank has not yet
+/// started all collectives of the launch.
 std::optional<uint64_t> NcclRank::endOfLaunch() const {
   uint64_t last = head;
   while (flightAt(last).joinsNext)
@@ -262,7 +260,8 @@ NcclResult NcclRank::issueLaunch(uint64_t end) {
   return group.end();
 }
 
-/// Issues queued collectives, in order, until an NCCL call is still in progress when it returns.
+/// Issues the queued launches in order. Stops before a launch whose collectives have not all been
+/// started, and after a launch whose NCCL call is still in progress.
 void NcclRank::pump() {
   if (hasExpired || failure)
     return;

@@ -6,25 +6,25 @@
 //
 // Each rank has an NCCL communicator of all ranks. From this communicator, one communicator for
 // each lane is split off. A lane consists of a group of the mesh and a channel (gather or reduce).
-// All collectives of a channel run on the same stream. The communicators are non-blocking: when a
-// call returns, it may still be in progress. The rank must not make another call before the
-// previous call has ended. From its start to its end, a collective has these states:
+// All collectives of a channel run on the same stream. The communicators are non-blocking: when an
+// NCCL function returns, its work may still be in progress. The rank must not make another call
+// before the previous call has ended. From its start to its end, a collective has these states:
 //
 //     queued    after begin(); waits for the previous call, and for collectives of the same launch
 //     issuing   after a poll; NCCL has the call, but has not put its work on the stream yet
 //     issued    after a poll; the work is on the stream, followed by an event
 //     idle      after isComplete() or isOrdered() has returned true
 //
-// A poll is a call of begin(), isComplete(), isOrdered() or check(). Polls move collectives from
-// one state to the next.
+// A poll is a call of begin(), isComplete(), isOrdered() or check(). A poll moves collectives to
+// their next states.
 //
 // If the arena of the rank is on a GPU, the arena has a queue. The channels then use the streams
 // `gather` and `reduce` of this queue, and begin() makes the stream of the channel wait for earlier
 // work on the compute stream. Later, isOrdered() makes the compute stream wait for the event of the
 // collective.
 //
-// All NCCL calls of a rank are non-blocking, and are made by a thread that has locked `lock`. When
-// abort() is called, no other thread is therefore inside of NCCL.
+// All NCCL calls of a rank are non-blocking, and only a thread that has locked `lock` makes them.
+// While abort() runs, no other thread is therefore inside of NCCL.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@
 
 namespace fsdprt {
 
-/// An error of NCCL or CUDA, whose message does not name the collective.
+/// An error of NCCL or CUDA. The message of the error does not name the collective.
 class NcclFailure : public Error {
 public:
   using Error::Error;
@@ -77,14 +77,14 @@ public:
   /// have been called for all lanes and must have completed.
   void adopt(const ArenaMemory &memory);
   void prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces);
-  /// Begins to finalise the communicators of the rank. All ranks must call finalize(). When
-  /// isSettled() then returns true, they must call destroy(). Throws Error.
+  /// Begins to finalise the communicators of the rank. All ranks must call finalize(). As soon as
+  /// isSettled() then returns true, the ranks must call destroy(). Throws Error.
   void finalize();
   void destroy();
 
   //===- Collectives --------------------------------------------------------===//
 
-  /// Makes the next two collectives that the rank starts part of the same NCCL group.
+  /// Puts the next two collectives that the rank starts into the same NCCL group.
   void joinNext() { joins = true; }
   /// Starts a collective. If an error occurs, isComplete(), isOrdered() or check() throws it later.
   void begin(uint32_t collective, const std::byte *source, std::byte *target) noexcept;
@@ -93,15 +93,15 @@ public:
   /// If a collective has been issued, makes the compute stream wait for it and returns true.
   /// Otherwise returns false. The arena must have a queue.
   bool isOrdered(uint32_t collective);
-  /// Returns the time stamps of a collective on its stream. They are 0 if the queue has no
-  /// timeline.
+  /// Returns the time stamps of a collective on its stream. The time stamps are 0 if the queue has
+  /// no timeline.
   DeviceSpan spanOf(uint32_t collective) const { return flights[collective].span; }
   void check();
   uint64_t begun(uint32_t collective) const {
     return flights[collective].begun.load(std::memory_order_acquire);
   }
-  /// Returns the address of `bytes` zeros in device memory. A rank whose contribution must be
-  /// omitted from a sum uses them as its source.
+  /// Returns the address of `bytes` zeros in device memory. A rank whose contribution a sum must
+  /// omit uses these zeros as its source.
   const std::byte *zeros(size_t bytes);
   /// Aborts all collectives in progress. Later calls of the rank do not call NCCL.
   void abort() noexcept;

@@ -27,14 +27,14 @@ struct alignas(64) CollectiveSlot {
   uint64_t source = 0, target = 0; ///< offsets of the buffers from the base address of the rank
 };
 
-/// The process that supervises the ranks. The ranks check the heartbeat of this process in turn.
+/// The process that supervises the ranks. The ranks check that its heartbeat continues to change.
 struct alignas(64) Watcher {
   std::atomic<uint64_t> heartbeat{0}; // 0 until the first heartbeat
   uint32_t process = 0;
   uint32_t startedRanks = 0;         // 1 if this process has started the ranks
   double heartbeatSeconds = 0;       // time limit for heartbeats, in seconds
   char program[32] = {};             // name of the program that this process runs
-  std::atomic<uint32_t> isSilent{0}; // 1 if a rank has noticed that the heartbeat no longer changes
+  std::atomic<uint32_t> isSilent{0}; // 1 if a rank has noticed that `heartbeat` does not change
 
   /// Returns a text such as "the process that started the ranks (process 42) has sent no heartbeat
   /// for 2 s".
@@ -55,10 +55,9 @@ public:
     RankProgress progress;
     alignas(64) std::atomic<uint64_t> heartbeat; ///< incremented by a separate thread
     std::atomic<uint32_t> finished;              ///< 1 if the rank has called leave()
-    /// event of the groups whose first member is this rank
+    /// event on which those groups wait whose first member is this rank
     alignas(64) SharedFutexEvent event;
-    // The next members are used by exchange() and collect(). They are counters, and the data that
-    // is transferred.
+    // exchange() and collect() use the next members, which are counters and buffers for the data.
     alignas(64) std::atomic<uint64_t> exchanges, sent, received;
     alignas(64) std::byte words[2][Communicator::exchangeLimit];
     alignas(64) std::byte mailbox[mailboxBytes];

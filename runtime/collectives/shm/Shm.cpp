@@ -5,17 +5,18 @@
 //===----------------------------------------------------------------------===//
 //
 // In its call number n of exchange(), a rank writes to words[n % 2] of its slot. Call number n + 2
-// may overwrite the data of call n: all ranks have read this data before they have begun call n +
+// may overwrite the data of call n, because each rank has read this data before it begins call n +
 // 1, and call n + 1 waits for all ranks.
 //
 // collect() divides the data into segments, which it sends one after another through the mailbox of
 // the sender. `sent` counts the segments that the sender has written, and `received` counts the
 // segments that rank 0 has read.
 //
-// A separate thread increments the heartbeat of the process. It does so even while the rank writes
-// files. If the heartbeat does not change, the process is therefore stopped. While a program runs,
-// the time limit of a wait begins again whenever the rank that is waited for makes progress.
-// Between programs, the time limit begins again with each heartbeat of that rank's process.
+// A separate thread increments the heartbeat of the process. The thread does so even while the rank
+// writes files. A heartbeat that does not change therefore means that the process is stopped. While
+// a program runs, the time limit of a wait begins again whenever the rank that is waited for makes
+// progress. Between programs, the time limit begins again with each heartbeat of that rank's
+// process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -84,8 +85,9 @@ void ShmCommunicator::beatHeart() {
 
 /// If the heartbeat of the watching process no longer changes, kills this process, because a
 /// process that is stopped would continue to exist after the ranks have ended. If the watching
-/// process has started the ranks, they die together with it. In this case, the reason is printed
-/// here. As in ProcessSupervisor, only time in which this process runs is counted.
+/// process has started the ranks, the system kills them together with this process. In this case,
+/// the reason is printed here. Like ProcessSupervisor, counts only the time in which the process
+/// that executes this code runs.
 void ShmCommunicator::checkWatcher() {
   Watcher &watcher = block->header().watcher;
   double now = monotonicSeconds(), since = now - lastLooked;
@@ -115,8 +117,8 @@ void ShmCommunicator::poll() {
 }
 
 /// Receives a message, which must have the kind `kind`. If other ranks are late, the host sends a
-/// refusal when `timeout` has passed. This function waits longer than that. If it receives nothing,
-/// the host does not answer.
+/// refusal when `timeout` has passed. This function waits longer than `timeout`. If the function
+/// receives nothing in this time, the host does not answer.
 Message ShmCommunicator::receive(Message::Kind kind, int &attached) {
   Message message;
   Channel::Received got = channel.receive(message, attached, timeout * 2 + 10);

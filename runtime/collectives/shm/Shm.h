@@ -22,7 +22,7 @@ namespace fsdprt {
 class ShmCommunicator final : public PeerMemory {
 public:
   /// Sends `agreement` to the host and receives the control block. `channel` is the descriptor of
-  /// the channel of the rank. The communicator takes ownership of it. Throws Error if the
+  /// the channel of the rank. The communicator takes ownership of `channel`. Throws Error if the
   /// agreements of the ranks differ (core/Agreement.h).
   ShmCommunicator(Mesh mesh, uint32_t rank, int channel, const std::string &agreement,
                   double timeoutSeconds, uint32_t spins);
@@ -45,8 +45,8 @@ private:
   void beat();
   void beatHeart();
   void checkWatcher();
-  /// Waits until ready() returns true, which the process of `rank` causes. Throws Error if the
-  /// process of `rank` sends no heartbeat for as long as the time limit.
+  /// Waits until ready() returns true, which happens when the process of `rank` has written to its
+  /// slot. Throws Error if that process sends no heartbeat for as long as the time limit.
   template <typename Ready>
   void awaitDesk(uint32_t rank, const char *why, Ready ready);
 
@@ -55,7 +55,7 @@ private:
   ArenaMemory own;
   std::vector<std::unique_ptr<PeerArena>> arenas;
   double timeout;
-  uint64_t watcherBeats = 0; ///< the watcher's heartbeat at the last check
+  uint64_t watcherBeats = 0; ///< heartbeat of the watcher at the last check
   /// seconds without a new heartbeat; time of the last check
   double watcherSilent = 0, lastLooked = 0;
   std::atomic<bool> ending{false};

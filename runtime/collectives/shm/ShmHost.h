@@ -25,25 +25,26 @@ class ShmHost {
 public:
   /// `collectives` is the number of collectives in the program that has the most collectives.
   ShmHost(uint32_t ranks, uint32_t collectives);
-  /// Uses existing channels. Takes ownership of `ends`, the descriptors of the host's ends by rank.
+  /// Uses existing channels. `ends` contains, for each rank, the descriptor of the host's end.
+  /// Takes ownership of the descriptors.
   ShmHost(const std::vector<int> &ends, uint32_t collectives);
 
   SharedControlBlock &getBoard() { return block; }
   uint32_t ranks() const { return static_cast<uint32_t>(members.size()); }
-  /// Returns the descriptor of the end of a channel that belongs to the rank. The caller must pass
-  /// this descriptor to the process of the rank, and must then close it in this process.
+  /// Returns the descriptor of the rank's end of its channel. The caller must pass this descriptor
+  /// to the process of the rank, and must then close it in this process.
   int takeEndOf(uint32_t rank);
-  /// Receives messages from ranks and handles them. If no message is available, waits for one for
-  /// at most `seconds`.
+  /// Receives messages from ranks and handles these messages. If no message is available, waits for
+  /// a message for at most `seconds`.
   void serve(double seconds);
   bool areConnected() const { return connected; }
   /// Sends a refusal to all ranks that are not connected yet. These ranks then stop waiting.
   void refuse(const Error &reason);
-  /// Sends the reason why the run ends to all ranks. Later, also sends it to each rank that reports
-  /// a failure.
+  /// Sends the reason why the run ends to all ranks. Later, also sends this reason to each rank
+  /// that reports a failure.
   void tell(const Error &reason);
-  /// Returns true if the channel is closed at the end of the rank, which means that the process of
-  /// the rank has ended.
+  /// Returns true if the rank's end of the channel is closed, which means that the rank's process
+  /// has ended.
   bool isGone(uint32_t rank) const { return members[rank].gone; }
   const std::optional<Error> &failureOf(uint32_t rank) const { return members[rank].failure; }
   const std::optional<Error> &getRefusal() const { return refused; }

@@ -6,7 +6,7 @@
 //
 // `posted` is incremented only by the thread of the rank, and `done` only by the thread of the
 // worker. When a transfer has failed, no further transfer is performed, and await() throws the
-// error for this transfer and all later ones.
+// error of the failed transfer for this transfer and for all later transfers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A worker has a thread that performs transfers while the rank computes. It performs them in the
-// order in which the rank posts them:
+// A worker has a thread that performs transfers while the rank computes. The thread performs the
+// transfers in the order in which the rank posts them:
 //
 //     rank        post | launch | launch | launch | await
 //     worker         [ waits for other ranks, copies ]
@@ -41,14 +41,15 @@ public:
 
   /// Posts a transfer for execution. Allocates no memory and does not wait.
   void post(uint32_t transfer);
-  /// Waits until a transfer is complete. If this transfer or an earlier one has failed, throws its
-  /// error.
+  /// Waits until a transfer is complete. If this transfer or an earlier transfer has failed, throws
+  /// the error of the failed transfer.
   void await(uint32_t transfer);
-  /// Returns true if a transfer is complete. The caller may then read its target, and call span().
+  /// Returns true if a transfer is complete. The caller may then read the transfer's target and
+  /// span().
   bool isDone(uint32_t transfer) const {
     return done.load(std::memory_order_acquire) >= tickets[transfer];
   }
-  /// When the last execution of a transfer began and ended, as results of monotonicNanoseconds().
+  /// The times, as results of monotonicNanoseconds(), at which a transfer last began and ended.
   struct Span {
     uint64_t begin = 0, end = 0;
   };
@@ -64,7 +65,7 @@ private:
   std::vector<Span> spans;
   std::atomic<uint64_t> posted{0}, done{0};
   std::atomic<bool> isReady{false}, ending{false}, failed{false};
-  std::exception_ptr error; ///< set before `failed`
+  std::exception_ptr error; ///< written before `failed` is set
   FutexEvent postEvent, doneEvent;
   std::thread thread;
 };

@@ -43,7 +43,7 @@ private:
     std::byte *to = nullptr;
     uint64_t bytes = 0;
   };
-  std::vector<Copy> copies; ///< asynchronous copies, indexed by number
+  std::vector<Copy> copies; ///< asynchronous copies, indexed by their numbers
   std::unique_ptr<AsyncTransferWorker> copyWorker;
 };
 

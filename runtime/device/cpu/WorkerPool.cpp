@@ -14,7 +14,8 @@
 using namespace fsdprt;
 
 uint32_t fsdprt::spinsFor(uint32_t threads) {
-  // 1000 polls take about 20 microseconds, which is twice the duration of a sleep and a wake-up.
+  // 1000 polls take about 20 microseconds, which is twice as long as a thread needs to fall asleep
+  // and to wake up.
   return threads <= std::thread::hardware_concurrency() ? 1000 : 0;
 }
 

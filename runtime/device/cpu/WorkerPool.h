@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The thread of the rank is worker 0. Each other worker is a thread that sleeps when there is no
-// task:
+// The thread of the rank is worker 0. Each other worker is a thread of its own, which sleeps when
+// there is no task:
 //
 //     run(task):   worker 0   task(0) ----------- waits for all
 //                  worker 1   ...... task(1) ---

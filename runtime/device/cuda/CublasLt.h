@@ -33,7 +33,7 @@ enum LtStatus : int {
   ltExecutionFailed = 13,
   ltNotSupported = 15
 };
-/// Constants of cudaDataType, cublasComputeType_t and cublasOperation_t.
+/// These constants are values of cudaDataType, cublasComputeType_t and cublasOperation_t.
 enum LtType : int { ltF32 = 0, ltF16 = 2, ltBF16 = 14 };
 constexpr int ltComputeF32 = 68;
 constexpr int32_t ltAsIs = 0, ltTransposed = 1;
@@ -50,7 +50,7 @@ enum LtMatrixAttribute : int { ltBatchCount = 5, ltBatchStride = 6 };
 enum LtPreferenceAttribute : int {
   ltMaxWorkspace = 1,
   ltReductionMask = 3,
-  /// attribute of A; the values 6, 7 and 8 are the same attribute of B, C and D
+  /// minimum alignment of A; the values 6, 7 and 8 denote the minimum alignments of B, C and D
   ltMinAlignmentA = 5
 };
 /// Values of cublasLtEpilogue_t: no epilogue, the addition of a bias, GELU, and the gradient of
@@ -106,8 +106,8 @@ class CublasLt {
 public:
   static constexpr size_t oldest = 120000;
 
-  /// Loads the library. Throws Error if it is missing or too old. The message then contains `user`,
-  /// which names what needs the library.
+  /// Loads the library. Throws Error if the library is missing or too old. The message of the Error
+  /// contains `user`, which names the component that needs the library.
   explicit CublasLt(const char *user);
 
   FSDPRT_CUBLASLT_FUNCTIONS(FSDPRT_MEMBER)

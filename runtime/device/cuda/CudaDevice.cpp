@@ -82,10 +82,10 @@ private:
   CudaHeartbeat heartbeats;
   std::byte *staging = nullptr;
   uint64_t arenaBytes = 0;
-  /// mark before an asynchronous copy, for which the stream of the copy waits
+  /// mark on the compute stream before an asynchronous copy; the stream of the copy waits for it
   CudaMark here;
-  std::vector<std::unique_ptr<CudaMark>> moved; ///< for each copy: the mark after it
-  std::vector<DeviceSpan> spans;                ///< for each copy: its time stamps
+  std::vector<std::unique_ptr<CudaMark>> moved; ///< for each copy: the mark that follows the copy
+  std::vector<DeviceSpan> spans;                ///< for each copy: the time stamps of the copy
   std::unique_ptr<LibraryGemm> libraryGemm;
 };
 } // namespace
@@ -110,8 +110,6 @@ CudaDevice::~CudaDevice() {
   libraryGemm.reset();
   cuda.memFreeHost(staging);
 }
-
-//===- Memory -------------------------------------------------------------===//
 
 Arena CudaDevice::allocate(const fb::Layout &layout, Arena::Kind) {
   return Arena({layout.arena_bytes(), hostBegin(layout), layout.host_bytes()}, *this);
@@ -193,8 +191,6 @@ void CudaDevice::startCopy(uint32_t number, std::byte *to, const std::byte *from
 
 void CudaDevice::awaitCopy(uint32_t number) { moved[number]->hold(lanes, CudaQueue::compute); }
 
-//===- Launches -----------------------------------------------------------===//
-
 void CudaDevice::encode(const fb::TensorMap &table, void *const *bindings,
                         TensorMapBytes &into) const {
   constexpr unsigned most = 5;
@@ -254,7 +250,8 @@ void CudaDevice::launchEntry(const fb::Kernel &kernel, const fb::Phase &phase,
 }
 
 /// If the compute stream has an error, returns a description of it. Returns an empty text if work
-/// is unfinished, or if the error belongs to a stream capture, because such an error is not sticky.
+/// is unfinished. Also returns an empty text if the error belongs to a stream capture, because
+/// later calls do not fail after such an error.
 std::string CudaDevice::fault() const {
   device->use();
   CudaResult result = cuda.streamQuery(lanes.stream(CudaQueue::compute));
@@ -262,8 +259,6 @@ std::string CudaDevice::fault() const {
              ? ""
              : cuda.reason(result);
 }
-
-//===- Timelines and graphs -----------------------------------------------===//
 
 std::unique_ptr<DeviceTimeline> CudaDevice::makeTimeline(uint64_t stamps) {
   auto timeline = std::make_unique<CudaTimeline>(lanes, stamps);

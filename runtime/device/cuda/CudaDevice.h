@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs the kernels of an artifact on GPUs. It uses the interface of the CUDA driver, not the CUDA
-// runtime. An arena is a single allocation in device memory. If states are offloaded, it has a
-// second part, which is an allocation of host memory that is mapped for the GPU. Commands are
-// enqueued on streams (CudaQueue.h). To read or write device memory, the host copies data through a
-// staging buffer, which is pinned.
+// Runs the kernels of an artifact on GPUs. CudaDevice uses the interface of the CUDA driver, and
+// not the CUDA runtime. An arena is a single allocation in device memory. If states are offloaded,
+// the arena has a second part, which is an allocation of host memory that is mapped for the GPU.
+// Commands are enqueued on streams (CudaQueue.h). To read or write device memory, the host copies
+// data through a staging buffer, which is pinned.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,10 @@
 
 namespace fsdprt {
 
-/// Creates a device for each rank. The ranks use the GPUs of the machine in turn. After the last
-/// GPU comes the first. Throws Error if there is no driver, if a GPU cannot run the code of the
-/// artifact, or if the memory of a GPU is too small for the arenas. Allocates no arena.
+/// Creates a device for each rank. The first rank uses the GPU `options.firstDevice`, and each
+/// other rank uses the GPU that follows, where the first GPU follows the last GPU. Throws Error if
+/// there is no driver, if a GPU cannot run the code of the artifact, or if the memory of a GPU is
+/// too small for the arenas. Allocates no arena.
 std::vector<std::unique_ptr<Device>>
 makeCudaDevices(const Artifact &artifact, const fb::Layout &layout, const DeviceOptions &options);
 

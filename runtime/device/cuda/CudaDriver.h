@@ -40,7 +40,7 @@ enum CudaResult : int {
   cudaInvalidPtx = 218,
   cudaNotReady = 600,
   cudaPeerEnabled = 704,
-  cudaCaptureUnsupported = 900 ///< lowest code of an error of a stream capture
+  cudaCaptureUnsupported = 900 ///< lowest code of the errors of stream captures
 };
 constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
 constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE
@@ -143,8 +143,8 @@ public:
 class CudaDriver {
 public:
   enum class Use { transfers, kernels };
-  /// Loads the driver. Throws Error if there is no driver or no device. `user` is a part of error
-  /// messages that names what needs the driver, such as "backend 'nccl'".
+  /// Loads the driver. Throws Error if there is no driver or no device. `user` names the component
+  /// that needs the driver, such as "backend 'nccl'". Error messages contain this name.
   CudaDriver(const char *user, Use use);
 
   FSDPRT_CUDA_FUNCTIONS(FSDPRT_MEMBER)
@@ -153,8 +153,9 @@ public:
   FSDPRT_CUDA_OPTIONAL_FUNCTIONS(FSDPRT_MEMBER)
 
   int devices() const { return count; }
-  /// Lets the driver compile PTX, and returns the module. If this fails, throws a CudaFailure that
-  /// contains the log of the driver. `what` is the name of the PTX in this message.
+  /// Lets the driver compile PTX, and returns the module. If the driver cannot compile the PTX,
+  /// throws a CudaFailure that contains the log of the driver. `what` is the name of the PTX in
+  /// this message.
   CudaModule translate(const char *ptx, const char *what) const;
   /// Returns the kernel `name` of a module. Also loads the code of this kernel on the GPU, so that
   /// its first launch allocates no memory. `what` names the attempted action in messages.

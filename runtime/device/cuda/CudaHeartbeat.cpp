@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel writes the heartbeat, so that the compute stream contains no copies.
+// A kernel writes the heartbeat instead of a copy, so that the compute stream contains no copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ void CudaHeartbeat::count() {
                          1, reinterpret_cast<CudaPointer>(word));
 }
 
-/// Returns the heartbeat. The GPU may write it during this call.
+/// Returns the heartbeat. The GPU may write the heartbeat during this call.
 __attribute__((no_sanitize("thread"))) uint32_t CudaHeartbeat::read() const {
   return static_cast<uint32_t>(*static_cast<const volatile float *>(word));
 }

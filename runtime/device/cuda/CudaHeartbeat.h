@@ -7,8 +7,9 @@
 // The host enqueues work long before a GPU executes this work, so the host cannot see how far the
 // GPU is. To make the progress of the GPU visible, a small kernel is enqueued after every
 // `launches` launches, even if the launches are recorded in a graph. This kernel is a sum
-// (CudaSums.h) that has only one source. It copies the number of the heartbeat to pinned host
-// memory. The number gives the position in the run with an error of at most `launches` launches.
+// (CudaSums.h) that has only one source. The kernel copies the number of the heartbeat to pinned
+// host memory. From this number, the host knows the position of the GPU in the run up to `launches`
+// launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,8 @@ namespace fsdprt {
 class CudaHeartbeat {
 public:
   static constexpr uint32_t launches = 32;
-  /// Largest number of a heartbeat. The heartbeat after the one with this number has number 1.
+  /// Largest number of a heartbeat. The heartbeat after the heartbeat with this number has the
+  /// number 1.
   static constexpr uint32_t numbers = 4096;
 
   explicit CudaHeartbeat(const CudaQueue &queue);
@@ -41,7 +43,7 @@ public:
 
 private:
   const CudaQueue &queue;
-  float *word = nullptr; ///< pinned memory: number of the last heartbeat, then 1, 2, ...
+  float *word = nullptr; ///< pinned: number of the last heartbeat, and the constants 1, 2, ...
   uint32_t counted = 0;
 };
 

@@ -17,9 +17,9 @@
 
 using namespace fsdprt;
 
-// default limit of shared memory, in bytes
+// Number of bytes of shared memory that a kernel may use without a call that raises the limit.
 static constexpr uint64_t sharedWithoutAsking = 48 << 10;
-// Size in bytes of which each allocation of device memory is a multiple.
+// The size of each allocation of device memory is a multiple of this number of bytes.
 static constexpr uint64_t granularity = uint64_t(2) << 20;
 
 std::string CudaPhysicalDevice::Arenas::text() const {
@@ -67,9 +67,9 @@ std::string CudaPhysicalDevice::name() const {
   return format("GPU %d, %s,", ordinal, printable(text).c_str());
 }
 
-/// Throws Error if this GPU cannot run the code of the artifact. If the target has a suffix, as in
-/// sm_90a, its code runs only on GPUs with exactly this compute capability. Code for any other
-/// target also runs on all later GPUs.
+/// Throws Error if this GPU cannot run the code of the artifact. If the name of the target has a
+/// suffix, as in sm_90a, the code runs only on GPUs with exactly this compute capability. Code for
+/// any other target also runs on all later GPUs.
 void CudaPhysicalDevice::checkCapability() const {
   std::string chip = artifact.gpu()->chip()->str();
   int wanted = std::atoi(chip.c_str() + std::min<size_t>(chip.size(), 3));

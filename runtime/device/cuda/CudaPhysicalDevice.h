@@ -41,7 +41,8 @@ public:
   void load();
   /// Throws Error if the free memory of the GPU is too small for the arenas.
   void checkMemory() const;
-  /// Returns the number of bytes in use on the GPU, without the arenas reported to countArena().
+  /// Returns the number of bytes in use on the GPU. Does not count the arenas reported to
+  /// countArena().
   uint64_t bytesBeside() const;
   void countArena(int64_t bytes) { arenaBytes += bytes; }
 

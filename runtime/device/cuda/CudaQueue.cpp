@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A wait first polls without pauses for a short time. After that it sleeps briefly and calls idle()
-// between two polls. If idle() throws an exception, for example because another rank has failed,
-// the wait ends.
+// A wait first polls without pauses for a short time. After this time, the wait sleeps briefly and
+// calls idle() between two polls. If idle() throws an exception, for example because another rank
+// has failed, the wait ends.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A rank uses four streams of its GPU. One of them is for kernels, one for gathers and broadcasts,
-// one for reductions, and one for asynchronous copies. A mark is an event that is recorded on one
-// stream. Other streams can wait for it. The host waits for streams only in finish().
+// A rank uses four streams of its GPU. The first stream is for kernels, the second for gathers and
+// broadcasts, the third for reductions, and the fourth for asynchronous copies. A mark is an event
+// that is recorded on one stream. Other streams can wait for the mark. The host waits for streams
+// only in finish().
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +27,7 @@ class CudaQueue {
 public:
   enum Lane { compute, gather, reduce, copies };
 
-  /// `sums` must have been created in `context`. It may be null if the rank launches no sums.
+  /// `sums` must have been created in `context`. `sums` may be null if the rank launches no sums.
   CudaQueue(const CudaDriver &cuda, int device, CudaContext context, const CudaSums *sums);
   ~CudaQueue();
   CudaQueue(const CudaQueue &) = delete;
@@ -41,10 +42,11 @@ public:
   CudaStream stream(Lane lane) const { return streams[lane]; }
   /// Sets the timeline that stamp() uses. `given` may be null.
   void setTimeline(CudaTimeline *given) { timeline = given; }
-  /// Enqueues a time stamp on a stream. Returns its number, or 0 if there is no timeline.
+  /// Enqueues a time stamp on a stream. Returns the number of the stamp, or 0 if there is no
+  /// timeline.
   uint32_t stamp(Lane lane) const;
-  /// Waits until all streams are idle. While it waits, it calls idle() again and again. Throws
-  /// Error if work on a stream has failed.
+  /// Waits until all streams are idle. During the wait, calls idle() again and again. Throws Error
+  /// if work on a stream has failed.
   void finish(const std::function<void()> &idle) const;
 
 private:

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Between begin() and end(), the work that the ranks enqueue on their streams is not executed. It
-// is captured as one graph, which contains the work of all ranks. The work may be enqueued by any
-// thread of the ranks. Before end(), each compute stream must wait for all transfer streams that
-// have waited for it.
+// Between begin() and end(), the work that the ranks enqueue on their streams is not executed.
+// Instead, the work of all ranks is captured in a single graph. Any thread of the ranks may enqueue
+// work. If a transfer stream has waited for a compute stream since begin(), this compute stream
+// must wait for the transfer stream before end() is called.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,8 @@ public:
   void end() override;
   /// Enqueues the graph on the compute stream of the first rank. end() must have been called.
   void launch() const override;
-  /// Ends the capture and discards the graph. Must be called instead of end() after a failure.
+  /// Ends the capture and discards the graph. After a failure, cancel() must be called instead of
+  /// end().
   void cancel() noexcept override;
   bool isReady() const override { return runs != nullptr; }
 
@@ -42,7 +43,8 @@ private:
   const CudaQueue &first() const { return *queues.front(); }
 
   std::vector<const CudaQueue *> queues;
-  /// one mark for each queue; they connect the compute streams of the ranks
+  /// one mark for each queue; begin() and end() join the streams of all ranks to the capture by
+  /// them
   std::vector<std::unique_ptr<CudaMark>> marks;
   CudaGraphExec runs = nullptr;
 };

@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Each thread of the kernel computes a vector of 16 bytes of the result. If an address is not
-// aligned to 16 bytes, each thread computes a single element instead. The elements after the last
-// whole vector are also computed by one thread each. A thread loads four sources at a time and adds
-// them one by one. If the elements are f64, the sum is computed in f64, and otherwise in f32.
+// aligned to 16 bytes, each thread computes a single element instead. Each element after the last
+// whole vector is also computed by a thread of its own. A thread loads the values of four sources
+// at a time and then adds these values one by one. If the elements are f64, the sum is computed in
+// f64, and otherwise in f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,14 +22,14 @@ static constexpr unsigned vectorBytes = 16, atOnce = 4;
 
 namespace {
 struct Form {
-  const char *name, *sum; ///< PTX names of the element type and of the type of sums
+  const char *name, *sum; ///< names of the element type and of the type of sums in PTX
   unsigned bytes;
 };
 constexpr Form forms[] = {
     {"f64", "f64", 8}, {"f32", "f32", 4}, {"f16", "f32", 2}, {"bf16", "f32", 2}}; // by DType
 
-/// Generates the kernel for one element type. The registers %w contain words that were loaded, %x
-/// contains a value that was converted, and the registers %a contain sums. A word consists of 4
+/// Generates the kernel for one element type. The registers %w contain the loaded words, the
+/// register %x contains a converted value, and the registers %a contain sums. A word consists of 4
 /// bytes.
 class Writer {
 public:

@@ -26,8 +26,8 @@ public:
   /// Returns the PTX of the kernels fsdprt_sum_f32, _f64, _f16 and _bf16.
   static std::string ptx();
   /// The size of a launch: how many 16-byte vectors it computes, and how many blocks it has. A
-  /// thread computes one vector. If the last elements do not fill a vector, a thread computes one
-  /// of these elements.
+  /// thread computes one vector. If the last elements do not fill a vector, each of these elements
+  /// is computed by a thread of its own.
   struct Shape {
     uint64_t vectors, blocks;
   };

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // begin() records an event, polls until the GPU has reached this event, and then reads the clock of
-// the host. Times of the GPU are measured from this event. The error of a time is therefore at most
-// the time between two polls.
+// the host. Times of the GPU are measured relative to this event. The error of a time is therefore
+// at most the time between two polls.
 //
 //===----------------------------------------------------------------------===//
 

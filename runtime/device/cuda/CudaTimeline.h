@@ -6,7 +6,7 @@
 //
 // A time stamp is a timed event on a stream of a rank. When a stream reaches a stamp, all earlier
 // work on this stream has ended, and no later work on it has begun. All stamps are created before
-// the first run. In each run they are numbered from 1:
+// the first run. In each run, the stamps are numbered from 1:
 //
 //   host       begin() | stamp, launch, stamp, ... | CudaQueue::finish() | timeOf(each)
 //   compute    base       1    [kernel]  2

@@ -11,7 +11,7 @@
 //
 // Which algorithm can be chosen depends on the alignments of the matrices. A binding is aligned to
 // 64 bytes. A matrix that begins at an offset in its binding may have a smaller alignment. If an
-// algorithm uses split-k, its partial sums are added in a fixed order.
+// algorithm uses split-k, it adds its partial sums in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,8 +62,6 @@ static std::string textOf(const fb::Product &product) {
                 activations[static_cast<int>(product.activation())]);
 }
 
-//===- Descriptors --------------------------------------------------------===//
-
 struct LibraryGemm::Call {
   Call(const CublasLt &library, const fb::Product &product);
   ~Call();
@@ -87,8 +85,8 @@ private:
 };
 
 /// Creates the cuBLASLt layout of a matrix that has `rows` rows and `cols` columns. If the matrix
-/// is transposed, its columns are the columns of the layout. Otherwise its rows are the columns of
-/// the layout.
+/// is transposed, the columns of the layout are the columns of the matrix. Otherwise the columns of
+/// the layout are the rows of the matrix.
 LtMatrix LibraryGemm::Call::describe(const fb::Matrix &matrix, uint64_t rows, uint64_t cols) const {
   LtMatrix made = nullptr;
   bool isTransposed = matrix.transposed();
@@ -139,8 +137,6 @@ void LibraryGemm::Call::place(LtProductAttribute pointer, const void *address) c
   set(pointer, address);
 }
 
-//===- Algorithms ---------------------------------------------------------===//
-
 LibraryGemmPlans::LibraryGemmPlans(const Artifact &artifact)
     : library(artifact.getFile().c_str()), artifact(artifact) {
   if (LtStatus status = library.create(&handle.value); status != ltOk)
@@ -190,8 +186,8 @@ struct Preference {
 };
 } // namespace
 
-/// Returns an arbitrary address that has the alignment of the matrix. While an algorithm is chosen,
-/// cuBLASLt uses only the alignment of the address.
+/// Returns an arbitrary address that has the alignment of the matrix. To choose an algorithm,
+/// cuBLASLt needs only the alignment of the address.
 static const void *standIn(const fb::Matrix &matrix) {
   return reinterpret_cast<const void *>((uintptr_t(1) << 20) + alignmentOf(matrix));
 }
@@ -227,8 +223,6 @@ void LibraryGemmPlans::plan(const fb::Kernel &kernel, const fb::Phase &phase) {
              status == ltOk ? "" : (" (" + library.reason(status) + ")").c_str());
   entry->second = found.algorithm;
 }
-
-//===- Launches -----------------------------------------------------------===//
 
 LibraryGemm::LibraryGemm(std::shared_ptr<const LibraryGemmPlans> given, const Artifact &artifact)
     : plans(std::move(given)) {

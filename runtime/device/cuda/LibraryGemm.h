@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // If a phase of a kernel has a Product, cuBLASLt computes this phase. In cuBLASLt, matrices are
-// stored by columns. In the artifact, they are stored by rows. A matrix that is stored by rows has
-// the same bytes in memory as its transpose stored by columns. cuBLASLt therefore computes the
+// stored by columns. In the artifact, matrices are stored by rows. A matrix that is stored by rows
+// has the same bytes in memory as its transpose stored by columns. cuBLASLt therefore computes the
 // transpose of the result, which is the transposed right factor times the transposed left factor.
 //
 //===----------------------------------------------------------------------===//
@@ -31,7 +31,8 @@ bool hasProducts(const fb::Manifest &manifest);
 /// have the same properties use the same algorithm.
 class LibraryGemmPlans {
 public:
-  /// Uses the current context. Throws Error if cuBLASLt is missing or lacks an algorithm.
+  /// Uses the CUDA context that is current. Throws Error if cuBLASLt is missing or lacks an
+  /// algorithm.
   explicit LibraryGemmPlans(const Artifact &artifact);
   LibraryGemmPlans(const LibraryGemmPlans &) = delete;
   LibraryGemmPlans &operator=(const LibraryGemmPlans &) = delete;
@@ -73,7 +74,7 @@ public:
   ~LibraryGemm();
 
   /// Enqueues a product on a stream of the device. `bindings` contains the addresses of the
-  /// kernel's buffers, followed by the address of its workspace.
+  /// kernel's buffers, and then the address of the kernel's workspace.
   void launch(const fb::Kernel &kernel, const fb::Phase &phase, void *const *bindings,
               CudaStream stream);
 

@@ -23,15 +23,15 @@ using namespace fsdprt;
 namespace {
 using Function = void (*)();
 
-/// For each of the NVTX modules 1 to 6: the number of its functions. These modules are core, CUDA,
-/// OpenCL, CUDA runtime, core with domains, and synchronisation.
+/// `functionsOf` contains the number of functions of each of the NVTX modules 1 to 6. These modules
+/// are core, CUDA, OpenCL, CUDA runtime, core with domains, and synchronisation.
 constexpr unsigned modules = 7, mostFunctions = 15;
 constexpr unsigned functionsOf[modules] = {0, 15, 8, 14, 6, 15, 6};
 constexpr unsigned core = 1, rangePush = 9, rangePop = 11;
 constexpr uint32_t callbacksTable = 1, versionTable = 3;
 
 Function slots[modules][mostFunctions + 1];
-// pointers to slots; null before the first and after the last
+// pointers to the slots of each module, preceded and followed by a null pointer
 Function *tables[modules][mostFunctions + 2];
 
 int tableOf(unsigned module, Function ***table, unsigned *size) {

@@ -59,7 +59,8 @@ void EmulatedDevice::launch(uint32_t number, uint32_t index, void *const *bindin
   Launch launch;
   launch.entry = phase.symbol()->str();
   const Function *entry = state->emulator.module().find(launch.entry);
-  // If the code of the kernel requires a cluster shape, use this shape, as the CUDA driver does.
+  // If the code of the kernel requires a cluster shape, use the required shape, as the CUDA driver
+  // does.
   if (entry && entry->requiredCluster[0])
     std::copy_n(entry->requiredCluster, 3, launch.cluster);
   launch.grid[0] = grid.blocks();

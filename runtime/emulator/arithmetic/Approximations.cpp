@@ -7,9 +7,9 @@
 // Implements PTX ISA, "Floating Point Instructions: rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh" and
 // "Half Precision Floating Point Instructions: tanh, ex2".
 //
-// Error model: the emulator computes a function in double with the library of the host. It then
-// rounds the result to the type of the instruction. The result of a GPU differs from the exact
-// result by at most the bound that the PTX ISA gives (see the table in
+// Error model: the emulator computes a function in double with the library of the host. The
+// emulator then rounds the result to the type of the instruction. The result of a GPU differs from
+// the exact result by at most the bound that the PTX ISA gives (see the table in
 // docs/explanation/emulator.md). The result of the emulator therefore differs from the result of a
 // GPU by at most this bound plus half a unit in the last place.
 //

@@ -33,8 +33,9 @@ struct Clz {
     return leadingZeros(a);
   }
 };
-/// Returns the position of the highest bit that differs from the sign bit. Returns -1 if there is
-/// no such bit. With .shiftamt, the position is counted downwards from the highest bit.
+/// Returns the position of the highest bit that differs from the sign bit. Returns -1 if all bits
+/// are equal to the sign bit. With .shiftamt, the position is counted downwards from the highest
+/// bit.
 template <bool isShift>
 struct Bfind {
   template <typename T>
@@ -57,8 +58,9 @@ struct Brev {
   }
 };
 /// Extracts a field from `a`. The low byte of `b` is the position of the field, and the low byte of
-/// `c` is its length. If the type is signed, the field is extended by its highest bit. If the field
-/// ends beyond the highest bit of `a`, it is extended by the sign of `a`.
+/// `c` is the length of the field. If the type is signed, the field is extended by the highest bit
+/// of the field. If the field ends beyond the highest bit of `a`, the field is extended by the sign
+/// of `a`.
 struct Bfe {
   template <typename T>
   static FSDPRT_INLINE T apply(T a, uint32_t b, uint32_t c) {
@@ -94,9 +96,9 @@ Step bfi(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 /// Searches `mask` for the |offset|-th bit that is set, and returns the position of this bit. The
-/// search begins at the bit `base`. It goes upwards if `offset` is positive, and downwards if it is
-/// negative. Returns -1 if there is no such bit. If `offset` is 0, returns `base` if the bit `base`
-/// is set.
+/// search begins at the bit `base`. The search goes upwards if `offset` is positive, and downwards
+/// if `offset` is negative. Returns -1 if there is no such bit. If `offset` is 0, returns `base` if
+/// the bit `base` is set.
 struct Fns {
   static FSDPRT_INLINE uint32_t apply(uint32_t mask, uint32_t base, int32_t offset) {
     if (!offset)

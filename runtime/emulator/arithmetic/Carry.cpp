@@ -6,7 +6,7 @@
 //
 // Implements PTX ISA, "Extended-Precision Integer Arithmetic Instructions: add.cc, addc, sub.cc,
 // subc, mad.cc, madc". The carry flag of the condition code register is stored as a predicate
-// register. If a subtraction needs a borrow, it sets the flag to 1.
+// register. A subtraction sets the flag to 1 if it needs a borrow.
 //
 //===----------------------------------------------------------------------===//
 

@@ -30,7 +30,7 @@ LaneMask holds(const Cases &cases, uint8_t which) {
          (which & IfGreater ? greater : 0) | (which & IfUnordered ? cases.unordered : 0);
 }
 
-/// Converts the operands of a lane to a type whose values the host can compare.
+/// Converts an operand of a lane to a type whose values the host can compare.
 template <typename T>
 struct Number {
   using Stored = T;

@@ -33,8 +33,6 @@ struct Value {
   Integer integer;
 };
 
-//===- Sources ------------------------------------------------------------===//
-
 const Format *formatOf(Type type) {
   switch (type) {
   case Type::F16:
@@ -71,8 +69,6 @@ Value valueOf(uint64_t bits, Type type, bool flushes) {
   return {false, 0, size < 64 ? bits & ((uint64_t(1) << size) - 1) : bits};
 }
 
-//===- Results ------------------------------------------------------------===//
-
 double roundToInteger(double value, Rounding rounding) {
   switch (rounding) {
   case Rounding::Zero:
@@ -86,9 +82,9 @@ double roundToInteger(double value, Rounding rounding) {
   }
 }
 
-/// Converts an integer to double. If the result is not exact, it is rounded to the neighbour whose
-/// last bit is 1. If this result is then rounded to a narrower format, it is the same as if the
-/// integer had been rounded directly.
+/// Converts an integer to double. If no double is equal to the integer, returns that neighbouring
+/// double whose last bit is 1. If the result is later rounded to a narrower format, the outcome is
+/// the same as if the integer had been rounded directly to this format.
 double toOdd(Integer value) {
   bool isNegative = value < 0;
   uint64_t magnitude = isNegative ? -value : value;
@@ -110,9 +106,8 @@ double toDouble(Integer value, Rounding rounding) {
   return nearest;
 }
 
-/// Returns the value as an integer of the type `how.to`. If the value is a float, it is clamped to
-/// the range of this type. If the value is an integer, it is clamped only if the instruction has
-/// .sat.
+/// Returns the value as an integer of the type `how.to`. A float is clamped to the range of this
+/// type. An integer is clamped only if the instruction has .sat.
 uint64_t integerOf(const Value &value, const Conversion &how) {
   unsigned bits = 8 * sizeOf(how.to);
   Integer least = isSigned(how.to) ? -(Integer(1) << (bits - 1)) : 0;
@@ -158,7 +153,8 @@ uint64_t converted(uint64_t bits, const Conversion &how) {
   return isFloat(how.to) ? floatOf(value, how) : integerOf(value, how);
 }
 
-/// Sign-extends a signed number to 64 bits, since its register may be wider than the type.
+/// Sign-extends a number of a signed type to 64 bits, since the register may be wider than the
+/// type.
 uint64_t extended(uint64_t bits, Type type) {
   unsigned size = 8 * sizeOf(type);
   if (size == 64 || isFloat(type))
@@ -166,8 +162,6 @@ uint64_t extended(uint64_t bits, Type type) {
   return isSigned(type) ? uint64_t(int64_t(bits << (64 - size)) >> (64 - size))
                         : bits & ((uint64_t(1) << size) - 1);
 }
-
-//===- Handlers -----------------------------------------------------------===//
 
 Conversion unpack(const Instruction &i) {
   Conversion how;
@@ -241,9 +235,9 @@ struct Narrow {
   static FSDPRT_INLINE uint16_t apply(float value) { return F::narrow(value); }
 };
 
-/// If the conversion is one of those that occur often, returns its handler. Otherwise returns null.
-/// These conversions have no modifier except .rn, and their registers have the sizes of their
-/// types.
+/// If the conversion is one of those that occur often, returns the handler of the conversion.
+/// Otherwise returns null. These conversions have no modifier except .rn, and their registers have
+/// the sizes of their types.
 Handler fastHandler(const Conversion &how, bool isPair) {
   if (how.toSize != sizeOf(how.to) || how.fromSize != sizeOf(how.from) ||
       how.rounding != Rounding::NearestEven)
@@ -278,8 +272,6 @@ Handler fastHandler(const Conversion &how, bool isPair) {
   }
 }
 } // namespace
-
-//===- Decoding -----------------------------------------------------------===//
 
 static void takeRounding(Decoder &d, Conversion &how) {
   int integer = d.modifiers.takeOneOf({"rni", "rzi", "rmi", "rpi"});

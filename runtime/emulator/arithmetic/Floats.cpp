@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Floating Point Instructions: add, sub, mul, fma, mad, div, abs, neg, min,
-// max, testp, copysign". The functions in this file round to nearest even, as the host does. The
-// other rounding modes are implemented in RoundedFloats.cpp, and f16 and bf16 in Halves.cpp. On
-// hardware, the results of div.approx and div.full may be wrong by two units in the last place. The
-// emulator rounds these results correctly.
+// max, testp, copysign". The functions in this file round to nearest even, as the host does.
+// RoundedFloats.cpp implements the other rounding modes, and Halves.cpp implements the types f16
+// and bf16. On hardware, the results of div.approx and div.full may be wrong by two units in the
+// last place. The emulator rounds these results correctly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@ FSDPRT_INLINE float in(float value) {
   return flushes ? flushed(value) : value;
 }
 
-/// If the instruction has .ftz, applies it to the operands and the result of an f32 operation. If
-/// the instruction has .sat, applies it to the result.
+/// With .ftz, replaces subnormal operands and results of an f32 operation by zeros. With .sat,
+/// clamps the result to [0, 1].
 template <typename Op, bool flushes, bool saturates>
 struct Single {
   static FSDPRT_INLINE float out(float value) {
@@ -112,8 +112,6 @@ struct CopySign {
   }
 };
 
-//===- Handlers -----------------------------------------------------------===//
-
 template <typename Op>
 Handler singleBinary(bool flushes, bool saturates) {
   if (flushes)
@@ -162,8 +160,6 @@ Step testProperty(Warp &warp, const Instruction &i, LaneMask active) {
 }
 } // namespace
 
-//===- Decoding -----------------------------------------------------------===//
-
 static Handler nearestHandler(std::string_view name, Type type, bool flushes, bool saturates) {
   bool isDouble = type == Type::F64;
   if (name == "add")
@@ -200,7 +196,6 @@ static void decodeArithmetic(Decoder &d, Type type) {
   i.modifier2 = flushes | saturates << 1;
 }
 
-/// Decodes abs, neg, min and max.
 static void decodeSignsAndExtremes(Decoder &d, Type type) {
   std::string_view name = d.modifiers.name();
   bool flushes = d.modifiers.take("ftz"), isDouble = type == Type::F64;

@@ -30,7 +30,7 @@ FSDPRT_INLINE To bitsAs(From from) {
 /// The NaN that f32 instructions return as a result (PTX ISA, "Floating-Point Instructions").
 constexpr uint32_t canonicalNan = 0x7fffffff;
 
-/// If a number is subnormal, replaces it with a zero of the same sign.
+/// Returns a zero of the same sign if the number is subnormal, and otherwise the number itself.
 FSDPRT_INLINE float flushed(float value) {
   uint32_t bits = bitsAs<uint32_t>(value);
   return bitsAs<float>(bits & 0x7f800000 ? bits : bits & 0x80000000);
@@ -46,7 +46,7 @@ enum class Rounding : uint8_t { NearestEven, Zero, Down, Up, NearestAway };
 
 struct Format {
   uint8_t mantissa, exponent; ///< numbers of bits
-  bool hasInfinity;           ///< if false, there is no infinity, and NaN is all ones
+  bool hasInfinity;           ///< if false, the format has no infinity, and all bits of NaN are 1
   uint32_t nan;
 };
 constexpr Format formatF16{10, 5, true, 0x7fff}, formatBF16{7, 8, true, 0x7fff},
@@ -93,8 +93,9 @@ struct Brain {
   }
 };
 
-/// Returns a + b. If the sum is not exact, the last bit of the result is 1. If this result is then
-/// rounded to at most 51 bits, it is the same as if the exact sum had been rounded directly.
+/// Returns a + b. If the sum is not exact, the last bit of the result is 1. If the result is later
+/// rounded to at most 51 bits, the outcome is the same as if the exact sum had been rounded
+/// directly.
 FSDPRT_INLINE double addToOdd(double a, double b) {
   double sum = a + b, shadow = sum - a, error = (a - (sum - shadow)) + (b - shadow);
   uint64_t bits = bitsAs<uint64_t>(sum);

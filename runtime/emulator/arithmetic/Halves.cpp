@@ -6,8 +6,8 @@
 //
 // Implements PTX ISA, "Half Precision Floating Point Instructions: add, sub, mul, fma, neg, abs,
 // min, max" and their packed forms. A sum or product of two halves is computed in float and then
-// rounded to a half. This gives the correctly rounded result. fma computes its sum in double with
-// rounding to odd, and then rounds the sum to a half.
+// rounded to a half. The half is then the correctly rounded result. fma computes its sum in double
+// with rounding to odd, and then rounds the sum to a half.
 //
 //===----------------------------------------------------------------------===//
 

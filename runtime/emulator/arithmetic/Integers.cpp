@@ -215,8 +215,6 @@ struct Pairs {
   }
 };
 
-//===- Types --------------------------------------------------------------===//
-
 template <typename Op>
 Handler unaryOf(Type type) {
   switch (type) {
@@ -291,8 +289,6 @@ Type widerType(Type type) {
 static const std::initializer_list<Type> integers = {Type::U16, Type::S16, Type::U32,
                                                      Type::S32, Type::U64, Type::S64};
 
-//===- mul, mad -----------------------------------------------------------===//
-
 static void decodeWide(Decoder &d, bool adds) {
   Type type = d.typeOneOf({Type::U16, Type::S16, Type::U32, Type::S32});
   Handler product[] = {wideProduct<uint16_t>(), wideProduct<int16_t>(), wideProduct<uint32_t>(),
@@ -341,8 +337,6 @@ static void decodeProduct24(Decoder &d, bool adds) {
                      : (isHigh ? binaryOf<Mul24High>(type) : binaryOf<Mul24Low>(type));
   d.emit(run, {d.destination(0, type)}, ins);
 }
-
-//===- Others -------------------------------------------------------------===//
 
 static void decodeSum(Decoder &d) {
   bool isSub = d.modifiers.name() == "sub";

@@ -47,7 +47,7 @@ struct Cnot {
   }
 };
 /// Shifts to the left. The shift amount is unsigned. An amount larger than the number of bits has
-/// the effect of the number of bits.
+/// the same effect as an amount that is equal to the number of bits.
 struct Shl {
   template <typename T>
   static FSDPRT_INLINE T apply(T a, uint32_t b) {
@@ -92,8 +92,9 @@ Step lop3(Warp &warp, const Instruction &i, LaneMask active) {
 }
 
 /// Selects each byte of the result from the 8 bytes `bytes`, whose high word is the operand b and
-/// whose low word is the operand a. The low three bits of a 4-bit selector are the index of the
-/// byte. If bit 3 of the selector is set, the sign bit of this byte fills the byte of the result.
+/// whose low word is the operand a. For each byte of the result there is a 4-bit selector, whose
+/// low three bits are the index of the selected byte. If bit 3 of the selector is set, all bits of
+/// the byte of the result are copies of the sign bit of the selected byte.
 uint32_t permute(uint64_t bytes, uint32_t selectors) {
   uint32_t result = 0;
   for (unsigned k = 0; k < 4; ++k) {

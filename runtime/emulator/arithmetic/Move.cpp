@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Data Movement and Conversion Instructions: mov". mov copies a register,
-// packs several registers into one register, or unpacks a register into several. It also reads the
+// packs several registers into one register, or unpacks a register into several. mov also reads the
 // special registers whose values change while a warp runs.
 //
 //===----------------------------------------------------------------------===//

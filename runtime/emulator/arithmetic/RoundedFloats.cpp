@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements .rz, .rm and .rp (PTX ISA, "Rounding Modifiers"): sets the rounding mode of the host
-// before the loop over lanes, and restores it after the loop. This file is compiled with
-// -frounding-math.
+// Implements .rz, .rm and .rp (PTX ISA, "Rounding Modifiers"). A handler sets the rounding mode of
+// the host before the loop over lanes, and restores the previous mode after the loop. This file is
+// compiled with -frounding-math.
 //
 //===----------------------------------------------------------------------===//
 

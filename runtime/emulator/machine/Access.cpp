@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks the bounds and the alignment of accesses and whether the bytes that they read are
-// initialised, and counts memory traffic. Races.cpp checks accesses for races.
+// Checks the bounds and the alignment of accesses. Checks whether the bytes that they read are
+// initialised. Counts memory traffic. Races.cpp checks accesses for races.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,6 @@ std::string fsdprt::emulate::describe(const Place &place) {
   return format("%s + 0x%llx", place.storage->name.c_str(),
                 static_cast<unsigned long long>(place.offset));
 }
-
-//===- Places -------------------------------------------------------------===//
 
 void Access::outOfBounds(Space space, uint64_t address, unsigned bytes, unsigned lane,
                          const Storage *nearest) const {
@@ -98,8 +96,6 @@ Place Access::resolve(Space space, uint64_t address, unsigned bytes, unsigned la
   return place;
 }
 
-//===- Checks -------------------------------------------------------------===//
-
 void Access::checkWritten(const Place &place, unsigned bytes, unsigned lane) const {
   const uint8_t *written = place.storage->written.data() + place.offset;
   auto missing = static_cast<const uint8_t *>(std::memchr(written, 0, bytes));
@@ -138,8 +134,6 @@ void Access::check(const Place &place, unsigned bytes, unsigned lane, uint32_t t
                                    (touch != Touch::Reads ? Storage::wasWritten : 0));
 }
 
-//===- Counting -----------------------------------------------------------===//
-
 void Traffic::add(const Place &place, uint64_t address, unsigned bytes) {
   size = bytes;
   if (place.isGlobal)
@@ -148,7 +142,7 @@ void Traffic::add(const Place &place, uint64_t address, unsigned bytes) {
     shared[sharedCount++] = place.offset;
 }
 
-/// Returns the number of distinct 32-byte sectors that the accesses touch.
+/// Returns the number of distinct 32-byte sectors that contain bytes of the accesses.
 static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size) {
   uint64_t all[2 * warpSize];
   unsigned found = 0;
@@ -161,11 +155,11 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
   return std::unique(all, all + found) - all;
 }
 
-/// Counts the passes in which shared memory, which consists of 32 banks that are 4 bytes wide,
-/// serves an access. Accesses of up to 4 bytes are made by all lanes of a warp at the same time,
-/// 8-byte accesses by half of the lanes at a time, and 16-byte accesses by a quarter of the lanes
-/// at a time. The lanes that access memory at the same time need as many passes as there are
-/// distinct words in the bank with the most distinct words.
+/// Counts the passes that shared memory needs for an access. Shared memory consists of 32 banks
+/// that are 4 bytes wide. Accesses of up to 4 bytes are made by all lanes of a warp at the same
+/// time, 8-byte accesses by half of the lanes at a time, and 16-byte accesses by a quarter of the
+/// lanes at a time. Among the words that the lanes access at the same time, count the distinct
+/// words in each bank. The number of passes is the largest of these counts.
 static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
                         Counters &counters) {
   unsigned words = size < 4 ? 1 : size / 4, lanes = warpSize / words;

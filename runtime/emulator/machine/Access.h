@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Finds the allocation that contains an address, and checks the access: the access must be within
-// the allocation and aligned, bytes that it reads must be initialised, and it must not race with
+// Finds the allocation that contains an address, and checks the access. The access must be aligned
+// and within the allocation. Bytes that it reads must be initialised. The access must not race with
 // accesses of other threads. All accesses of emulated programs to memory use this class.
 //
 //===----------------------------------------------------------------------===//
@@ -27,12 +27,12 @@ struct Place {
 enum class Touch : uint8_t { Reads, Writes, Updates };
 
 /// The memory accesses of one instruction of a warp. While an Access exists, no thread may acquire
-/// releases of other threads, since an Access stores results of comparisons of their times.
+/// releases of other threads, because the Access stores which earlier accesses precede it in order.
 class Access {
 public:
   Access(Warp &warp, Touch touch) : warp(warp), touch(touch) {}
-  bool isStrong = false; ///< strong access (PTX ISA, "Strong Operations")
-  bool isAsync = false;  ///< the access goes through the async proxy
+  bool isStrong = false; ///< true for a strong access (PTX ISA, "Strong Operations")
+  bool isAsync = false;  ///< true if the access goes through the async proxy
 
   /// Resolves an address. Fails if the address is out of bounds or misaligned.
   Place resolve(Space space, uint64_t address, unsigned bytes, unsigned lane,
@@ -42,7 +42,6 @@ public:
   /// bytes.
   void check(const Place &place, unsigned bytes, unsigned lane, uint32_t thread,
              const uint8_t *value = nullptr);
-  /// Checks an access by the lane's own thread.
   void check(const Place &place, unsigned bytes, unsigned lane, const uint8_t *value = nullptr) {
     check(place, bytes, lane, warp.thread(lane), value);
   }
@@ -68,7 +67,7 @@ private:
                                unsigned bytes, unsigned lane) const;
 
   /// The earlier access that was last found to be ordered before this access. Neighbouring cells
-  /// mostly record the same earlier access. Its order is then not checked again.
+  /// mostly record the same earlier access. For such cells, the order is not checked again.
   struct Known {
     Cell::Access access;
     uint32_t thread = 0;

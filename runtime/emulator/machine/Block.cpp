@@ -16,8 +16,6 @@ using namespace fsdprt::emulate;
 
 static constexpr uint64_t turnLength = 512;
 
-//===- Blocks -------------------------------------------------------------===//
-
 Block::Block(Cluster &cluster, Dim index, unsigned rank)
     : cluster(cluster), index(index), rank(rank) {
   shared.name = "shared memory";
@@ -96,8 +94,6 @@ void Block::threadsLeft() {
       completeIfAllCame(number);
   cluster.completeIfAllCame();
 }
-
-//===- Clusters -----------------------------------------------------------===//
 
 static uint32_t threadSlots(const Grid &grid) {
   uint64_t warps = (grid.block.count() + warpSize - 1) / warpSize;

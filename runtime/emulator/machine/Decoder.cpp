@@ -4,11 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
+// Decodes an entry function in three steps:
+//
 //  1. Assign offsets to parameters, local variables and shared variables.
 //  2. Decode each statement with the decoder for its opcode. A call is replaced by the statements
-//     of its callee, which get their own registers and local memory. Record the label of each
-//     branch.
-//  3. Resolve the labels, and find the instruction at which lanes that diverge at a branch
+//     of its callee, which get their own registers and local memory. For each branch, record the
+//     label to which it jumps.
+//  3. Resolve the labels, and find, for each branch, the instruction at which diverging lanes
 //     reconverge.
 //
 //===----------------------------------------------------------------------===//
@@ -28,8 +30,6 @@ static constexpr uint64_t maxLocalBytes = 1 << 20, maxSharedBytes = 256 << 10;
 static uint64_t alignTo(uint64_t value, uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
-
-//===- Errors and modifiers -----------------------------------------------===//
 
 void Decoder::fail(const char *text, ...) const {
   char message[512];
@@ -74,9 +74,8 @@ void Decoder::operandCount(unsigned least, unsigned most) {
        std::string(statement->opcode).c_str(), found);
 }
 
-//===- Places -------------------------------------------------------------===//
-
-/// Places the parameters in order, each at its alignment (PTX ISA, "Parameter State Space").
+/// Places the parameters in order. The offset of each parameter is a multiple of the parameter's
+/// alignment (PTX ISA, "Parameter State Space").
 void Decoder::placeParameters(Frame &frame) {
   for (const Variable *parameter : frame.function->parameters) {
     program.parameterBytes = alignTo(program.parameterBytes, parameter->alignment);
@@ -126,8 +125,8 @@ void Decoder::findShared(const Function &function, std::vector<const Function *>
 }
 
 /// Places shared variables and, after them, dynamic shared memory. The address of dynamic shared
-/// memory is not a multiple of twice its requested alignment, so that code that relies on a larger
-/// alignment fails in the emulator.
+/// memory is not a multiple of twice the requested alignment. Code that relies on a larger
+/// alignment therefore fails in the emulator.
 void Decoder::placeShared() {
   std::vector<const Variable *> all;
   std::vector<const Function *> seen;
@@ -153,8 +152,6 @@ void Decoder::placeShared() {
       shared[variable] = program.sharedBytes;
   program.sharedVariables.assign(shared.begin(), shared.end());
 }
-
-//===- Statements ---------------------------------------------------------===//
 
 static const std::unordered_map<std::string_view, Family> &families() {
   static const std::unordered_map<std::string_view, Family> table = [] {
@@ -252,8 +249,6 @@ void Decoder::decodeFunction(Frame &inner) {
   frame = outer;
 }
 
-//===- Control flow -------------------------------------------------------===//
-
 /// Decodes bra (PTX ISA, "Control Flow Instructions: bra"). .uni has no effect.
 void Decoder::decodeBranch() {
   modifiers.take("uni");
@@ -310,7 +305,8 @@ void Decoder::decodeIndexedBranch() {
   emit(indexOutOfRange, {}, {}).payload = targets->size();
 }
 
-/// Gives each parameter of the callee the local memory of its argument, so that no copy is needed.
+/// Gives each parameter of the callee the local memory of the corresponding argument, so that no
+/// copy is needed.
 void Decoder::passArguments(const Operand *list, const std::vector<const Variable *> &parameters,
                             Frame &callee) {
   size_t found = list ? list->elements.size() : 0;

@@ -50,34 +50,33 @@ public:
 
   [[noreturn]] void fail(const char *text, ...) const __attribute__((format(printf, 2, 3)));
   [[noreturn]] void failAt(Location at, const std::string &text) const;
-  /// Takes a type from the opcode's modifiers.
   Type type();
   Type typeOneOf(std::initializer_list<Type> types);
   void operandCount(unsigned least, unsigned most);
   unsigned operandCount() const { return statement->operands.size(); }
   const Operand &operand(unsigned index) const { return statement->operands[index]; }
 
-  /// Returns the slot of an operand that is a register of the type's size or a constant.
+  /// Returns the slot of an operand that is either a constant or a register of the type's size.
   Slot source(const Operand &operand, Type type);
   Slot source(unsigned index, Type type) { return source(operand(index), type); }
   /// Returns the slot of a register. For the operand "_", returns a slot that is never read.
   Slot destination(const Operand &operand, Type type);
   Slot destination(unsigned index, Type type) { return destination(operand(index), type); }
   Slot predicate(const Operand &operand);
-  /// Returns the slot of an operand of a load, store or conversion. The operand's register may be
-  /// wider than the type. Sets `size` to the size of the register in bytes.
+  /// Returns the slot of an operand of a load, store or conversion. The register of the operand may
+  /// be wider than the type. Sets `size` to the size of the register in bytes.
   Slot wideSource(const Operand &operand, Type type, unsigned &size);
   Slot wideDestination(const Operand &operand, Type type, unsigned &size);
   /// Returns the slot of the base in an operand [base+n]. Adds n to `offset`. If the base is a
   /// constant, also adds the base to `offset`. Sets `isWide` to true if the base has 64 bits.
   Slot address(const Operand &operand, Space &space, int64_t &offset, bool &isWide);
-  /// Returns the value of an operand that must be a constant.
   uint64_t constant(const Operand &operand, const char *what);
   Slot constantSlot(unsigned size, uint64_t bits);
   Slot scratch(unsigned size);
   /// Returns the slot of the predicate that contains the carry of add.cc.
   Slot conditionCode() { return carry ? carry : carry = scratch(0); }
-  /// Returns the elements of a vector {a, b}. Returns the operand itself if it is not a vector.
+  /// Returns the elements of a vector {a, b}. If the operand is not a vector, returns only the
+  /// operand.
   static std::vector<const Operand *> elements(const Operand &operand);
 
   Instruction &emit(Handler run, const std::vector<Slot> &outs, const std::vector<Slot> &ins);
@@ -169,8 +168,8 @@ bool decodeBulkCopy(Decoder &);
 bool decodeTensorCopy(Decoder &);
 bool decodeMbarrier(Decoder &);
 
-/// Sets `isWatched` of each instruction that uses a register of a wgmma, or a register that is
-/// connected with one by copies between registers.
+/// Sets `isWatched` of each instruction that uses a register of a wgmma, or a register that a chain
+/// of copies between registers connects with a register of a wgmma.
 void watchRegisters(Program &program);
 
 /// Sets `meet` of each branch to the branch's immediate post-dominator, or to `nowhere` if the

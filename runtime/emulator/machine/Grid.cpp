@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks the launch against the function, then runs one cluster after another.
+// Checks that the launch suits the function, and then runs the clusters one after another.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,8 @@ using namespace fsdprt;
 using namespace fsdprt::emulate;
 
 static constexpr uint64_t maxSharedBytes = 227 << 10, maxThreads = 1024, maxCluster = 16;
-/// Limits from the CUDA programming guide, "Technical Specifications per Compute Capability".
+/// These limits are given in the CUDA programming guide, "Technical Specifications per Compute
+/// Capability".
 static constexpr uint32_t maxGrid[3] = {0x7fffffff, 65535, 65535}, maxBlock[3] = {1024, 1024, 64};
 
 static Dim dimOf(const uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }
@@ -114,7 +115,7 @@ void Grid::run() {
     for (uint64_t linear = 0; linear < clusters; ++linear)
       Cluster(*this, linear).run();
   } catch (Error &error) {
-    // The error occurred in the running program, so it is not reported as a wrong input of the
+    // The running program caused the error, so the error is not reported as a wrong input of the
     // launch.
     error.status = FSDPRT_FAILED;
     throw;

@@ -7,8 +7,8 @@
 // The templates in this file make handlers of instructions from operations. An operation is a
 // struct with a function such as `static R apply(A, B)`, which computes the result of one lane. A
 // handler applies the operation to all lanes in a loop. The loop writes the results to a separate
-// array, so that they cannot alias the operands and the compiler vectorises the loop. A second
-// version of the handler is compiled for AVX2 and FMA, and is used if the host has both.
+// array. The results therefore do not alias the operands, and the compiler vectorises the loop. A
+// second version of the handler is compiled for AVX2 and FMA, and is used if the host has both.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ inline bool hostIsWide() {
 inline bool hostIsWide() { return false; }
 #endif
 
-/// Writes the results of active lanes; other lanes keep their values.
+/// Writes the results of active lanes, and does not change the values of other lanes.
 template <typename T>
 FSDPRT_INLINE void keep(T *to, const T *from, LaneMask active) {
   if (active == allLanes) {

@@ -33,7 +33,6 @@ struct Dim {
   }
 };
 
-/// The event for which the lanes of a split wait.
 struct Waiting {
   enum Kind : uint8_t {
     Nothing,
@@ -43,7 +42,7 @@ struct Waiting {
     Phase,
     Product
   } kind = Nothing;
-  LaneMask lanes = 0;   ///< lanes that wait; other lanes of the split had a false guard
+  LaneMask lanes = 0;   ///< lanes that wait; in the other lanes of the split, the guard was false
   uint32_t barrier = 0; ///< index of the Barrier in Block::barriers
   LaneMask mask = 0;    ///< lanes that take part in the WarpBarrier
   uint64_t address = 0; ///< for Phase: shared::cluster address of the mbarrier
@@ -51,7 +50,6 @@ struct Waiting {
   const Instruction *instruction = nullptr;
 };
 
-/// Lanes at the same instruction.
 struct Split {
   uint32_t pc = 0, meet = nowhere;
   LaneMask mask = 0;
@@ -63,15 +61,15 @@ struct Split {
   bool isReady() const { return !isOver && !children && waiting.kind == Waiting::Nothing; }
 };
 
-/// The groups of cp.async copies for which a thread has not waited yet. A group is represented by
-/// the time of the thread's agent (see VectorClocks.h) at the end of the group.
+/// The groups of cp.async copies of a thread for which the thread has not waited yet. A group is
+/// represented by the time of the thread's agent (see VectorClocks.h) at the end of the group.
 struct AsyncCopies {
   std::deque<Time> groups;
 };
 
-/// The groups of cp.async.bulk copies of a thread. For each copy, the agent that makes the accesses
-/// of the copy is stored (see VectorClocks.h), and the agent's times after the reads and after the
-/// writes of the copy.
+/// The groups of cp.async.bulk copies of a thread. Each copy contains the agent that makes the
+/// accesses of the copy (see VectorClocks.h), and the times of this agent after the reads and after
+/// the writes of the copy.
 struct BulkGroups {
   struct Copy {
     uint32_t agent;
@@ -80,7 +78,7 @@ struct BulkGroups {
   using Group = std::vector<Copy>;
   Group open;
   std::deque<Group> closed;
-  size_t readCount = 0; ///< number of groups, from the oldest, whose reads are over
+  size_t readCount = 0; ///< the reads of so many of the oldest groups have ended
 };
 
 class Warp {
@@ -116,10 +114,10 @@ public:
   LaneMask live;             ///< lanes that have not exited
   uint32_t serial = 0;       ///< number of executed instructions
   uint32_t split = 0;        ///< index of the current split
-  std::vector<Split> splits; ///< each parent precedes its children
+  std::vector<Split> splits; ///< every parent has a smaller index than its children
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
-  std::vector<const uint8_t *> observed; ///< for each lane, the address of its last relaxed read
+  std::vector<const uint8_t *> observed; ///< for each lane, the address of the last relaxed read
   std::vector<BulkGroups> bulk;          ///< one per lane; empty before the first use
   std::vector<AsyncCopies> copies;       ///< one per lane; empty before the first use
   WarpProducts products;                 ///< wgmma in flight
@@ -130,7 +128,7 @@ public:
 
   /// Releases splits that wait at bar.warp.sync if all lanes of the barrier have arrived.
   void releaseWarpBarriers();
-  /// Makes `lanes`, which belong to the current split, wait. The whole split then waits.
+  /// Makes `lanes` wait, which are lanes of the current split. The whole split then waits.
   Step wait(Waiting::Kind kind, const Instruction &instruction, LaneMask lanes);
 
 private:
@@ -149,7 +147,7 @@ private:
   };
   std::unique_ptr<uint8_t, Free> registers;
   std::vector<LaneMask> initialisedLanes;
-  uint64_t stalled = 0; ///< instructions executed since the splits last changed
+  uint64_t stalled = 0; ///< number of instructions since the last change of splits
 };
 
 /// State of a barrier (PTX ISA, "Parallel Synchronization and Communication Instructions:
@@ -157,7 +155,7 @@ private:
 struct NamedBarrier {
   uint32_t expected = 0; ///< number of threads that must arrive; 0 if no thread has arrived
   uint32_t arrived = 0;
-  bool isAll = false;    ///< true if all threads of the block that have not exited must arrive
+  bool isAll = false;    ///< true if all threads that have not exited must arrive
   uint8_t reduction = 0; ///< operation of barrier.red
   uint32_t count = 0;    ///< number of arrived threads whose predicate is true
   Released released;
@@ -170,7 +168,7 @@ struct Mbarrier {
   uint32_t maker = 0;       ///< thread that executed mbarrier.init
   Time made = 0;            ///< time of `maker` at mbarrier.init
   uint32_t instruction = 0; ///< index of the mbarrier.init instruction
-  bool isFenced = false;    ///< fence.mbarrier_init has followed
+  bool isFenced = false;    ///< true if a fence.mbarrier_init has followed
   Released arriving, ended;
   uint64_t bits() const;
 };
@@ -182,11 +180,11 @@ public:
   /// Releases the threads that wait at a barrier if all expected threads have arrived.
   void completeIfAllCame(unsigned number);
   /// Checks that no access of another block to this block's shared memory can happen after the end
-  /// of this block. Called when the last threads of the block exit. These threads belong to the
-  /// warp `last`.
+  /// of this block. This function is called when the last threads of the block exit. The last
+  /// threads belong to the warp `last`.
   void checkEnd(const Warp &last) const;
-  /// Called after threads have exited. Completes each barrier that waits for all threads that have
-  /// not exited, if all of these threads have arrived.
+  /// This function is called after threads have exited. Completes each barrier at which all threads
+  /// that have not exited must arrive, if all of these threads have arrived.
   void threadsLeft();
 
   Cluster &cluster;
@@ -194,7 +192,7 @@ public:
   const unsigned rank;
   Storage shared;
   std::vector<std::unique_ptr<Warp>> warps;
-  std::vector<Warpgroup> warpgroups; ///< warpgroups up to the last one that has used wgmma
+  std::vector<Warpgroup> warpgroups; ///< all warpgroups up to the last that has used wgmma
   NamedBarrier barriers[16];
   std::map<uint64_t, Mbarrier> mbarriers; ///< key: offset in shared memory
 };
@@ -208,7 +206,7 @@ public:
   Grid &grid;
   const Dim index;
   const uint32_t number;  ///< 1 for the first cluster of the first launch, then 2, ...
-  const uint32_t threads; ///< 32 per warp of the cluster; the indices of agents follow
+  const uint32_t threads; ///< number of threads, 32 per warp; larger indices belong to agents
   VectorClocks clocks;
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t agentOf(uint32_t thread) const { return threads + thread; }

@@ -12,8 +12,6 @@
 
 using namespace fsdprt::emulate;
 
-//===- Shadow -------------------------------------------------------------===//
-
 Cell &Shadow::cell(uint64_t index) {
   uint64_t page = index / pageCells;
   if (page >= pages.size())
@@ -86,8 +84,6 @@ void Shadow::clear() {
   parts.clear();
   freeParts.clear();
 }
-
-//===- Allocations --------------------------------------------------------===//
 
 void Storage::resize(uint64_t count) {
   size = count;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the memory of emulated programs. To detect reads of uninitialised bytes, a flag per byte
-// records whether the byte was written. To detect races, a Cell records the last accesses to 16
-// bytes.
+// Declares the memory of emulated programs. To detect reads of uninitialised bytes, a flag for each
+// byte records whether the byte was written. To detect races, a Cell records the last accesses to
+// 16 bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,20 +34,20 @@ struct Cell {
     LaneMask lanes = 0;
     uint16_t warp = 0; ///< index of the warp in the cluster
     bool isStrong = false;
-    bool isAsync = false; ///< the access went through the async proxy
+    bool isAsync = false; ///< true if the access went through the async proxy
   };
   Access write, read;
   Access foreignRead;     ///< last read by another cluster
   uint32_t moreReads = 0; ///< index into Shadow::chains, or 0 if there are no more reads
-  uint32_t weakWrite = 0; ///< if `write` is strong: index of the last weak write before it, or 0
-  Cell *parts = nullptr;  ///< four cells, one per quarter, that replace this cell
+  uint32_t weakWrite = 0; ///< if `write` is strong: index of the weak write before `write`, or 0
+  Cell *parts = nullptr;  ///< four cells that replace this cell; each covers a quarter of the bytes
 };
 
 class Shadow {
 public:
   static constexpr unsigned cellBytes = 16, pageCells = 256;
   Cell &cell(uint64_t index);
-  /// Splits a cell into four cells, one per quarter.
+  /// Splits a cell into four cells, each of which covers a quarter of the bytes.
   void split(Cell &cell);
   /// Drops the four cells into which `cell` was split. Called after a write of the whole cell.
   void join(Cell &cell);
@@ -60,8 +60,8 @@ public:
   std::vector<Chained> chains{1};
   uint32_t chain(const Cell::Access &access, uint32_t next);
   void dropReads(Cell &cell);
-  /// If `cell.write` is weak, stores it as the last weak write, to which `cell.weakWrite` refers.
-  /// Called before a strong write replaces `cell.write`.
+  /// If `cell.write` is weak, stores `cell.write` as the last weak write, to which `cell.weakWrite`
+  /// refers. Called before a strong write replaces `cell.write`.
   void keepWeakWrite(Cell &cell);
   void dropWeakWrite(Cell &cell) { drop(cell.weakWrite); }
 
@@ -100,28 +100,28 @@ struct Storage {
     Time time = 0;
     uint32_t instruction = 0;
   };
-  std::vector<Visit> visits; ///< one per thread of the cluster; empty without visits
+  std::vector<Visit> visits; ///< one per thread of the cluster; empty if there were no visits
 
   void resize(uint64_t count);
 };
 
-/// What clusters have released by writes to one address.
+/// The releases that clusters have made by writes to one address.
 struct Published {
   uint32_t launch = 0, group = 0; ///< launch and cluster of the last release; 0 if there is none
   Released released;
-  std::map<uint32_t, RowRef> foreign; ///< releases of the clusters that released before `group`
+  std::map<uint32_t, RowRef> foreign; ///< releases of the clusters before `group`
 };
 
 /// Global and constant memory.
 class Memory {
 public:
-  /// Allocates memory. A program must write a byte of it before the program reads the byte.
+  /// Allocates memory. A program must write each byte of this memory before it reads the byte.
   Storage &allocate(std::string name, uint64_t size, uint64_t alignment = 256);
-  /// Makes an allocation from bytes of the caller, which must live longer than this object. The
-  /// bytes count as initialised.
+  /// Makes `size` bytes of the caller's memory accessible to programs. The bytes must live longer
+  /// than this object, and count as initialised.
   Storage &attach(std::string name, void *bytes, uint64_t size);
-  /// Does the same as attach(), but the emulated address of the bytes is their address in the host
-  /// process. No other allocation may contain this address.
+  /// Does the same as attach(), except that the emulated address of the bytes is equal to their
+  /// address in the host process. No other allocation may contain this address.
   Storage &attachInPlace(std::string name, void *bytes, uint64_t size);
   void release(Storage &storage);
   Storage *find(uint64_t address);

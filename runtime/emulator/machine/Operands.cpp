@@ -61,11 +61,9 @@ std::vector<const Operand *> Decoder::elements(const Operand &operand) {
   return result;
 }
 
-//===- Constants ----------------------------------------------------------===//
-
 /// Returns the bits of a literal as a number of the given type. A floating-point literal is rounded
-/// to the type. The bits of an integer are returned in full, and the caller truncates them (PTX
-/// ISA, "Constants").
+/// to the type. All bits of an integer are returned, and the caller truncates the integer to the
+/// type (PTX ISA, "Constants").
 uint64_t Decoder::literal(const Operand &operand, Type type) {
   if (operand.kind == OperandKind::Integer) {
     if (type == Type::F32 || type == Type::F64)
@@ -98,8 +96,6 @@ uint64_t Decoder::constant(const Operand &operand, const char *what) {
     failAt(operand.at, format("expected %s as a constant", what));
   return operand.integer;
 }
-
-//===- Sources and destinations -------------------------------------------===//
 
 static bool isLiteral(const Operand &operand) {
   return operand.kind == OperandKind::Integer || operand.kind == OperandKind::Single ||
@@ -164,7 +160,8 @@ Slot Decoder::wideDestination(const Operand &operand, Type type, unsigned &size)
   return registerSlot(operand.index);
 }
 
-/// Negates a predicate. Emitted before an instruction that has a negated predicate as an operand.
+/// Negates a predicate. The decoder emits this handler before an instruction that has a negated
+/// predicate as an operand.
 static Step negatePredicate(Warp &warp, const Instruction &i, LaneMask active) {
   warp.predicate(i.out[0]) = ~warp.predicate(i.in[0]);
   return Step::Next;
@@ -185,8 +182,6 @@ Slot Decoder::predicate(const Operand &operand) {
   emit(negatePredicate, {negated}, {slot}).flow = Flow::Moves;
   return negated;
 }
-
-//===- Special registers and addresses ------------------------------------===//
 
 /// Returns the slot of a special register (PTX ISA, "Special Registers"). The special registers
 /// whose values change while a warp runs have no slots: decodeMove() decodes their reads.

@@ -31,7 +31,7 @@ constexpr uint32_t nowhere = UINT32_MAX;
 class Warp;
 struct Instruction;
 
-/// The result of a handler. It tells the loop over instructions how to continue.
+/// The result of a handler. The result tells the loop over instructions how to continue.
 enum class Step : uint8_t {
   Next,    ///< the lanes continue
   Waits,   ///< the lanes wait, and then continue after this instruction
@@ -40,10 +40,10 @@ enum class Step : uint8_t {
 
 using Handler = Step (*)(Warp &, const Instruction &, LaneMask);
 
-/// How the loop over instructions treats an instruction.
+/// The way in which the loop over instructions treats an instruction.
 enum class Flow : uint8_t {
   Plain,
-  Moves,  ///< copies registers and their initialised flags
+  Moves,  ///< copies registers, and the flags that say whether they are initialised
   Branch, ///< jumps to `target`
   Exit,
 };
@@ -54,24 +54,24 @@ struct Instruction {
   bool isGuardNegated = false;
   bool isWgmma = false;
   bool isWatched = false;              ///< reads or writes registers that a wgmma uses
-  bool isRenaming = false;             ///< is watched, and does nothing but copy a register
+  bool isRenaming = false;             ///< is watched, and only copies a register
   uint8_t modifier = 0, modifier2 = 0; ///< data for the handler
   uint16_t inCount = 0, outCount = 0;
-  uint16_t uncheckedIns = 0; ///< the handler, not the loop, checks whether so many of the last
-                             ///< elements of `in` are initialised
-  Slot guard = 0;            ///< slot of the guard predicate; 0 if there is none
+  /// Number of the last elements of `in` whose initialisation the handler checks, not the loop.
+  uint16_t uncheckedIns = 0;
+  Slot guard = 0; ///< slot of the guard predicate; 0 if there is none
   uint32_t target = nowhere;
   uint32_t meet = nowhere; ///< instruction where the lanes that diverge at a branch meet
   const Slot *in = nullptr, *out = nullptr;
   int64_t immediate = 0;      ///< data for the handler, for example an offset of addresses
   uint64_t payload = 0;       ///< data for the handler
-  const void *plan = nullptr; ///< further data for the handler, owned by the program
+  const void *plan = nullptr; ///< further data for the handler, which the program owns
   Location at;
   std::string_view opcode;
   uint32_t firstIn = 0, firstOut = 0; ///< indices into the program's list of slots
 };
 
-/// Offset of a variable in its space, per block or per lane.
+/// The offset of a variable in its space, which is the same in every block or in every lane.
 struct Placement {
   Space space;
   uint64_t offset;
@@ -84,7 +84,7 @@ struct Program {
   std::vector<Slot> slots;                        ///< operands of all instructions
   std::vector<std::shared_ptr<const void>> plans; ///< owners of Instruction::plan
   uint32_t slotCount = 1;                         ///< number of slots of a register file
-  std::map<Slot, std::string> names;              ///< names of registers, for messages
+  std::map<Slot, std::string> names;              ///< names of registers, used in messages
   struct Constant {
     Slot slot;
     uint8_t size;

@@ -7,10 +7,10 @@
 // Two accesses to the same bytes race if at least one of them is a write, at least one of them is
 // not strong, and neither access is ordered before the other (PTX ISA, "Memory Consistency Model").
 // Each cell records its last write, its last weak write, and the reads since its last write. A
-// recorded read is dropped if it is ordered before a new read: an access that is ordered after the
-// new read is then ordered after the dropped read too.
+// recorded read is dropped if it is ordered before a new read, because an access that is ordered
+// after the new read is then also ordered after the dropped read.
 //
-// An access through the async proxy is ordered after an ordinary store only by a proxy fence.
+// Only a proxy fence orders an access through the async proxy after an ordinary store.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,10 +41,10 @@ bool Access::isProxied(const Cell::Access &before, uint32_t thread) const {
   return true;
 }
 
-/// Returns the name, for messages, of the threads of an access of this cluster. The indices of the
-/// agents of warpgroups follow the indices of threads and their agents. An access of cp.async is
-/// named after the lanes that started the copy. A bulk copy uses the agent of an arbitrary thread,
-/// so its accesses are named "a copy".
+/// Returns a name, for messages, of the threads that have made an access in this cluster. The
+/// indices of the agents of warpgroups follow the indices of threads and their agents. An access of
+/// cp.async is named after the lanes that started the copy. A bulk copy uses the agent of an
+/// arbitrary thread, so its accesses are named "a copy".
 std::string Access::nameOfThreads(const Cell::Access &access) const {
   const Cluster &cluster = warp.block.cluster;
   unsigned warps = cluster.blocks[0]->warps.size(), all = warps * cluster.blocks.size(),

@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each address at which a thread has released, two things are stored: the row of times that
-// threads of the last releasing cluster have released, and the rows of other clusters that had been
-// released at this address or acquired by the releasing cluster. A fence anywhere before a write is
-// treated like a fence immediately before the write.
+// For each address at which a thread has released, two things are stored. The first is a row of the
+// times that threads of the last releasing cluster have released. The second is a set of rows of
+// other clusters, which had been released at this address before, or which the last releasing
+// cluster had acquired. A fence anywhere before a write is treated like a fence immediately before
+// the write.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,7 @@ static void joinForeign(std::map<uint32_t, RowRef> &into, uint32_t group, const 
   known = both.share();
 }
 
-/// Lets a lane acquire what threads have released at an address.
+/// Lets a lane acquire the releases that threads have made at an address.
 static void acquire(Warp &warp, unsigned lane, Published &published) {
   Cluster &cluster = warp.block.cluster;
   for (const auto &[group, row] : published.foreign)

@@ -20,7 +20,7 @@ namespace fsdprt::emulate {
 
 enum class Order : uint8_t { Weak, Relaxed, Acquire, Release, Both };
 
-/// Update the vector clocks for a strong read, a strong write, or a fence.
+/// These functions update the vector clocks for a strong read, a strong write, or a fence.
 void strongRead(Warp &warp, unsigned lane, const Place &place, Order order);
 void strongWrite(Warp &warp, unsigned lane, const Place &place, Order order);
 void fence(Warp &warp, LaneMask lanes);

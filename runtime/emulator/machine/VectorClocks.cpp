@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The join of two rows is a row whose elements are the larger elements of the two rows. A join with
-// a row is skipped if it is known that it would change nothing.
+// The join of two rows is a row whose elements are the larger elements of the two rows. A join is
+// skipped if it is known that the join would change nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,9 +113,10 @@ void VectorClocks::collect(const std::vector<uint32_t> &warps,
 }
 
 /// The row of `agent` becomes the element-wise minimum of the rows of the threads. A thread covers
-/// its own accesses, but its row does not contain them. If the thread shares its row with no other
-/// thread, its own time is therefore used for its own element. The last result is stored, because
-/// the rows are often the same for consecutive products.
+/// its own accesses, but the thread's row does not contain the time of these accesses. If a thread
+/// shares its row with no other thread, the element of this thread in the row is therefore taken to
+/// be the thread's own time. The last result is stored and reused, because the rows are often the
+/// same for consecutive products.
 void VectorClocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
   std::vector<std::pair<RowRef, uint32_t>> distinct;
   collect(warps, distinct);
@@ -168,8 +169,8 @@ void VectorClocks::acquire(uint32_t first, LaneMask lanes, Released &from) {
   }
 }
 
-/// Records in the row of each lane that the accesses that the row covers, and the accesses of the
-/// lane itself, are visible to the async proxy. Lanes that shared a row before share the new row.
+/// Records in the row of each lane which accesses are now visible to the async proxy: those that
+/// the row covers, and those of the lane itself. Lanes that shared a row before share the new row.
 void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
   size_t count = times.size();
   changeRows(first, lanes, [&](Row &row, LaneMask having) {
@@ -179,7 +180,8 @@ void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
       row[count + thread] = times[thread];
     }
   });
-  // The times of the lanes grow, so that the fence does not apply to their later accesses.
+  // Advance the times of the lanes, so that the fence does not apply to later accesses of the
+  // lanes.
   ++now;
   for (; lanes; lanes &= lanes - 1)
     times[first + __builtin_ctz(lanes)] = now;

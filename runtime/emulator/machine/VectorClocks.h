@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Vector clocks of the threads of a cluster and of their agents. An agent is an additional thread
-// that makes the accesses of asynchronous operations. Each thread T has a row and a time, which
-// grows when T executes a release. The row holds, for each thread U, the time up to which accesses
-// of U are ordered before the next access of T; T "covers" these accesses. After a barrier, its
-// threads share one row object, so that joining the rows of many threads costs little if their rows
-// are equal. The second half of a row holds the times up to which a proxy fence has made accesses
-// visible to the async proxy (PTX ISA, "Proxies").
+// Stores the vector clocks of the threads of a cluster and of their agents. An agent is an
+// additional thread that makes the accesses of asynchronous operations. Each thread T has a row and
+// a time, which grows when T executes a release. The row holds, for each thread U, the time up to
+// which accesses of U are ordered before the next access of T; T "covers" these accesses. After a
+// barrier, the threads of the barrier share one row object, so that joining the rows of many
+// threads costs little if their rows are equal. The second half of a row holds the times up to
+// which a proxy fence has made accesses visible to the async proxy (PTX ISA, "Proxies").
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,14 +25,13 @@ using Time = uint32_t;
 using Row = std::vector<Time>;
 using RowRef = std::shared_ptr<const Row>;
 
-/// What threads have released by arriving at a barrier or by writing to an address. Other threads
-/// acquire these releases.
+/// The releases that threads have made by arriving at a barrier or by writing to an address. Other
+/// threads acquire these releases.
 class Released {
 public:
   bool isEmpty() const { return row.empty(); }
   void clear() { row.clear(), last = nullptr, shared = nullptr; }
   void join(const RowRef &other);
-  /// Adds all releases of `other`.
   void join(const Released &other);
   void atLeast(uint32_t index, Time time) {
     row[index] = row[index] < time ? time : row[index], shared = nullptr;
@@ -62,21 +61,22 @@ public:
   bool isProxied(uint32_t other, Time time, uint32_t thread) const {
     return (*rows[thread])[times.size() + other] >= time;
   }
-  /// Adds a release to `into`: the accesses that have been made by `lanes` of the warp whose first
-  /// thread is `first`.
+  /// Adds to `into` a release of the accesses that `lanes` of a warp have made. `first` is the
+  /// index of the first thread of the warp.
   void release(uint32_t first, LaneMask lanes, Released &into);
   void acquire(uint32_t first, LaneMask lanes, Released &from);
-  /// Executes a proxy fence of `lanes` of the warp whose first thread is `first`. Earlier accesses
-  /// are then ordered before later accesses through the async proxy.
+  /// Executes a proxy fence of `lanes` of the warp whose first thread is `first`. After the fence,
+  /// earlier accesses are ordered before later accesses through the async proxy.
   void fenceProxy(uint32_t first, LaneMask lanes);
 
   /// Starts work that `agent` does for `thread`. Earlier accesses of the thread are ordered before
   /// the work. Later accesses of the thread are not ordered before the work.
   void fork(uint32_t thread, uint32_t agent);
-  /// Returns the time of the accesses that the agent has made so far, as an argument for learn().
+  /// Returns the time of the accesses that the agent has made so far. The caller passes this time
+  /// to learn().
   Time finish(uint32_t agent);
-  /// Orders the accesses of `agent` up to `time` before the next accesses of `lanes` of the warp
-  /// whose first thread is `first`.
+  /// Orders the accesses of `agent` up to `time` before the next accesses of `lanes` of a warp.
+  /// `first` is the index of the first thread of the warp.
   void learn(uint32_t first, LaneMask lanes, uint32_t agent, Time time);
   /// Starts work that an agent does for many threads. An access is ordered before the work if all
   /// of these threads cover the access. `warps` contains the index of the first thread of each

@@ -19,8 +19,8 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// freeParked() is called when a warp has executed this number of instructions and its splits have
-/// not changed meanwhile.
+/// freeParked() is called when a warp has executed this number of instructions without a change of
+/// its splits.
 static constexpr uint64_t progressTimeout = 1 << 16;
 
 Warp::Warp(Block &block, unsigned index, LaneMask lanes)
@@ -40,8 +40,6 @@ Warp::Warp(Block &block, unsigned index, LaneMask lanes)
   fillConstants();
   fillSpecials();
 }
-
-//===- Constants and special registers ------------------------------------===//
 
 template <typename T>
 static void fill(T *to, uint64_t value) {
@@ -156,8 +154,6 @@ void Warp::fillSpecials() {
   }
 }
 
-//===- Errors -------------------------------------------------------------===//
-
 std::string Warp::name() const {
   return format("warp %u of block (%u,%u,%u)", index, block.index.x, block.index.y, block.index.z);
 }
@@ -202,8 +198,6 @@ void Warp::checkRead(Slot slot, LaneMask lanes) const {
        name == program.names.end() ? "a register" : name->second.c_str());
 }
 
-//===- Splits -------------------------------------------------------------===//
-
 void Warp::branch(const Instruction &instruction, LaneMask taken) {
   Split &here = splits[split];
   LaneMask stays = here.mask & ~taken;
@@ -216,7 +210,8 @@ void Warp::branch(const Instruction &instruction, LaneMask taken) {
   stalled = 0;
   if (meet == here.meet || meet == nowhere) {
     // Lanes that branch directly to the point of reconvergence leave this split. If neither path
-    // branches there directly, the lanes of one path become a new split with the same parent.
+    // branches directly to this point, the lanes of one path become a new split with the same
+    // parent.
     if (target == meet || next == meet) {
       here.mask = target == meet ? stays : taken;
       here.pc = target == meet ? next : target;
@@ -269,8 +264,8 @@ void Warp::leave(LaneMask lanes) {
 }
 
 /// Moves lanes that wait at a point of reconvergence to a new split, so that these lanes continue.
-/// Called if the other lanes make no progress, for example if they loop until the waiting lanes
-/// write a value.
+/// This function is called if the other lanes make no progress, for example because they loop until
+/// one of the waiting lanes writes a value.
 void Warp::freeParked() {
   stalled = 0;
   for (int32_t parent = splits[std::min<size_t>(split, splits.size() - 1)].parent; parent >= 0;
@@ -292,8 +287,8 @@ void Warp::freeParked() {
   }
 }
 
-/// Selects a ready split: the current split if it is ready, otherwise the nearest ready split
-/// before it, cyclically.
+/// Selects the current split if it is ready. Otherwise selects the nearest ready split before it,
+/// where the last split comes before the first split.
 bool Warp::chooseSplit() {
   unsigned count = splits.size(), start = std::min(split, count - 1);
   for (unsigned back = 0; back < count; ++back)
@@ -332,8 +327,6 @@ void Warp::releaseWarpBarriers() {
         each.waiting = {};
   }
 }
-
-//===- The loop -----------------------------------------------------------===//
 
 bool Warp::run(uint64_t turn) {
   uint64_t before = turn;

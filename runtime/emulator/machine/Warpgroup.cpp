@@ -22,8 +22,6 @@ using namespace fsdprt::emulate;
 
 static constexpr unsigned groupWarps = 4;
 
-//===- Warpgroups ---------------------------------------------------------===//
-
 static void checkWhole(Warp &warp, LaneMask active) {
   if (active != allLanes)
     warp.fail(active, "all 32 lanes have to take part");
@@ -35,8 +33,8 @@ static WarpProducts &productsOf(Warp &warp) {
   return warp.products;
 }
 
-/// Returns the warpgroup of a warp: four consecutive warps of a block, beginning at a multiple of
-/// four.
+/// Returns the warpgroup of a warp. A warpgroup consists of four consecutive warps of a block, and
+/// the index of its first warp is a multiple of four.
 static Warpgroup &groupOf(Warp &warp) {
   Block &block = warp.block;
   unsigned number = warp.index / groupWarps;
@@ -77,14 +75,11 @@ static void runIssued(Warp &warp, Warpgroup &group) {
   }
 }
 
-//===- Registers ----------------------------------------------------------===//
-
 static const char *nameOfRegister(const Warp &warp, Slot slot) {
   auto name = warp.program.names.find(slot);
   return name == warp.program.names.end() ? "a register" : name->second.c_str();
 }
 
-/// Returns true if two products have the same shape.
 static bool isSameShape(const Instruction &a, const Instruction &b) { return a.opcode == b.opcode; }
 
 static void checkFence(Warp &warp, const Instruction &i, Slot slot, RegisterUse::Kind kind) {
@@ -153,8 +148,6 @@ bool fsdprt::emulate::useRegisters(Warp &warp, const Instruction &i) {
   return true;
 }
 
-//===- Instructions -------------------------------------------------------===//
-
 namespace {
 /// Returns the descriptor in a slot. Fails if the lanes have different descriptors.
 uint64_t descriptorOf(Warp &warp, Slot slot) {
@@ -168,8 +161,8 @@ uint64_t descriptorOf(Warp &warp, Slot slot) {
   return values[0];
 }
 
-/// Makes a product from the operands of the instruction. The comment on issueProduct() gives the
-/// order of the operands.
+/// Returns the product that the operands of the instruction describe. The comment on issueProduct()
+/// gives the order of the operands.
 IssuedProduct productOf(Warp &warp, const Instruction &i) {
   const WgmmaPlan &plan = *static_cast<const WgmmaPlan *>(i.plan);
   LaneMask adds = warp.predicate(i.in[i.inCount - 1]);

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Asynchronous Warpgroup Level Matrix Instructions". A product is one
-// operation of the four warps of a warpgroup. The emulator computes a product when the last of
-// these warps has issued it. An agent of the warpgroup (see VectorClocks.h) makes the memory
-// accesses of the product. An access is ordered before the product if all lanes of the warpgroup
-// cover the access. A warp that waits for a group of products acquires the agent's accesses. Until
-// a warp has waited for a product, no other instruction may access the registers of the product.
+// operation of the four warps of a warpgroup. The emulator computes a product when all four warps
+// have issued the product. An agent of the warpgroup (see VectorClocks.h) makes the memory accesses
+// of the product. An access is ordered before the product if all lanes of the warpgroup cover the
+// access. A warp that waits for a group of products acquires the agent's accesses. Until a warp has
+// waited for a product, no other instruction may access the registers of the product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ namespace fsdprt::emulate {
 
 /// The last access to a register of a warp, and the last product that uses the register.
 struct RegisterUse {
-  uint64_t product = 0;     ///< index of the last product that uses the register, from 1; 0 if none
+  uint64_t product = 0;     ///< index, from 1, of the last product that uses the register; or 0
   uint64_t fences = 0;      ///< number of wgmma.fence instructions before the last access
   uint32_t instruction = 0; ///< index of the instruction of the last access
   enum Kind : uint8_t { Ordinary, Accumulator, Fragment } kind = Ordinary; ///< kind of last access
@@ -49,10 +49,9 @@ class Warpgroup {
 public:
   uint32_t agent = 0;
   std::deque<IssuedProduct> pending; ///< products that some warp has not issued yet
-  uint64_t executed = 0;             ///< number of executed products, none of which is in `pending`
+  uint64_t executed = 0;             ///< number of products that are no longer in `pending`
 
-  /// For each executed product for which some warp has not waited, the agent's time after the
-  /// product.
+  /// The agent's times after those executed products for which some warp has not waited yet.
   std::deque<Time> times;
   uint64_t firstTime = 1; ///< index of the product of times[0]
 };
@@ -69,7 +68,8 @@ struct WgmmaPlan {
 /// Executes wgmma.mma_async. The operands are the descriptor or the registers of A, the descriptor
 /// of B, and a predicate; the results are the accumulators.
 Step issueProduct(Warp &warp, const Instruction &i, LaneMask active);
-/// Computes a product that all four warps have issued, from their registers and shared memory.
+/// Computes a product that all four warps have issued. Its operands are in the registers of these
+/// warps and in shared memory.
 void runProduct(Warp &last, Warpgroup &group, const IssuedProduct &product);
 /// Fails if `instruction`, which is not a wgmma, accesses a register of a product for which the
 /// warp has not waited. Only an instruction that copies a register may read such a register.
@@ -77,7 +77,8 @@ void runProduct(Warp &last, Warpgroup &group, const IssuedProduct &product);
 bool useRegisters(Warp &warp, const Instruction &instruction);
 /// Returns a description, for messages, of the product that a warp waits for.
 std::string waitsForProduct(const Warp &warp);
-/// Fails if `warp`, all of whose lanes have exited, has not issued a pending product.
+/// Called when all lanes of `warp` have exited. Fails if the warpgroup has a pending product that
+/// `warp` has not issued.
 void leaveWarpgroup(Warp &warp);
 
 } // namespace fsdprt::emulate

@@ -11,9 +11,9 @@
 //   B   row e t + 4 e r + {0, .., e-1}, column g
 //   C,D row g + 8 (r / 2), column 2 t + r % 2; of f16 row g + 8 r, columns 2 t + {0, 1}
 //
-// Error model: the products are exact. They are added in double in the order of k, beginning with
-// the accumulator. The sum is rounded to its type once. PTX ISA does not define the order of the
-// additions, and requires only f32 precision.
+// Error model: the products are exact. The products are added in double in the order of k,
+// beginning with the accumulator. The sum is rounded to its type once. PTX ISA does not define the
+// order of the additions, and requires only f32 precision.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,7 +18,7 @@ using namespace fsdprt::emulate;
 
 namespace {
 /// Returns the mask of the lanes that take part in the instruction. Fails unless all lanes of the
-/// mask execute the instruction, with equal masks.
+/// mask execute the instruction and have equal masks.
 LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
   const LaneMask *masks = warp.at<LaneMask>(slot);
   unsigned first = __builtin_ctz(active);
@@ -39,12 +39,10 @@ LaneMask members(Warp &warp, const Instruction &i, Slot slot, LaneMask active) {
   return mask & active;
 }
 
-//===- shfl ---------------------------------------------------------------===//
-
 enum Mode : uint8_t { Up, Down, Butterfly, Index };
 
-/// Sets `from` to the lane whose value `lane` reads. Returns true if this lane is in range, as the
-/// pseudo-code of PTX ISA defines it.
+/// Sets `from` to the lane whose value `lane` reads. Returns true if the lane `from` is in range,
+/// as the pseudo-code of PTX ISA defines the range.
 bool sourceLane(uint8_t mode, unsigned lane, uint32_t b, uint32_t c, unsigned &from) {
   unsigned value = b & 31, clamp = c & 31, segment = c >> 8 & 31;
   unsigned most = (lane & segment) | (clamp & ~segment & 31), least = lane & segment;
@@ -87,8 +85,6 @@ Step shuffle(Warp &warp, const Instruction &i, LaneMask active) {
     keepBits(warp.predicate(i.out[1]), inside, active);
   return Step::Next;
 }
-
-//===- vote, match, redux -------------------------------------------------===//
 
 Step vote(Warp &warp, const Instruction &i, LaneMask active) {
   LaneMask here = members(warp, i, i.in[1], active), holds = warp.predicate(i.in[0]) & here;
@@ -173,8 +169,6 @@ Step elect(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 } // namespace
-
-//===- Decoding -----------------------------------------------------------===//
 
 /// Returns the slots of a destination: a register d, or a pair d|p of a register and a predicate.
 static std::vector<Slot> resultAndPredicate(Decoder &d, bool needsBoth) {

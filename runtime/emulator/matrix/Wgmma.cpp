@@ -10,7 +10,8 @@
 //     imm-scale-b, imm-trans-a, imm-trans-b
 //
 // The operand `a` is a matrix descriptor or four registers. The operand imm-trans-b exists only for
-// 16-bit types. The operand imm-trans-a exists only for 16-bit types and if `a` is a descriptor.
+// 16-bit types. The operand imm-trans-a exists only if the type has 16 bits and `a` is a
+// descriptor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,8 +114,6 @@ bool fsdprt::emulate::decodeWgmma(Decoder &d) {
   d.emit(issueProduct, outs, ins, plan).isWgmma = true;
   return true;
 }
-
-//===- Registers shared with other instructions ---------------------------===//
 
 void fsdprt::emulate::watchRegisters(Program &program) {
   std::vector<bool> isWatched(program.slotCount);

@@ -55,8 +55,8 @@ Descriptor decodeDescriptor(const Warp &warp, uint64_t bits, char matrix) {
           bits >> 49 & 7, swizzles[bits >> 62]};
 }
 
-/// Returns the address of a chunk, as the table at the begin of this file defines it. `isMajor` is
-/// true for MN-major matrices.
+/// Returns the address of a chunk, as the table at the beginning of this file defines it. `isMajor`
+/// is true for MN-major matrices.
 uint64_t chunkAddress(const Descriptor &d, bool isMajor, unsigned m, unsigned k) {
   uint64_t span = spanOf(d.swizzle), chunks = span / chunkBytes, address = d.start;
   bool isSwizzled = d.swizzle != TensorSwizzle::None;
@@ -69,7 +69,7 @@ uint64_t chunkAddress(const Descriptor &d, bool isMajor, unsigned m, unsigned k)
   return swizzled(address, d.swizzle, (address >> 7) - d.base);
 }
 
-/// Reads chunks of matrices in shared memory. The accesses are made by the agent of a warpgroup.
+/// Reads chunks of matrices in shared memory. The agent of a warpgroup makes these accesses.
 class Reader {
 public:
   Reader(Warp &warp, uint32_t agent) : warp(warp), agent(agent), access(warp, Touch::Reads) {
@@ -107,8 +107,8 @@ struct Wgmma {
     return kind == WgmmaPlan::Half ? Half::widen(bits) : Brain::widen(bits);
   }
 
-  /// Reads `count` rows of A or columns of B, beginning with row or column `first`. Element (m, k)
-  /// is stored to to[m * mStep + k * kStep].
+  /// Reads `count` rows of A or columns of B, beginning with row or column `first`. Stores element
+  /// (m, k) at to[m * mStep + k * kStep].
   static FSDPRT_INLINE void read(Reader &reader, const Descriptor &d, bool isMajor, unsigned first,
                                  unsigned count, double *to, unsigned mStep, unsigned kStep,
                                  double sign) {
@@ -143,9 +143,9 @@ struct Wgmma {
 
 using Sums = double[warpRows][maxColumns];
 
-/// Calls act(sum, pair, lane, part) for each element of the rows of D that a warp has. The elements
-/// of a lane form pairs of adjacent elements of a row. `pair` is the index of the pair in the lane,
-/// and `part` is the index of the element in the pair.
+/// Calls act(sum, pair, lane, part) for each element of those rows of D that belong to a warp. The
+/// elements of a lane form pairs of adjacent elements of a row. `pair` is the index of the pair in
+/// the lane, and `part` is the index of the element in the pair.
 template <typename Action>
 FSDPRT_INLINE void eachSum(const WgmmaPlan &plan, Sums &sums, Action act) {
   for (unsigned pair = 0; pair < plan.columns / 4u; ++pair)

@@ -7,8 +7,9 @@
 // Implements PTX ISA, "Data Movement and Conversion Instructions: cp.async, cp.async.commit_group,
 // cp.async.wait_group, cp.async.wait_all". The agent of the thread copies the bytes immediately.
 // The copy is ordered before the accesses that the thread makes after it has waited for the group
-// of the copy. It is also ordered before accesses of threads that acquire a release which the
-// thread executes after this wait. An access that is not ordered with the copy races with the copy.
+// of the copy. The copy is also ordered before the accesses of other threads that acquire a release
+// which this thread executes after its wait. An access that is not ordered with the copy races with
+// the copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,7 @@ namespace {
 struct Plan {
   bool isWideTo, isWideFrom;
   uint8_t size;
-  bool hasSize; ///< an operand gives the number of bytes to read; the other bytes become 0
+  bool hasSize; ///< true if an operand gives the number of bytes to read; other bytes become 0
   int32_t fromOffset;
 };
 

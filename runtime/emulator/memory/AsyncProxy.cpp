@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Consecutive copies use the agents of the threads of the cluster in turn. The time of an agent
-// grows between the reads and the writes of a copy. After a wait for the reads of a group, a thread
-// therefore covers the reads of the group and not its writes.
+// Copy number k of a cluster uses the agent of thread k modulo the number of threads. The time of
+// an agent grows between the reads and the writes of a copy. After a wait for the reads of a group,
+// a thread therefore covers the reads of the group, but not the writes of the group.
 //
 //===----------------------------------------------------------------------===//
 

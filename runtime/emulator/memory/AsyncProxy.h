@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The accesses of a copy are made immediately when a lane issues the copy, by an agent (see
-// VectorClocks.h). The copy is ordered before later accesses of a thread that has observed the end
-// of the phase of the copy's mbarrier or has waited for the copy's group. Copies use the async
-// proxy, to which ordinary stores are visible only after fence.proxy.async.
+// An agent (see VectorClocks.h) makes the accesses of a copy immediately when a lane issues the
+// copy. The copy is ordered before later accesses of a thread that has observed the end of the
+// phase of the copy's mbarrier or has waited for the copy's group. Copies use the async proxy, to
+// which ordinary stores are visible only after fence.proxy.async.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,8 @@
 
 namespace fsdprt::emulate {
 
-/// The operation and the type with which a copy combines its data with the values in memory.
+/// The operation with which a copy combines its data with the values in memory, and the type of the
+/// operands.
 struct Reduction {
   Combination op;
   Type type;
@@ -30,8 +31,8 @@ struct Reduction {
 class AsyncCopy {
 public:
   AsyncCopy(Warp &warp, unsigned lane, bool isAsyncProxy = true);
-  /// Finds the allocation of bytes that the copy may read. The caller must call checkRead() for
-  /// those bytes that the copy reads.
+  /// Finds the allocation of bytes that the copy may read. The caller must then call checkRead()
+  /// for the bytes that the copy does read.
   Place place(Space space, uint64_t address, unsigned bytes, unsigned alignment) const {
     return reads.resolve(space, address, bytes, lane, alignment);
   }
@@ -41,8 +42,8 @@ public:
   /// Finds the allocation of bytes that the copy writes. After this call, the copy must not read.
   Place writeTo(Space space, uint64_t address, unsigned bytes, unsigned alignment);
   void write(const Place &place, const uint8_t *data, unsigned bytes);
-  /// Writes data. If there is a reduction, a strong operation combines each element with the value
-  /// in memory.
+  /// Writes data. If `reduction` is set, combines each element with the value in memory by a strong
+  /// operation.
   void write(const Place &place, const uint8_t *data, unsigned bytes,
              const std::optional<Reduction> &reduction);
   /// Ends the copy: counts `bytes` as received by the mbarrier at the shared address `mbarrier`.
@@ -61,7 +62,7 @@ private:
   Time readTime = 0;
 };
 
-/// Returns the ranks of the blocks in a lane's mask for .multicast::cluster.
+/// Returns the ranks of the blocks that a lane's mask for .multicast::cluster contains.
 std::vector<uint32_t> multicastRanks(Warp &warp, unsigned lane, Slot mask);
 /// Returns the address in another block of the cluster that corresponds to `sharedAddress`.
 constexpr uint64_t inBlock(uint64_t sharedAddress, uint32_t rank) {

@@ -18,8 +18,6 @@
 using namespace fsdprt::emulate;
 
 namespace {
-//===- bar, barrier -------------------------------------------------------===//
-
 enum : uint8_t { IsAligned = 1, Arrives = 2, HasCount = 4 };
 
 /// Returns the value of a register. Fails if the lanes have different values.
@@ -32,7 +30,6 @@ uint32_t uniform(Warp &warp, Slot slot, LaneMask active, const char *what) {
   return first;
 }
 
-/// Returns the number of threads for which a barrier waits.
 uint32_t expectedThreads(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t count = uniform(warp, i.in[1], active, "numbers of threads");
   if (!count || count % warpSize)
@@ -97,8 +94,6 @@ Step warpBarrier(Warp &warp, const Instruction &i, LaneMask active) {
   return warp.splits[warp.split].waiting.kind == Waiting::Nothing ? Step::Next : Step::Waits;
 }
 
-//===- barrier.cluster ----------------------------------------------------===//
-
 Step clusterArrive(Warp &warp, const Instruction &i, LaneMask active) {
   Cluster &cluster = warp.block.cluster;
   for (unsigned lane = 0; lane < warpSize; ++lane) {
@@ -133,8 +128,6 @@ Step clusterWait(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-//===- Fences and others --------------------------------------------------===//
-
 Step memoryFence(Warp &warp, const Instruction &i, LaneMask active) {
   fence(warp, active);
   return Step::Next;
@@ -160,8 +153,6 @@ Step trapped(Warp &warp, const Instruction &i, LaneMask active) {
   warp.fail(active, "the program ends itself");
 }
 } // namespace
-
-//===- Decoding -----------------------------------------------------------===//
 
 static void decodeClusterBarrier(Decoder &d) {
   int what = d.modifiers.takeOneOf({"arrive", "wait"});
@@ -226,8 +217,8 @@ static void decodeFence(Decoder &d) {
   d.emit(isAsyncProxy ? proxyFence : isInit ? mbarrierFence : memoryFence, {}, {});
 }
 
-/// Decodes setmaxnreg. The instruction has no effect in the emulator, except that its number of
-/// registers is checked.
+/// Decodes setmaxnreg. The emulator only checks the number of registers. Otherwise the instruction
+/// has no effect.
 static void decodeRegisters(Decoder &d) {
   if (d.modifiers.takeOneOf({"inc", "dec"}) < 0)
     d.fail("expected .inc or .dec");

@@ -66,8 +66,8 @@ Step commit(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Executes cp.async.bulk.wait_group. `modifier` is true if the instruction has .read. It then
-/// waits only until the sources of the copies have been read.
+/// Executes cp.async.bulk.wait_group. `modifier` is true if the instruction has .read. An
+/// instruction with .read waits only until the sources of the copies have been read.
 Step waitForGroups(Warp &warp, const Instruction &i, LaneMask active) {
   if (warp.bulk.empty())
     return Step::Next;

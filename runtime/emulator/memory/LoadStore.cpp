@@ -20,7 +20,7 @@ struct Plan {
   Type type;
   uint8_t count;        ///< number of elements
   uint8_t registerSize; ///< size in bytes of the register of an element
-  bool isWide;          ///< the base address has 64 bits
+  bool isWide;          ///< true if the base address has 64 bits
   Order order;
 };
 
@@ -32,8 +32,6 @@ Plan planOf(const Instruction &i) {
 static_assert(sizeof(Plan) <= 8);
 
 constexpr unsigned maxBytes = 32;
-
-//===- Lanes and bytes ----------------------------------------------------===//
 
 template <typename R, typename M>
 void unpackElement(Warp &warp, Slot to, const uint8_t (*from)[maxBytes], unsigned offset,
@@ -77,8 +75,6 @@ void pack(Warp &warp, Slot from, uint8_t (*to)[maxBytes], unsigned offset, unsig
     if (active >> lane & 1)
       std::memcpy(to[lane] + offset, &in[lane], size);
 }
-
-//===- Handlers -----------------------------------------------------------===//
 
 Step load(Warp &warp, const Instruction &i, LaneMask active) {
   Plan plan = planOf(i);
@@ -142,7 +138,6 @@ Step store(Warp &warp, const Instruction &i, LaneMask active) {
 
 Step nothing(Warp &warp, const Instruction &i, LaneMask active) { return Step::Next; }
 
-/// Returns the base address of a space's window.
 uint64_t windowOf(Space space) {
   return space == Space::Shared  ? sharedWindow
          : space == Space::Local ? localWindow
@@ -212,11 +207,9 @@ Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
 }
 } // namespace
 
-//===- Decoding -----------------------------------------------------------===//
-
-/// Returns the slots of the elements of a vector operand. All registers must have the same size, to
-/// which `plan.registerSize` is set. An element "_" has no register, and the slot that is returned
-/// for it is never read.
+/// Returns the slots of the elements of a vector operand. Sets `plan.registerSize` to the size of
+/// the registers, which must all have the same size. An element "_" has no register, and the slot
+/// that is returned for it is never read.
 static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &plan, bool isLoad) {
   auto elements = Decoder::elements(operand);
   if (elements.size() != plan.count)

@@ -25,8 +25,6 @@ uint64_t Mbarrier::bits() const {
          (uint64_t(bytes) & 0x1fffff);
 }
 
-//===- One mbarrier -------------------------------------------------------===//
-
 MbarrierRef::MbarrierRef(Warp &warp, unsigned lane, uint32_t thread, Space space, uint64_t address)
     : warp(&warp), lane(lane) {
   Access access(warp, Touch::Updates);
@@ -113,8 +111,6 @@ void MbarrierRef::acquire(LaneMask lanes) {
   warp->block.cluster.clocks.acquire(warp->firstThread, lanes, barrier->ended);
 }
 
-//===- Instructions -------------------------------------------------------===//
-
 namespace {
 enum class Op : uint8_t { Arrive, Drop, Expect, Complete, CopiesArrive };
 
@@ -199,8 +195,8 @@ Step act(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 
-/// Collects consecutive lanes that test the same mbarrier, so that one call acquires its releases
-/// for all of them. Usually, all lanes test the same mbarrier.
+/// Collects consecutive lanes that test the same mbarrier, so that a single call acquires the
+/// releases of this mbarrier for all of these lanes. Usually, all lanes test the same mbarrier.
 class Acquired {
 public:
   void add(const MbarrierRef &barrier, unsigned lane) {
@@ -221,7 +217,7 @@ private:
 };
 
 /// Executes test_wait and try_wait. Bit 0 of `modifier` is set if the instruction is try_wait,
-/// which waits. Bit 1 is set if the operand is a parity instead of a state.
+/// which waits. Bit 1 is set if the operand is a parity, and not a state.
 Step test(Warp &warp, const Instruction &i, LaneMask active) {
   Plan plan = planOf(i);
   LaneMask ended = 0;
@@ -258,8 +254,6 @@ Step pendingCount(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 } // namespace
-
-//===- Decoding -----------------------------------------------------------===//
 
 static void finishInstruction(Decoder &d, Instruction &i, const Plan &plan, int64_t offset) {
   i.immediate = offset;

@@ -27,7 +27,7 @@ inline Space takeSpace(Modifiers &modifiers) {
 }
 
 /// Takes cache operators and eviction hints, which have no effect. Returns true if the opcode has
-/// .L2::cache_hint. The instruction then has an additional operand.
+/// .L2::cache_hint. With this modifier, the instruction has an additional operand.
 inline bool takeCaches(Modifiers &modifiers) {
   modifiers.takeOneOf({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   modifiers.take("nc");

@@ -11,8 +11,8 @@
 // within each 128 bytes. The permutation depends on the address bits from bit 7 on. For elements
 // outside of the tensor, a load writes zeros or NaN, and a store writes nothing.
 //
-// PTX ISA specifies neither which NaN a load writes nor how it rounds numbers to TF32. The emulator
-// writes the canonical NaN of the type, and rounds to nearest.
+// PTX ISA specifies neither which NaN a load writes nor how a load rounds numbers to TF32. The
+// emulator writes the canonical NaN of the type, and rounds to nearest.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,6 @@ TensorMap mapOf(Warp &warp, const Plan &plan, unsigned lane) {
   return *map;
 }
 
-/// Iterates over the rows of a box.
 class Rows {
 public:
   Rows(const TensorMap &map, const int32_t *at) : map(map) { std::copy_n(at, map.rank, corner); }
@@ -74,8 +73,8 @@ public:
     return false;
   }
   /// Returns the number of elements of the current row of the box that are inside of the tensor.
-  /// Sets `first` to the index in the row of the first of these elements, and `address` to its
-  /// address.
+  /// Sets `first` to the position of the first of these elements in the row, and `address` to the
+  /// address of this element.
   uint32_t inside(uint32_t &first, uint64_t &address) const {
     address = map.address;
     for (unsigned d = 1; d < map.rank; ++d) {
@@ -130,7 +129,6 @@ void fillOutside(const TensorMap &map, std::vector<uint8_t> &box) {
 template <typename Action>
 void eachChunk(const TensorMap &map, const Place &box, uint64_t row, uint32_t first, uint32_t bytes,
                Action act) {
-  // Without a swizzle, the whole row is one chunk.
   uint32_t chunk = map.swizzle == TensorSwizzle::None ? map.rowBytes() : 16;
   for (uint32_t at = first; at < first + bytes;) {
     uint32_t length = std::min(chunk - at % chunk, first + bytes - at);
@@ -228,8 +226,6 @@ Step copyBoxes(Warp &warp, const Instruction &i, LaneMask active) {
   return Step::Next;
 }
 } // namespace
-
-//===- Decoding -----------------------------------------------------------===//
 
 /// Parses [map, {coordinates}].
 static void takeTensor(Decoder &d, const Operand &operand, Plan &plan, std::vector<Slot> &ins) {

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The lexer reads the text once from begin to end. A token refers to its part of the text.
+// The lexer reads the text once from begin to end. A token refers to a part of the text, and does
+// not copy this part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +68,8 @@ Token Lexer::take(TokenKind kind, size_t count) {
   return token;
 }
 
-/// Returns the length of a name and any ".part" and "::part" that follow it without blanks.
+/// Returns the length of a name, including each ".part" and each "::part" that follows the name
+/// without blanks.
 size_t Lexer::wordLength() const {
   size_t i = 1;
   for (;;) {

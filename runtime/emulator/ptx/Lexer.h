@@ -32,7 +32,7 @@ struct Token {
 class Lexer {
 public:
   explicit Lexer(const Source &source) : source(source), rest(source.text) {}
-  /// Returns the next token. Throws an Error if no token begins with the next characters.
+  /// Returns the next token. Throws an Error if the text does not continue with a valid token.
   Token next();
 
 private:

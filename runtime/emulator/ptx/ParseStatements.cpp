@@ -104,8 +104,6 @@ void Parser::parseBranchTargets(std::string_view label, Location at) {
     module.source.fail(at, "a second label %s in one scope", quoted(label).c_str());
 }
 
-//===- Operands -----------------------------------------------------------===//
-
 Operand Parser::parseOperand() {
   Operand first = parseSimple();
   if (!accept('|'))

@@ -92,9 +92,9 @@ void Parser::declare(const Variable *variable) {
                        quoted(variable->name).c_str());
 }
 
-/// Parses the rest of a variable's declaration after its space, for example ".align 4 .v2 .b8
-/// name[4][4] = ...". The directives before the name may have any order. .ptr describes the memory
-/// to which a parameter points.
+/// Parses the part of a variable's declaration that follows the state space, for example ".align 4
+/// .v2 .b8 name[4][4] = ...". The directives before the name may have any order. .ptr describes the
+/// memory to which a parameter points.
 Variable *Parser::parseVariable(Space space) {
   module.variables.push_back(std::make_unique<Variable>());
   Variable *variable = module.variables.back().get();
@@ -158,8 +158,6 @@ void Parser::parseShape(Variable &variable, uint64_t elements) {
   }
   variable.bytes = variable.isUnsized ? 0 : count * sizeOf(variable.type);
 }
-
-//===- Initial values -----------------------------------------------------===//
 
 void Parser::parseInitial(Variable &variable) {
   if (variable.space != Space::Global && variable.space != Space::Const)

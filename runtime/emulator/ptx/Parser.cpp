@@ -29,8 +29,6 @@ std::unique_ptr<Module> fsdprt::emulate::parse(std::string name, std::string tex
   return module;
 }
 
-//===- Tokens -------------------------------------------------------------===//
-
 void Parser::expected(const char *what) {
   if (token.kind == TokenKind::End)
     module.source.fail(token.at, "expected %s, found the end of the file", what);
@@ -77,8 +75,6 @@ std::string_view Parser::word(const char *what) {
   return text;
 }
 
-//===- Module -------------------------------------------------------------===//
-
 void Parser::parseModule() {
   scopes.push_back({0, {}, {}});
   if (!acceptDirective("version"))
@@ -119,7 +115,6 @@ void Parser::skipLine(uint32_t line) {
     take();
 }
 
-/// Skips .section NAME { ... }.
 void Parser::skipSection() {
   while (token.kind != TokenKind::End && !token.is('{'))
     take();
@@ -177,8 +172,6 @@ void Parser::parseDirective() {
     }
   expected(".entry, .func, .global, .shared or .const");
 }
-
-//===- Functions ----------------------------------------------------------===//
 
 void Parser::parseFunction(bool isEntry) {
   module.functions.push_back(std::make_unique<Function>());

@@ -23,7 +23,6 @@ public:
   void parseModule();
 
 private:
-  // Parser.cpp implements these functions: they parse the module and functions.
   void take() { token = lexer.next(); }
   [[noreturn]] void expected(const char *what);
   void expect(char sign);
@@ -42,7 +41,6 @@ private:
   bool parseTuning(Function &parsed);
   void parseSizes(uint32_t (&sizes)[3]);
 
-  // ParseVariables.cpp implements these functions.
   void parseRegisters();
   Variable *parseVariable(Space space);
   void parseShape(Variable &variable, uint64_t elements);
@@ -53,7 +51,6 @@ private:
   std::optional<uint32_t> findRegister(std::string_view name) const;
   const Variable *findVariable(std::string_view name) const;
 
-  // ParseStatements.cpp implements these functions.
   void parseBody();
   void parseScoped();
   void parseStatement();
@@ -77,7 +74,7 @@ private:
   Token token;
   Function *function = nullptr;
   std::vector<Scope> scopes; ///< the open scopes: module, function, and nested { }
-  unsigned depth = 0;        ///< how many operands contain the current operand
+  unsigned depth = 0;        ///< number of nested operands that contain the current operand
 };
 
 } // namespace fsdprt::emulate

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Puts the location in the source before the text of an error message.
+// Builds error messages, which begin with a location in the source.
 //
 //===----------------------------------------------------------------------===//
 

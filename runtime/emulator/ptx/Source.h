@@ -28,13 +28,12 @@ struct Source {
   std::string name;
   std::string text;
 
-  /// Throws an Error at a location.
   [[noreturn]] void fail(Location at, const char *text, ...) const
       __attribute__((format(printf, 3, 4)));
 };
 
-/// Returns a word of the source in quotes, for messages. Replaces control characters by '?', and
-/// shortens long words.
+/// Returns a word of the source in quotes, for use in messages. Replaces control characters by '?',
+/// and shortens long words.
 inline std::string quoted(std::string_view text) {
   return "'" + printable(text.data(), text.size()) + "'";
 }

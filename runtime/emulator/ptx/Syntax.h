@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The result of the parser. An operand that names a register or variable refers to its declaration,
-// which always precedes its uses in PTX. An operand that names a label or function contains the
-// name. Strings refer to the text of the source and do not copy it.
+// Declares the syntax tree that the parser returns. An operand that names a register or variable
+// refers to its declaration, which always precedes its uses in PTX. An operand that names a label
+// or a function contains only the name. Strings refer to the text of the source and do not copy it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ namespace fsdprt::emulate {
 
 enum class OperandKind : uint8_t {
   Register, ///< `index`
-  Variable, ///< `variable`; `integer`: bytes to add to its address
+  Variable, ///< `variable`; `integer`: number of bytes to add to the address of the variable
   Name,     ///< `text`: a label, a function, or a special register (%tid.x)
   Integer,  ///< `integer`
   Single,   ///< `integer`: bits of a float
@@ -31,7 +31,7 @@ enum class OperandKind : uint8_t {
   Vector,   ///< `elements`: {a, b}
   List,     ///< `elements`: (a, b) of a call
   Pair,     ///< `elements`: a|b
-  Address,  ///< `elements`: base, and coordinates of a tensor; `integer`: bytes to add
+  Address,  ///< `elements`: base, and coordinates of a tensor; `integer`: number of bytes to add
   Sink,     ///< _
 };
 
@@ -51,7 +51,7 @@ struct Variable {
     const Variable *target;
     int64_t addend;
   };
-  std::vector<Address> addresses; ///< addresses that must be written to `initial`
+  std::vector<Address> addresses; ///< addresses of variables that must be written to `initial`
 };
 
 struct Operand {
@@ -110,7 +110,8 @@ struct Module {
   const Function *find(std::string_view name) const;
 };
 
-/// Parses a module. If the text is invalid or not supported, throws an Error with the location.
+/// Parses a module. If the text is invalid or not supported, throws an Error that contains the
+/// location.
 std::unique_ptr<Module> parse(std::string name, std::string text);
 
 } // namespace fsdprt::emulate

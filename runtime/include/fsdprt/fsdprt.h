@@ -11,7 +11,7 @@
 //              fsdprt_session_run(session, "step"), fsdprt_session_read_block
 //   fsdprt_session_destroy, fsdprt_artifact_close
 //
-// The file is long, because a program includes one header for artifacts and sessions.
+// This header declares all functions for artifacts and sessions, so it is long.
 //
 // All functions obey these rules:
 //
@@ -95,7 +95,7 @@ enum {
   FSDPRT_BLOCK_STEP = 1,       /* number of applied steps */
   FSDPRT_BLOCK_LOSS_SCALE = 2, /* loss scale of the next step, or 0 without scaling */
   FSDPRT_BLOCK_GROWTH = 3,     /* state of the dynamic loss scale, or -1 if the scale is fixed */
-  FSDPRT_BLOCK_CLIP = 4,       /* factor of gradients: clipping factor / loss scale */
+  FSDPRT_BLOCK_CLIP = 4,       /* multiplies gradients; equals clipping factor / loss scale */
   FSDPRT_BLOCK_TOKENS = 5,     /* total number of tokens of all applied steps */
   FSDPRT_BLOCK_FINITE = 6,     /* 1 if loss and gradient norm of the step were finite, or 0 */
   FSDPRT_BLOCK_LOSS = 7,
@@ -106,7 +106,7 @@ enum {
   FSDPRT_BLOCK_LOOKUPS = 10,
   /* 1 + index of the first checked lookup that was out of range on this rank, or 0 */
   FSDPRT_BLOCK_LOOKUP_NUMBER = 11,
-  /* Id of this lookup, in three slots: bits 42 to 63, bits 21 to 41, and bits 0 to 20 */
+  /* Id that this lookup read, in three slots: bits 42 to 63, bits 21 to 41, and bits 0 to 20 */
   FSDPRT_BLOCK_LOOKUP_VALUE = 12,
   FSDPRT_BLOCK_SIZE = 16 /* number of slots */
 };
@@ -134,8 +134,8 @@ typedef struct fsdprt_artifact_info {
   uint64_t params;                /* number of parameters */
   uint64_t parameter_elements;    /* total number of elements of all parameters */
   uint64_t tokens_per_rank;       /* number of tokens per step and rank */
-  uint64_t arena_bytes;           /* arena bytes of a rank for init, step and eval */
-  uint64_t reference_arena_bytes; /* arena bytes for reference and reference_init, or 0 */
+  uint64_t arena_bytes;           /* size of a rank's arenas for init, step and eval */
+  uint64_t reference_arena_bytes; /* size of the reference's arenas, or 0 without a reference */
   uint64_t image_bytes;           /* size in bytes of the code of kernels */
   uint32_t threads_per_rank;      /* default number of threads per rank */
   uint32_t workers;               /* largest number of threads per rank */
@@ -148,7 +148,7 @@ typedef struct fsdprt_artifact_info {
   /* 2 if the program 'step' changes the loss scale in the step block, 1 if the program does not
      change the loss scale, or 0 if unknown */
   uint32_t loss_scale;
-  uint64_t snapshot_bytes; /* part of host_bytes for copies of states, or 0 */
+  uint64_t snapshot_bytes; /* part of host_bytes that copies of states use, or 0 */
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {
@@ -164,8 +164,8 @@ typedef struct fsdprt_param_info {
   uint64_t unit_offset; /* index of the first element in the unit's flat buffer */
 } fsdprt_param_info;
 
-/* An input of a program. If micro_batches > 1, micro_batches is the leading dimension of
- * `shape`. */
+/* An input of a program. If a step has several micro-batches, the leading dimension of `shape` is
+ * micro_batches. */
 typedef struct fsdprt_input_info {
   size_t struct_size;
   const char *name;
@@ -202,7 +202,7 @@ FSDPRT_API void fsdprt_artifact_get_info(const fsdprt_artifact *artifact,
                                          fsdprt_artifact_info *info);
 /* Returns 1 if the artifact has a program `name`, and otherwise 0. */
 FSDPRT_API int32_t fsdprt_artifact_has_program(const fsdprt_artifact *artifact, const char *name);
-/* Returns compiler option `index` as text such as "mesh=shard=2", or NULL if `index` is too large.
+/* Returns compiler option `index`, for example "mesh=shard=2", or NULL if `index` is too large.
  * Options with default values are not listed. An artifact of an older compiler lists no options. */
 FSDPRT_API const char *fsdprt_artifact_get_option(const fsdprt_artifact *artifact, uint64_t index);
 /* fsdprt_artifact_get_param describes parameter `index`, and fsdprt_artifact_get_input describes
@@ -268,7 +268,7 @@ typedef struct fsdprt_session fsdprt_session;
 
 typedef struct fsdprt_session_options {
   size_t struct_size;
-  uint64_t ranks;            /* number of ranks of the artifact's mesh, or 0 */
+  uint64_t ranks;            /* number of ranks of the artifact's mesh; 0 for any */
   uint32_t threads_per_rank; /* threads per rank; 0 for the artifact's default */
   uint32_t with_reference;   /* 1 to also create the unsharded reference */
   /* NULL or "cpu" for an artifact for a CPU, "cuda" or "emulate" for an artifact for a GPU. For
@@ -280,11 +280,11 @@ typedef struct fsdprt_session_options {
   double timeout_seconds;       /* time limit of a wait for a rank without progress; 0 for 60 */
   uint64_t seed;                /* seed of initial values */
   uint32_t profile;             /* 1 to measure the time of each command of `step` */
-  uint32_t trace_runs;          /* number of last runs of `step` that a trace keeps, or 0 */
+  uint32_t trace_runs;          /* a trace keeps this many runs of `step`; 0 for none */
   double link_bytes_per_second; /* simulated bandwidth of links; 0 for no limit */
   uint32_t rank;                /* rank of this process, if it has one rank */
   int32_t channel;        /* shm: descriptor of the rank's channel, which the session closes */
-  uint64_t steps_before;  /* number of steps before this session, for messages */
+  uint64_t steps_before;  /* number of steps that were made before this session */
   double meeting_seconds; /* mpi: time limit until processes have connected; 0 for 60 */
   /* mpi, shm: NULL, or lines "name=value" that must be equal in all processes */
   const char *agreement;
@@ -315,7 +315,7 @@ typedef struct fsdprt_session_info {
   uint32_t threads_per_rank;
   uint64_t arena_bytes;           /* mapped bytes per rank, rounded up to pages */
   uint64_t reference_arena_bytes; /* mapped bytes of the reference, or 0 */
-  uint64_t peak_bytes;            /* highest end offset used so far, in multiples of 64 */
+  uint64_t peak_bytes;            /* highest end offset used so far, rounded up to 64 */
   /* Numbers of bytes that the first rank of this process has exchanged by all-gathers, by
      reduce-scatters, by all-reduces and by broadcasts. A collective counts as many bytes as the
      larger of its source and its target has. */
@@ -373,8 +373,8 @@ FSDPRT_API fsdprt_status fsdprt_session_exchange(fsdprt_session *session, const 
 FSDPRT_API fsdprt_status fsdprt_session_collect(fsdprt_session *session, uint32_t rank,
                                                 const void *data, size_t size, void *into,
                                                 fsdprt_error *error);
-/* Waits until all processes have called this function. Afterwards, the end of a process is no
- * failure. */
+/* Waits until all processes have called this function. A process that ends after this call does
+ * not count as failed. */
 FSDPRT_API fsdprt_status fsdprt_session_leave(fsdprt_session *session, fsdprt_error *error);
 /* Reports to the other processes that this process has failed with `status`, so that they do not
  * wait for this process. Over MPI, all processes then end with this status, because an MPI launcher
@@ -478,8 +478,8 @@ FSDPRT_API fsdprt_status fsdprt_session_compare(const fsdprt_session *session,
 
 /*===- Profile: where the time of `step` goes -----------------------------===*/
 
-/* Sums over all launches of one kernel, over all collectives of one type and their waits, over all
- * copies, or over all fills. */
+/* An entry of a profile. It contains sums over all launches of one kernel, over all collectives of
+ * one type and their waits, over all copies, or over all fills. */
 typedef struct fsdprt_profile_entry {
   size_t struct_size;
   const char *name;     /* name of the kernel, or "all_gather", ..., "copy", "fill" */
@@ -487,7 +487,7 @@ typedef struct fsdprt_profile_entry {
   const char *label;    /* label of the first command */
   uint64_t runs;        /* number of executions since the profile was last cleared */
   uint64_t nanoseconds; /* time of all these executions */
-  uint64_t bytes;       /* bytes of bindings, or of source and target, over all executions */
+  uint64_t bytes;       /* sum of the bytes of bindings, or of source and target */
   /* Numbers of multiply-adds of contractions over all executions. A multiply-add of f64 counts
      twice. */
   uint64_t multiply_adds, bf16_multiply_adds;
@@ -524,7 +524,7 @@ typedef struct fsdprt_trace_event {
   const char *unit;                /* unit of a collective, or "" */
   uint64_t begin, end;             /* times of CLOCK_MONOTONIC in nanoseconds */
   uint64_t waited;                 /* collective: time in ns for which the rank was idle */
-  uint64_t bytes;                  /* bytes of bindings, or of source and target */
+  uint64_t bytes;                  /* bytes of a launch's bindings, or of source and target */
   uint32_t ahead;                  /* collective: number of launches between start and wait */
 } fsdprt_trace_event;
 
@@ -554,10 +554,10 @@ typedef struct fsdprt_simulated_collective {
   size_t struct_size;
   const char *kind, *unit;
   const char *protocol; /* protocol of the cluster, "switch", or "" for a ring without protocols */
-  uint64_t runs, bytes; /* `bytes` counts the larger of source and target */
+  uint64_t runs, bytes; /* `bytes` adds up the larger of source and target */
   double in_flight_seconds; /* time from begin to end */
-  double alone_seconds;     /* in_flight_seconds on otherwise idle links */
-  double exposed_seconds;   /* time for which the rank waits for them */
+  double alone_seconds;     /* what in_flight_seconds would be on idle links */
+  double exposed_seconds;   /* time for which the rank waits for the collectives */
 } fsdprt_simulated_collective;
 
 /* Use of the links of one level of a cluster. */
@@ -621,7 +621,7 @@ typedef struct fsdprt_walk {
   uint64_t commands;      /* number of walked commands */
   uint64_t events;        /* number of starts and waits */
   uint64_t bytes;         /* bytes of all accesses */
-  uint64_t collectives;   /* completed collectives; a program walked twice counts once */
+  uint64_t collectives;   /* completed collectives; second walks of a program add none */
   uint64_t communicators; /* number of pairs of a mesh group and a channel */
   uint64_t findings;      /* number of faults */
 } fsdprt_walk;

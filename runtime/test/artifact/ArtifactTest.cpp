@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests which files the loader accepts, and with which messages it refuses other files. No content
-// of a file may crash the process. The tests therefore truncate a file to every length and change
-// every byte of it, each time both with the old hash and with a correct new hash.
+// Tests which files the loader accepts, and with which messages the loader refuses other files. No
+// content of a file may crash the process. The tests therefore truncate a file to every length, and
+// change every byte of the file. After each change, they try both the old hash and the correct hash
+// of the changed file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,7 @@ static std::vector<std::byte> packWhole() {
 }
 
 /// Returns the distance in bytes between the offsets that are tested. The distance is larger in
-/// sanitized builds, because they are slow.
+/// sanitized builds, because sanitized programs are slow.
 static size_t strideOf() {
   if (std::getenv("FSDP_TEST_ALL"))
     return 1;
@@ -160,7 +161,6 @@ TEST(Artifact, RandomDamageUnderANewHash) {
       std::memcpy(file.data() + at / size * size, &word, size);
     }
     seal(file);
-    // The loader may refuse or accept the file, but must return.
     refusal(file);
   }
 }
@@ -218,7 +218,7 @@ TEST(Artifact, ValuesLieInTheirSection) {
 }
 
 // The loader must refuse a file of 8 TiB by its header. An attempt to read the whole file would
-// fail for lack of memory, or take hours.
+// fail because of missing memory, or would take hours.
 TEST(Artifact, HeaderIsCheckedBeforeTheRestIsRead) {
   constexpr uint64_t size = uint64_t(1) << 43;
   auto whole = packWhole();

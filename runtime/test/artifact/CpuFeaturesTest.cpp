@@ -37,7 +37,7 @@ constexpr uint32_t level3 = level2 | bits({12, 22, 28, 29}); // fma, movbe, avx,
 constexpr uint32_t avx512 = bits({5, 16, 17, 28, 30, 31});   // with avx2
 
 /// Returns a made-up processor that has CPUID leaf 1 and, if `leaf7` is not 0, two subleaves of
-/// CPUID leaf 7. XGETBV of this processor returns `saved`.
+/// CPUID leaf 7. The instruction XGETBV of this processor returns `saved`.
 Processor processor(uint32_t leaf1, uint32_t leaf7, uint32_t leaf71, uint32_t saved) {
   return {[=](uint32_t leaf, uint32_t subleaf, uint32_t (&r)[4]) {
             Registers found = {{0, 0, 0, 0}};

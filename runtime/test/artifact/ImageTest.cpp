@@ -30,11 +30,12 @@ TEST(Image, RefusesWhatKernelsDoNotNeed) {
 }
 
 namespace {
-/// An image without code. Its dynamic section, symbols and names are in one read-only segment.
+/// An image without code. The dynamic section, the symbols and the names of the image are in a
+/// single read-only segment.
 struct BareImage {
   std::vector<Elf64_Sym> symbols = {{}};
   std::string names = std::string(1, '\0');
-  std::vector<uint32_t> hash; // hash table; if empty, build() makes one with one bucket
+  std::vector<uint32_t> hash; // if empty, build() makes a hash table with one bucket
   std::vector<Elf64_Phdr> segments;
 
   void addFunction(size_t name) {
@@ -95,8 +96,8 @@ TEST(Image, WorkIsLinear) {
   EXPECT_NE(refusalOf(image.build()).find("expected function 'toy_gradient' in the image"),
             std::string::npos);
 
-  // Each of the 1,000 symbol names of the image is almost 1 MB long. The names overlap: all of them
-  // end at the same byte.
+  // Each of the 1,000 symbol names of the image is almost 1 MB long. The names overlap, because all
+  // names end at the same byte.
   image.names += std::string(1'000'000, 'a') + '\0';
   for (size_t i = 0; i < 1000; ++i)
     image.addFunction(1 + i);

@@ -58,7 +58,7 @@ void addNeighbours(fb::ManifestT &m, uint32_t axis, uint64_t size) {
   m.neighbours.back()->size = size;
 }
 
-/// Adds a host arena and moves the range of a binding or an operand into it.
+/// Adds a host arena, and moves the range of a binding or an operand into this arena.
 void moveToHost(fb::ManifestT &m, fb::Slice &slice) {
   m.layouts[0]->host_bytes = 1 << 20;
   slice = moved(slice, (m.layouts[0]->arena_bytes + 4095) / 4096 * 4096);
@@ -142,8 +142,8 @@ fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
   return *grid(m).maps.front();
 }
 
-/// Inserts a new first kernel, which computes the bf16 product of two 2 x 2 matrices. No command
-/// launches this kernel.
+/// Inserts a kernel before all other kernels. The new kernel computes the bf16 product of two 2 x 2
+/// matrices. No command launches this kernel.
 fb::ProductT &makeProduct(fb::ManifestT &m) {
   makeGpu(m);
   auto kernel = std::make_unique<fb::KernelT>(*m.kernels[0]);
@@ -606,7 +606,7 @@ const Rule rules[] = {
        loop(m).body[0]->body.Set(wait);
      }},
     {"V18Wait", "ends without a wait",
-     [](auto &m) { // The collective starts in a loop, and its wait follows the loop.
+     [](auto &m) { // A collective starts in a loop, and the wait for it follows the loop.
        auto &step = program(m, "step").commands;
        fb::LoopT loop;
        loop.count = 1;

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Tests that no small manifest keeps the verifier busy for hours. The verifier checks loops by
-// arithmetic on offsets and strides. Its answer must be the same as that of a check of each
-// iteration.
+// arithmetic on offsets and strides. Its answer must be the same as if it checked each iteration.
 //
 //===----------------------------------------------------------------------===//
 

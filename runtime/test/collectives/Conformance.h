@@ -32,7 +32,7 @@ struct Meeting {
   uint64_t arenaBytes = 1 << 20;
   double timeoutSeconds = 60;
   uint32_t workers = 1;
-  std::function<void(Communicator &)> prepare = {}; ///< if set, called after add() of collectives
+  std::function<void(Communicator &)> prepare = {}; ///< called after add(), if not empty
 };
 
 struct Attendee {
@@ -40,7 +40,7 @@ struct Attendee {
   uint32_t rank;
   const Arena &arena;
   WorkerPool &pool;
-  bool sumsInOrder = true; ///< if false, sums may differ by rounding from those of rule (R5)
+  bool sumsInOrder = true; ///< if false, sums may differ by rounding from the sums of rule (R5)
 };
 
 class Backend {

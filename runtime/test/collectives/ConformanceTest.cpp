@@ -6,8 +6,8 @@
 //
 // Tests the rules of Communicator.h on every registered backend. The contents of a source depend
 // only on the rank and the collective, so that each rank can compute the sources of all ranks. A
-// rank therefore can compute the expected contents of its target, and compares its target with them
-// bit for bit. In some tests, one rank does not arrive at a collective.
+// rank can therefore compute the expected contents of its target, and compares the target bit for
+// bit with the expected contents. In some tests, one rank does not arrive at a collective.
 //
 //===----------------------------------------------------------------------===//
 
@@ -118,7 +118,7 @@ public:
   uint64_t endOffset() const { return end; }
 
 private:
-  /// Compares the target with the expected sums. The tolerance allows for additions in any order,
+  /// Compares the target with the expected sums. The tolerance suffices for additions in any order,
   /// since the elements of sources have a magnitude of about 1.
   bool isNear(const Bytes &expected) const {
     double epsilon = key.dtype == DType::f64   ? 0x1p-52
@@ -211,8 +211,6 @@ protected:
 };
 } // namespace
 
-//===- Results ------------------------------------------------------------===//
-
 TEST_P(Conformance, KindsTypesAndSizes) {
   for (uint64_t ranks = 1; ranks <= 5; ++ranks) {
     Meeting meeting{meshOf({ranks}), {}};
@@ -258,8 +256,7 @@ TEST_P(Conformance, LargeOnesOnWorkers) {
   }
 }
 
-// Tests rule (R6): ranks wait for collectives in another order than that in which they started the
-// collectives.
+// Tests rule (R6): ranks wait for collectives in another order than they have started them.
 TEST_P(Conformance, ManyInFlight) {
   Meeting meeting{meshOf({3}), {}, 4 << 20};
   for (uint32_t i = 0; i < 32; ++i)
@@ -334,8 +331,6 @@ TEST_P(Conformance, DropsAContribution) {
   });
 }
 
-//===- Between processes --------------------------------------------------===//
-
 TEST_P(Conformance, ExchangesBetweenPrograms) {
   meet({meshOf({4}), {}}, [&](Attendee &at) {
     if (at.rank != at.communicator.firstRank())
@@ -373,8 +368,6 @@ TEST_P(Conformance, CollectsAtRankZero) {
     }
   });
 }
-
-//===- Failure ------------------------------------------------------------===//
 
 TEST_P(Conformance, NamesWhoIsMissing) {
   Meeting meeting{

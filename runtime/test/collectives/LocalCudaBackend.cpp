@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Registers a backend for GPUs, which runs on the emulated CUDA driver. The tests read arenas on
-// the host. The arenas are therefore in memory that the host can access, and each wait for a
-// collective also waits until the streams of the rank have done their work.
+// Registers a backend for GPUs, which runs on the emulated CUDA driver. The tests read the arenas
+// by code that runs on the host. The arenas are therefore in memory that the host can access, and
+// each wait for a collective also waits until all streams of the rank are idle.
 //
 //===----------------------------------------------------------------------===//
 

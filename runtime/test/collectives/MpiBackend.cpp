@@ -7,7 +7,7 @@
 // mpirun starts N processes of this program. Each process is a rank and runs the same tests in the
 // same order. Tests whose meshes do not have N ranks are skipped. This file also contains the tests
 // of sums that the MPI library computes and of errors during the rendezvous over MPI, since only
-// this backend has them.
+// this backend has such sums and such errors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,8 +113,8 @@ TEST(Mpi, TheLibrarysOwnSums) {
   }
 }
 
-/// Returns the error of this rank if the ranks must agree on the value of `name`, and this value is
-/// `last` on the last rank and `usual` on all other ranks.
+/// Returns the error of this rank in a rendezvous in which the ranks do not agree: the value of
+/// `name` is `last` on the last rank, and `usual` on all other ranks.
 static std::string disagreement(const std::string &name, const std::string &usual,
                                 const std::string &last) {
   uint32_t ranks = processes();

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests that a run under mpirun ends soon after one of its ranks ends or stops. mpirun detects that
-// a process has ended. The exit code of the run must not be 0.
+// Tests that a run under mpirun ends soon after one of its ranks ends or stops. mpirun itself
+// detects that a process has ended. The exit code of the run must not be 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@ using namespace fsdprt::test;
 namespace {
 class MpiFaults : public MpiRun {
 protected:
-  /// Runs with a fault, and with so many steps that only the fault ends the run within 60 s.
+  /// Runs fsdp-run with a fault, and with so many steps that a run without the fault would take
+  /// more than 60 s.
   Result lose(const std::string &fault, const std::string &options = "",
               const std::string &mpiOptions = "") {
     Result result = run("toy3.fsdp --steps=100000000 --inject-rank-fault=" + fault + " " + options,

@@ -36,7 +36,7 @@ protected:
   }
   static std::string mpi(int ranks, const std::string &wrapper = "") {
 #ifdef FSDPRT_MPIEXEC
-    // Sanitizers must report neither leaks in the code of Open MPI nor its lock orders.
+    // Sanitizers must report neither the leaks nor the lock orders of the code of Open MPI.
     std::string mpiexec =
         isSanitized ? "env " FSDPRT_MPI_SANITIZERS " " FSDPRT_MPIEXEC : FSDPRT_MPIEXEC;
     return mpiexec + " --oversubscribe --allow-run-as-root --bind-to none -n " +

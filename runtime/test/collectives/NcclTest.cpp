@@ -24,8 +24,8 @@ using namespace fsdprt;
 using fb::CollectiveKind;
 
 namespace {
-/// The functions by which a test controls the stub. They are looked up in the library that the
-/// runtime loads.
+/// The functions by which a test controls the stub. The functions are looked up in the library that
+/// the runtime loads.
 struct Stub {
   template <typename Function>
   static Function *function(const char *name) {
@@ -105,7 +105,7 @@ protected:
   }
 
   /// Runs all collectives `rounds` times. Returns the errors of the ranks. If the set-up fails,
-  /// returns its error for all ranks.
+  /// returns the error of the set-up for all ranks.
   static std::vector<Outcome> run(const Mesh &mesh, const std::vector<CollectiveKey> &keys,
                                   double timeoutSeconds = 60, uint32_t rounds = 3) {
     std::vector<Outcome> outcomes(mesh.ranks());
@@ -149,8 +149,6 @@ const std::vector<CollectiveKey> gatherAndReduce = {keyOf(CollectiveKind::all_ga
                                                     keyOf(CollectiveKind::reduce_scatter)};
 } // namespace
 
-//===- Set-up ---------------------------------------------------------------===//
-
 TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
   Mesh mesh({{"replicate", 2}, {"shard", 2}});
   std::vector<CollectiveKey> keys = {
@@ -158,7 +156,7 @@ TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
       keyOf(CollectiveKind::all_reduce, {0}), keyOf(CollectiveKind::all_gather, {1}),
       keyOf(CollectiveKind::all_reduce, {0, 1})};
   EXPECT_EQ(cause(run(mesh, keys)).text, "");
-  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // per rank: one with all ranks, four with groups of ranks
+  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // per rank: one for all ranks, four for groups
   EXPECT_EQ(Stub::calls("ncclGetUniqueId"), 1u);
   EXPECT_EQ(Stub::calls("ncclCommDestroy"), Stub::made());
   EXPECT_EQ(Stub::calls("ncclCommAbort"), 0u);
@@ -351,8 +349,6 @@ TEST_F(Nccl, DoesNotWaitForEverToMeet) {
              {"cannot connect ranks over NCCL 2.30.7", "not all of 2 ranks did within 0.5 s"});
   expectAllAborted();
 }
-
-//===- Collectives ----------------------------------------------------------===//
 
 TEST_F(Nccl, ReportsAnErrorThatComesLater) {
   Stub::set("error", ncclRemoteError);

@@ -28,7 +28,6 @@ inline void addCollectives(Communicator &communicator, const Meeting &meeting) {
     meeting.prepare(communicator);
 }
 
-/// Runs `body` for one rank with its own communicator.
 inline void attendAlone(Communicator &communicator, const Meeting &meeting, uint32_t rank,
                         bool sumsInOrder, const std::function<void(Attendee &)> &body) {
   addCollectives(communicator, meeting);

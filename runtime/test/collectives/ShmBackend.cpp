@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Registers a backend with one communicator per rank. Each communicator maps the shared memory
-// itself. The ranks are threads instead of processes, so that one process can check the results of
-// all ranks. Also tests errors of ShmHost.
+// Registers a backend with one communicator per rank. Each communicator has its own mapping of the
+// shared memory. The ranks are threads instead of processes, so that one process can check the
+// results of all ranks. Also tests errors of ShmHost.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 // Compares the sums that CUDA kernels compute, bit for bit and for each type, with sums that the
 // CPU computes. The tests vary the number of sources, the length, the alignment, which source is
-// omitted, whether the result is a sum or an average, and whether it is written to a source. The
-// kernels run on the emulator, whose checks are on.
+// omitted, whether the result is a sum or an average, and whether the result is written to a
+// source. The kernels run on the emulator, whose checks are on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,7 +102,6 @@ TEST_F(CudaSumsTest, MayBeInPlace) {
     check(type, 4, 100, 16, false, UINT32_MAX, true);
 }
 
-/// Tests the largest number of sources that a kernel takes.
 TEST_F(CudaSumsTest, TakeAsManySourcesAsTheySay) {
   for (DType type : types)
     check(type, CudaSums::mostSources, 16, 0, true);

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Loads the driver's functions from libfsdp-emulated-cuda.so and makes a context of its GPU
-// current.
+// Loads the functions of the driver from libfsdp-emulated-cuda.so, and makes a context of the
+// emulated GPU current.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares products of the cuBLASLt stub, which runs on the emulated CUDA driver, with products
-// that the test computes. The stub also checks its arguments.
+// that the test computes. The stub also checks the arguments of its functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -156,10 +156,8 @@ float ProductTest::expected(uint64_t batch, uint64_t i, uint64_t j, float *argum
   return static_cast<float>(sum);
 }
 
-//===- On the emulator's driver -------------------------------------------===//
-
 namespace {
-/// Device memory that holds the contents of the bindings, followed by the workspace.
+/// Device memory that contains the bindings, followed by the workspace.
 class DeviceMemory {
 public:
   explicit DeviceMemory(const CudaDriver &cuda) : cuda(cuda) {
@@ -252,7 +250,6 @@ struct Environment {
   }
 };
 
-/// Makes the context of the emulated device current.
 struct Device {
   Device() : cuda("a test", CudaDriver::Use::kernels) {
     int device = 0;
@@ -314,8 +311,6 @@ TEST_P(ProductTest, IsWhatTheLibraryIsAskedFor) {
 
 INSTANTIATE_TEST_SUITE_P(All, ProductTest, testing::ValuesIn(cases),
                          [](const auto &info) { return std::string(info.param.name); });
-
-//===- Errors -------------------------------------------------------------===//
 
 class ProductErrors : public ProductTest {};
 

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Tests how much memory the runtime considers available under the limits of control groups. Some
-// tests read files in a folder that imitate control groups of version 1 and 2. Another test creates
-// a real control group if the system allows it. A run under a memory limit must either succeed or
-// be refused before its first step. The system must not kill the run.
+// tests write files that imitate control groups of version 1 and 2. Another test creates a real
+// control group if the system allows it. A run under a memory limit must either succeed or be
+// refused before its first step. The system must not kill the run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ protected:
     std::ofstream(file) << content;
   }
   /// Writes the files of a control group of version 2. All numbers are in MiB, and "max" means that
-  /// there is no limit. `cached` is the amount of `used` memory that contains cached files.
+  /// there is no limit. `cached` is the part of `used` that consists of cached files.
   void group2(const std::string &name, const std::string &limit, uint64_t used,
               uint64_t cached = 0) {
     std::string folder = "/sys/fs/cgroup" + name;
@@ -114,8 +114,6 @@ TEST_F(ControlGroups, Version1) {
   expectLeft(1024, "the machine has");
 }
 
-//===- A real control group -----------------------------------------------===//
-
 namespace {
 class LimitedRun : public Run {
 protected:
@@ -149,9 +147,9 @@ protected:
   }
 
   /// Runs fsdp-run under memory limits that exceed the size of the arenas by 0, `step`, 2 * `step`
-  /// and so on up to `most` MiB. Each run must succeed or be refused with `words`. At least one run
-  /// must succeed, and at least one run must be refused. `restrict` returns the shell command that
-  /// limits memory to a number of bytes.
+  /// and so on up to `most` MiB. Each run must either succeed or be refused with a message that
+  /// contains `words`. At least one run must succeed, and at least one run must be refused.
+  /// `restrict` returns the shell command that limits memory to a number of bytes.
   void sweep(uint64_t step, uint64_t most, const std::vector<std::string> &words,
              const std::function<std::string(uint64_t)> &restrict) {
     for (std::string how : {"", " --processes"}) {
@@ -174,7 +172,7 @@ protected:
     }
   }
 
-  std::string group, limit; ///< paths of the folder and the limit file of a control group, or empty
+  std::string group, limit; ///< paths of a control group's folder and limit file, or empty
 };
 } // namespace
 

@@ -6,10 +6,10 @@
 //
 // The runtime has its own declarations of the CUDA driver, NCCL and cuBLASLt. The stubs of the
 // tests use the same declarations, so that other tests cannot find an error in these declarations.
-// If NVIDIA's headers are installed, this test compares every declared function, number and
-// structure layout with them. Two declarations of a function are considered equal if each argument
-// and the result have the same size and the same kind in both. The kinds are pointers, numbers
-// (integers and enumerations), and structures.
+// If NVIDIA's headers are installed, this test compares every function, number and structure layout
+// of these declarations with the headers. Two declarations of a function are considered equal if
+// each argument, and the result, has the same size and the same kind in both declarations. The
+// kinds are pointers, numbers (integers and enumerations), and structures.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares a file with a copy in memory after reads and writes at every alignment. Also tests that
-// the files have no name, and that a full disk causes an error. Some tests make a write incomplete
-// by a limit on the size of files, or a read incomplete by truncating the open file.
+// the files have no name, and that a full disk causes an error. Some tests limit the size of files,
+// so that a write is incomplete, or truncate the open file, so that a read is incomplete.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +47,8 @@ protected:
     now.rlim_cur = bytes;
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &now), 0);
   }
-  /// Returns the path in /proc/self/fd of the open file without a name that is in the folder.
-  /// Returns "" if there is no such file.
+  /// Returns the path in /proc/self/fd of the unnamed file that this process has opened in the
+  /// folder. Returns "" if there is no such file.
   std::string descriptor() const {
     for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       std::error_code error;
@@ -111,7 +111,6 @@ TEST_F(RankFiles, MoveBytesAtEveryAlignment) {
         ASSERT_EQ(std::memcmp(back.data() + shift, expected.data() + offset, bytes), 0)
             << offset << " " << bytes << " " << shift;
       }
-  // Bytes outside of the written ranges must not have changed.
   file.read(0, back.data(), size);
   EXPECT_EQ(std::memcmp(back.data(), expected.data(), size), 0);
 }

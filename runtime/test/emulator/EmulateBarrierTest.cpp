@@ -19,7 +19,8 @@ TEST(EmulateBarrier, WarpsExchangeThroughSharedMemory) {
     EXPECT_EQ(found[tid], 127 - tid);
 }
 
-/// Warps 0 and 1 produce data that warps 2 and 3 consume. Two named barriers order them.
+/// Warps 0 and 1 produce data that warps 2 and 3 consume. Two named barriers order the accesses of
+/// the producers and the consumers.
 TEST(EmulateBarrier, ProducersArriveConsumersWait) {
   std::string body = tileElement + R"(
     shr.u32 %r6, %r0, 6; setp.ne.u32 %p1, %r6, 0;

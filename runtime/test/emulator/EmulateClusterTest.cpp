@@ -63,7 +63,7 @@ TEST(EmulateCluster, ABlockThatHasEndedHasNoMemory) {
       "mov.u32 %r6, 0; later: add.u32 %r6, %r6, 1; setp.lt.u32 %p4, %r6, 1000; @%p4 bra later;";
   EXPECT_TRUE(says(errorOf(write + "@%p1 exit;" + later + read),
                    "uses shared memory of block (0,0,0), which has ended"));
-  // The race must be reported although, in this order, the block ends after the access.
+  // The race must be reported, although here the block happens to end after the access.
   EXPECT_TRUE(says(errorOf(write + "@!%p1 bra go;" + later + "exit; go:" + read),
                    "the block ends, but line"));
   EXPECT_EQ(errorOf(write + "@!%p1 bra go;" + later + meet + "exit; go:" + read + meet), "");
@@ -99,7 +99,8 @@ TEST(EmulateCluster, ArrivesAtAnMbarrierOfAnotherBlock) {
   EXPECT_TRUE(says(errorOf(remoteArrival("bar.sync 0;", arrive)), "data race: writes 8 bytes"));
 }
 
-/// Each lane stores to the other block, whose mbarrier counts the bytes.
+/// Each lane stores a word to the other block. An mbarrier of the other block counts the stored
+/// bytes.
 static std::string asyncStores(const std::string &store, const std::string &bytes) {
   return "st.shared.b32 [%r2], 100; @%p0 mbarrier.init.shared.b64 [%r3], 1; @%p0 "
          "mbarrier.arrive.expect_tx.shared.b64 _, [%r3], " +

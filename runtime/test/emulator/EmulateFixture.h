@@ -29,7 +29,7 @@ inline std::string kernel(const std::string &body, unsigned parameters = 1,
   return text + body + "\nret;\n}\n";
 }
 
-/// Returns the message of the Error that `action` throws, or "" if it throws none.
+/// Returns the message of the Error that `action` throws, or "" if `action` throws no Error.
 template <typename Action>
 std::string messageOf(Action action) {
   try {
@@ -70,8 +70,8 @@ const char *bitsType() {
   return sizeof(T) == 2 ? "b16" : sizeof(T) == 4 ? "b32" : "b64";
 }
 
-/// Runs the instruction `op`, whose operands are %d, %a, %b and %c. Thread i takes element i of
-/// each of a, b and c. Returns the results of all threads.
+/// Runs the instruction `op`, whose operands are %d, %a, %b and %c. In thread i, the operands are
+/// the elements with index i of a, b and c. Returns the results of all threads.
 template <typename D, typename A, typename B, typename C>
 std::vector<D> runOp(const std::string &op, const std::vector<A> &a, const std::vector<B> &b,
                      const std::vector<C> &c) {

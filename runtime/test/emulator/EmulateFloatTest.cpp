@@ -138,8 +138,6 @@ TEST(EmulateFloat, Doubles) {
   });
 }
 
-//===- Narrow formats -----------------------------------------------------===//
-
 TEST(EmulateFloat, EveryHalfWidensAndComesBack) {
   std::vector<uint16_t> all;
   for (uint32_t bits = 0; bits < 0x10000; ++bits)
@@ -163,14 +161,15 @@ TEST(EmulateFloat, EveryHalfWidensAndComesBack) {
   }
 }
 
-/// Compares the results of conversions with encode(). Results of conversions with .rz are also
-/// compared with the next number of the format.
+/// Compares the results of conversions with encode(). Conversions with .rz must give the number of
+/// the format with the largest magnitude that is at most the magnitude of the operand.
 TEST(EmulateFloat, NarrowingIsRightForManyFloats) {
   std::mt19937 random(5);
   std::vector<uint32_t> values = floatBits();
   for (int k = 0; k < 20000; ++k)
     values.push_back(random());
-  // These numbers cover the range of f16. Each is at or near the midpoint between two f16 numbers.
+  // These numbers cover the range of f16. Each number is at or near the midpoint between two f16
+  // numbers.
   for (int k = 0; k < 20000; ++k)
     values.push_back((100 + random() % 50) << 23 | (random() % 2048) << 12 | random() % 3);
   std::vector<uint32_t> same = values;

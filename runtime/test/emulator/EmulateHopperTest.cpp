@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares results of a matrix product and of attention with results in f64. The kernels use tensor
-// copies, mbarriers and wgmma. Also removes, one at a time, the instructions that order accesses.
-// The emulator must then report an error.
+// copies, mbarriers and wgmma. Other tests remove one of the instructions that order accesses. The
+// emulator must then report an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +33,6 @@ void attach(Emulator &emulator, Launch &launch, TensorMap map, const char *name,
   map.address = emulator.memory().attach(name, values.data(), 2 * values.size()).base;
   launch.argument(encodeTensorMap(map));
 }
-
-//===- Product ------------------------------------------------------------===//
 
 struct Gemm {
   static constexpr unsigned m = 128, n = 128, k = 320;
@@ -98,8 +96,6 @@ TEST(EmulateHopper, ABoxOfAnotherSizeIsFound) {
   EXPECT_TRUE(says(run(65), "data race: writes 16 bytes at shared memory + 0x6400, which a copy "
                             "asynchronously writes at line"));
 }
-
-//===- Attention ----------------------------------------------------------===//
 
 namespace {
 struct Attention {
@@ -174,7 +170,7 @@ namespace {
 struct Fault {
   const char *part, *to;
   std::vector<const char *> messages; ///< the error must contain one of these texts
-  unsigned least;    ///< for at least so many occurrences, an error must be reported
+  unsigned least;    ///< minimum number of occurrences for which an error is reported
   bool isAll = true; ///< true if an error must be reported for every occurrence
 };
 } // namespace
@@ -198,8 +194,8 @@ static void plant(const std::string &input, const Fault &fault) {
   EXPECT_GE(found, fault.least) << fault.part;
 }
 
-/// The instruction that replaces "mbarrier.try_wait P1, ..." does not wait. Its "//" turns the rest
-/// of the line into a comment.
+/// The instruction that replaces "mbarrier.try_wait P1, ..." does not wait. The "//" in the
+/// replacement turns the rest of the line into a comment.
 static const std::vector<Fault> faults = {
     {"fence.mbarrier_init.release.cluster;", "", {"the async proxy does not see the mbarrier"}, 1},
     {"bar.sync \t0;", "", {"expected an mbarrier", "data race"}, 1},
@@ -207,7 +203,7 @@ static const std::vector<Fault> faults = {
      "mov.pred P1, 1; //",
      {"data race", "never written"},
      2},
-    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // last arrivals are not awaited
+    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // the last are not awaited
     {"mbarrier.arrive.expect_tx.shared.b64 ", "//", {"deadlock"}, 1},
     // Some of these fences are not needed, because an earlier fence covers the same accesses.
     {"wgmma.fence.sync.aligned;", "", {"with no wgmma.fence"}, 1, false},

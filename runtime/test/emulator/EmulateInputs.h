@@ -28,8 +28,8 @@ inline std::vector<uint16_t> randomBrains(size_t count, unsigned seed) {
   return values;
 }
 
-/// Returns `text` with the n-th occurrence of `part`, counted from 0, replaced by `to`. Returns ""
-/// if there is no such occurrence.
+/// Returns a copy of `text` in which `to` replaces occurrence number `n` of `part`, counted from 0.
+/// Returns "" if there is no such occurrence.
 inline std::string replaced(const std::string &text, const std::string &part, unsigned n,
                             const std::string &to) {
   size_t at = text.find(part);

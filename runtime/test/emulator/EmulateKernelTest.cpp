@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Compares results of generated kernels for a matrix product and attention with results in f64.
-// Also removes, one at a time, the barriers and waits of the kernels. The emulator must then report
-// an error.
+// Another test removes one of the barriers and waits of a kernel. The emulator must then report an
+// error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,6 @@
 
 using namespace fsdprt::test;
 using namespace fsdprt::emulate;
-
-//===- Product ------------------------------------------------------------===//
 
 TEST(EmulateKernel, ProductOfMatrices) {
   const unsigned m = 128, n = 256, k = 96;
@@ -43,8 +41,6 @@ TEST(EmulateKernel, ProductOfMatrices) {
       ASSERT_NEAR(c[row * n + column], sum, 1e-5) << row << " " << column;
     }
 }
-
-//===- Attention ----------------------------------------------------------===//
 
 namespace {
 class Attention {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests instructions on matrices. The functions that compute which elements of a matrix a lane has
-// are written according to the lists of elements in PTX ISA.
+// Tests instructions on matrices. Some functions compute which elements of a matrix a lane has.
+// They follow the lists of elements in PTX ISA.
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,7 +74,7 @@ class ProductTest : public testing::TestWithParam<Product> {};
 } // namespace
 
 /// Returns a kernel that loads A, B and C and stores D. In memory, register 0 of A of all lanes is
-/// followed by register 1 of A of all lanes, and so on. B, C and D follow in the same layout.
+/// followed by register 1 of A of all lanes, and so on. Then follow B, C and D, in the same layout.
 static std::string program(const Product &p) {
   bool isDouble = p.type == 'd';
   std::string type = isDouble ? "b64" : "b32", reg = isDouble ? "%rd1" : "%r1",
@@ -246,8 +246,6 @@ TEST(EmulateMatrix, AddressesAreChecked) {
                 .find("all 32 lanes have to take part"),
             std::string::npos);
 }
-
-//===- cp.async -----------------------------------------------------------===//
 
 /// Thread t copies 16 bytes to shared memory, and then reads the 16 bytes that thread t ^ `away`
 /// has copied.

@@ -56,7 +56,8 @@ TEST(EmulateMbarrier, FaultsAreFound) {
   auto run = [](const std::string &body) { return errorOfBlock(body, 64, shared); };
   // With a wrong parity, the consumer reads data that have not arrived.
   EXPECT_TRUE(says(run(pipeline("bar.sync 0;", flip, flip)), "never written"));
-  // With a wrong parity, the producer waits for the release of a buffer, which never happens.
+  // With a wrong parity, the producer waits for the release of a buffer that no thread ever
+  // releases.
   std::string message = run(pipeline("bar.sync 0;", "", ""));
   EXPECT_TRUE(says(message, "deadlock: no thread can continue: "));
   EXPECT_TRUE(says(message, "the phase of parity 0 of the mbarrier at shared address"));
@@ -87,8 +88,6 @@ TEST(EmulateMbarrier, StatesNamePhases) {
                                                    3, 1, shared);
   EXPECT_EQ(found, (std::vector<uint32_t>{0, 1, 1}));
 }
-
-//===- cp.async.bulk ------------------------------------------------------===//
 
 /// Lane 0 copies 128 bytes of `out` to shared memory. Each lane then reads one of the copied words.
 static std::string bulkLoad(const std::string &expect, const std::string &wait,

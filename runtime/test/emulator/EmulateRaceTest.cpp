@@ -94,8 +94,8 @@ TEST(EmulateRace, GlobalMemoryBetweenBlocks) {
   EXPECT_TRUE(says(run("red.global.add.u32 [%rd0], 1; ld.global.b32 %r1, [%rd0];"), "data race"));
 }
 
-/// Each block executes a fence and increments an atomic counter. The block that increments it last
-/// adds the results of all blocks.
+/// Each block executes a fence and increments an atomic counter. The last block that increments the
+/// counter adds up the results of all blocks.
 TEST(EmulateRace, AFenceAndACounterOrderBlocks) {
   auto run = [](const std::string &before, const std::string &after) {
     std::vector<uint32_t> out(8);
@@ -175,7 +175,7 @@ TEST(EmulateRace, AnMbarrierThatIsUsedBeforeOthersKnowOfIt) {
 }
 
 /// A store of 16 bytes, stores of the words of these bytes, and another store of the 16 bytes
-/// follow one another. A barrier is needed after each of them.
+/// follow one another. A barrier is needed after each of these three steps.
 TEST(EmulateRace, SixteenBytesAndTheirWords) {
   auto body = [](const std::string &first, const std::string &second, const std::string &third) {
     return std::string(outElement) + R"(
@@ -200,8 +200,8 @@ TEST(EmulateRace, SixteenBytesAndTheirWords) {
                    "data race: reads 4 bytes at shared memory + 0x8"));
 }
 
-/// Two blocks read the same bytes, and one of these blocks also writes the bytes. The emulator must
-/// record both reads to report the race.
+/// Two blocks read the same bytes, and one of the two blocks then writes the bytes. The emulator
+/// must record both reads to report the race.
 TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   auto run = [](const std::string &body) {
     std::vector<uint32_t> out(64);
@@ -219,7 +219,7 @@ TEST(EmulateRace, ReadsOfSeveralBlocksBeforeAWrite) {
   EXPECT_EQ(run("ld.global.b32 %r2, [%rd0];"), "");
   EXPECT_TRUE(says(run("@%p1 ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
   EXPECT_TRUE(says(run("ld.global.b32 %r2, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"), race));
-  // The block that writes the bytes first reads them twice.
+  // The writing block reads the bytes twice before it writes them.
   EXPECT_TRUE(says(
       run("ld.global.b32 %r2, [%rd0]; ld.global.b32 %r3, [%rd0]; @!%p1 st.global.b32 [%rd0], 1;"),
       race));

@@ -11,8 +11,6 @@
 using namespace fsdprt::test;
 using namespace fsdprt::emulate;
 
-//===- Maps ---------------------------------------------------------------===//
-
 TEST(EmulateTensorMap, KeepsItsArguments) {
   TensorMap map = denseMap(TensorType::BF16, {64, 300, 3}, {64, 128, 2}, TensorSwizzle::Bytes128);
   map.address = 0x7f0000001000, map.steps[1] = 3, map.fill = TensorFill::NaN;
@@ -75,8 +73,6 @@ TEST(EmulateTensorMap, ArgumentsAreChecked) {
   fails("64 bytes of a box in dimension 0: expected 32 at most",
         [](TensorMap &map) { map.swizzle = TensorSwizzle::Bytes32; });
 }
-
-//===- Loads --------------------------------------------------------------===//
 
 /// Lane 0 loads a box. Then all lanes copy `bytes` bytes of `tile` to `out`.
 static std::string loadBox(const std::string &coordinates, uint64_t bytes,
@@ -156,7 +152,7 @@ TEST_P(LoadTest, PutsTheBoxWhereTheSwizzleSays) {
     for (unsigned d = 0; d < map.rank; ++d)
       index[d] = rest % map.count(d), rest /= map.count(d);
     // With a 128-byte swizzle, 16-byte chunk c of 128-byte row r is stored as chunk c ^ (r % 8).
-    // For a 64-byte swizzle, the modulus is 4, and for a 32-byte swizzle it is 2.
+    // For a 64-byte swizzle, the modulus is 4 instead of 8, and for a 32-byte swizzle it is 2.
     uint64_t chunk = offset / 16 % 8, row = offset / 128,
              pattern = 1 << static_cast<int>(load.swizzle);
     std::memcpy(&element, found + row * 128 + (chunk ^ row % pattern) * 16 + offset % 16,
@@ -278,8 +274,6 @@ TEST(EmulateTensor, FaultsOfLoadsAreFound) {
   EXPECT_TRUE(says(run(loadBox("16, 24", 512)), "after tensor, which has 4000 bytes"));
 }
 
-//===- Stores -------------------------------------------------------------===//
-
 /// Each lane writes lane + 100 * i to word lane + 32 * i of `tile`. Lane 0 stores a 16 x 32 box.
 static std::string storeBox(const std::string &fence, const std::string &coordinates,
                             const std::string &wait) {
@@ -339,8 +333,6 @@ TEST(EmulateTensor, WaitingForReadsIsNotWaitingForWrites) {
   EXPECT_EQ(run("cp.async.bulk.wait_group.read 0; cp.async.bulk.wait_group 0;"), "");
   EXPECT_TRUE(says(run("cp.async.bulk.wait_group.read 0;"), "asynchronously writes"));
 }
-
-//===- Clusters -----------------------------------------------------------===//
 
 /// Block 0 loads a box to the shared memory of all blocks of the mask. Each block copies the first
 /// words of the box to `out`, beginning at out[8 * rank].

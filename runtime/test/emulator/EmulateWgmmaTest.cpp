@@ -148,9 +148,9 @@ struct Product {
     uint32_t bits = bitsOf(c.kind, value);
     std::memcpy(&image[at], &bits, inner() == 8 ? 4 : 2);
   }
-  /// Stores element (m, k) of A to the place of its register, according to the table in PTX ISA.
-  /// For 16-bit types, elements a0 and a1 are in one row, a2 and a3 eight rows below, and a4 to a7
-  /// eight columns to the right.
+  /// Stores element (m, k) of A at the place for the register that contains this element, according
+  /// to the table in PTX ISA. For 16-bit types, elements a0 and a1 are in one row, a2 and a3 eight
+  /// rows below, and a4 to a7 eight columns to the right.
   void putFragment(unsigned m, unsigned k) {
     unsigned perRegister = 16 / inner() == 2 ? 1 : 2, t = k / perRegister % 4,
              r = (m / 8 % 2) + 2 * (k / (4 * perRegister));
@@ -226,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(
                     ProductCase{Kind::Brain, 16, false, false, false, 128, false, true, -1, -1},
                     ProductCase{Kind::Half, 16, true, false, false, 64, true, false, 1, -1}));
 
-/// Tests that the results are wrong if the descriptor of B does not have the data's swizzle mode.
+/// Tests that the results are wrong if the descriptor of B has another swizzle mode than the data.
 TEST(EmulateWgmma, ASwappedSwizzleGivesOtherNumbers) {
   Product product({Kind::Brain, 64, true, false, false, 128});
   product.b.span = 64;
@@ -237,8 +237,6 @@ TEST(EmulateWgmma, ASwappedSwizzleGivesOtherNumbers) {
       wrong += product.found(m, n) != product.expected(m, n);
   EXPECT_GT(wrong, 2000u);
 }
-
-//===- Faults -------------------------------------------------------------===//
 
 static const ProductCase fromShared{Kind::Brain, 8, true, false, false, 128},
     fromRegisters{Kind::Brain, 8, false, false, false, 128};

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t count = 1000;
 
-/// Ranks of one process, each with memory for `collectives` gathers of `count` floats.
+/// The ranks of one process. Each rank has memory for `collectives` gathers of `count` floats.
 struct Meeting {
   Meeting(uint32_t ranks, uint32_t collectives, double timeoutSeconds, double bytesPerSecond = 0)
       : communicator(Mesh({{"a", ranks}}, {}), timeoutSeconds, 0), memory(ranks) {

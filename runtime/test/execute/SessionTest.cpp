@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares the results of sharded training on 1 to 5 ranks bit for bit with those of unsharded
-// training. Also tests reads and writes of states by the caller, error messages, and a kernel that
-// hangs.
+// Compares the results of sharded training on 1 to 5 ranks bit for bit with the results of
+// unsharded training. Also tests that the caller can read and write states, and tests error
+// messages and a kernel that hangs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -371,8 +371,6 @@ TEST(Session, NamesTheRankThatHangs) {
   setBlock(*session, 1, 9, 0); // ends the kernel of rank 1
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
-
-//===- Philox -------------------------------------------------------------===//
 
 // The expected blocks are from the known-answer tests of the Random123 library.
 TEST(Philox, KnownAnswers) {

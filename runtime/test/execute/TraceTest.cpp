@@ -58,7 +58,7 @@ TEST(Trace, CollectivesInFlight) {
     trace.begin(5);
     for (size_t i = 0; i < 4; ++i)
       trace.add(5, i, run * 1000 + i * 100, run * 1000 + i * 100 + 50);
-    trace.add(5, 0, 0, 0); // ignored, since the program has no further instruction
+    trace.add(5, 0, 0, 0); // ignored, since no instruction of the program is left
   }
   std::vector<fsdprt_trace_event> events;
   trace.visit([&](const fsdprt_trace_event &event) {

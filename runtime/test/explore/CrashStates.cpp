@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each state that a power failure may leave is the result of choices: for each reachable folder,
-// which of its name changes are kept, and for each reachable file, which of its possible contents
-// it has.
+// Each state that a power failure may leave is the result of choices. For each reachable folder, a
+// choice determines which name changes of the folder are kept. For each reachable file, a choice
+// determines which of its possible contents the file has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,6 @@
 
 using namespace fsdprt::test;
 namespace fs = std::filesystem;
-
-//===- Recorded operations ------------------------------------------------===//
 
 std::vector<FileOp> fsdprt::test::readOps(const std::string &file) {
   auto bytes = readFile(file);
@@ -61,8 +59,6 @@ std::string FileOp::text(const std::string &root) const {
          (other.empty() ? "" : " -> " + shortened(other));
 }
 
-//===- Trees --------------------------------------------------------------===//
-
 Tree fsdprt::test::readTree(const std::string &root) {
   Tree tree;
   for (const auto &entry : fs::recursive_directory_iterator(root)) {
@@ -86,8 +82,6 @@ void fsdprt::test::writeTree(const std::string &root, const Tree &tree) {
     else
       fs::create_directory(root + "/" + name);
 }
-
-//===- The model ----------------------------------------------------------===//
 
 static std::pair<std::string, std::string> split(const std::string &path) {
   size_t slash = path.rfind('/');
@@ -181,8 +175,8 @@ void Disk::perform(const FileOp &op, const std::string &root) {
   }
 }
 
-/// Adds a node and all nodes below it to `tree`. If `durable` is true, adds their flushed state,
-/// otherwise the state that processes see.
+/// Adds a node and all nodes below it to `tree`. If `durable` is true, adds the flushed state of
+/// these nodes. Otherwise adds the state that processes see.
 void Disk::addWhole(const std::string &path, int number, bool durable, Tree &tree) const {
   const Node &node = nodes[number];
   if (!path.empty())

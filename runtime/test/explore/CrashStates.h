@@ -4,17 +4,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A model of a file system after a power failure. The model guarantees less than common file
-// systems do, and no more than POSIX requires. Its rules are:
+// Models the contents of a file system after a power failure. The model guarantees less than common
+// file systems do, and no more than POSIX requires. Its rules are:
 //
-//  1. fsync of a file makes the contents of the file durable, but not its name.
+//  1. fsync of a file makes the contents of the file durable, but not the name of the file.
 //  2. fsync of a folder makes its names durable. Before this fsync, each change of a name in the
 //     folder (create, mkdir, rename, link, unlink) may be lost or kept, independently of other
 //     changes.
-//  3. A rename within a folder is one change: either both names change, or neither of them.
-//  4. For the changes to a file since its last fsync, the following cases are tried: none is kept,
-//     all are kept, the first half is kept, all but the first are kept, and all are kept but their
-//     data are zeros. A reader that verifies hashes cannot distinguish more cases.
+//  3. A rename within a folder is one change: either both the old and the new name change, or
+//     neither of them.
+//  4. For the changes to a file since its last fsync, the following cases are tried: no change is
+//     kept; all changes are kept; the first half is kept; all except the first are kept; all are
+//     kept, but with zeros as their data. A reader that verifies hashes cannot distinguish more
+//     cases.
 //
 //  5. For a folder with a temporary name (".*.tmp"), which readers ignore, two cases are tried: all
 //     changes in this folder are lost, or all are kept.
@@ -47,7 +49,6 @@ struct FileOp {
   std::string text(const std::string &root) const;
 };
 
-/// Reads a file that FileRecorder.c has written.
 std::vector<FileOp> readOps(const std::string &file);
 
 /// A tree of files and folders: the key is the path relative to the root, and the value is the
@@ -59,8 +60,8 @@ using Tree = std::map<std::string, std::optional<std::string>>;
 Tree readTree(const std::string &root);
 void writeTree(const std::string &root, const Tree &tree);
 
-/// A folder with its contents. The object contains the state that processes see, and what is needed
-/// to compute the states that a power failure may leave.
+/// A folder with its contents. The object contains the state that processes see, and all data from
+/// which the states that a power failure may leave are computed.
 class Disk {
 public:
   /// Begins with the files of `tree`, all of which are durable.
@@ -70,12 +71,13 @@ public:
   void perform(const FileOp &op, const std::string &root);
   /// Returns the tree that processes see.
   Tree current() const;
-  /// Calls `callback` with each tree that a power failure may leave now, until it returns false.
+  /// Calls `callback` with each tree that a power failure may leave now. Stops if `callback`
+  /// returns false.
   void forEachState(const std::function<bool(const Tree &)> &callback) const;
 
 private:
-  /// A change of the names in a folder: it removes the name `gone`, adds the name `name`, or does
-  /// both.
+  /// A change of the names in a folder: the change removes the name `gone`, adds the name `name`,
+  /// or does both.
   struct NameChange {
     std::string gone, name;
     int node = -1; ///< node of `name`; -1 if no name is added

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A list of choices determines a run: it has a number for each point at which there are several
-// options, and 0 is the default option. The search is depth-first: the next run increments the last
-// choice that has further options, and uses the default for all later choices.
+// A list of choices determines a run. The list contains a number for each point at which there are
+// several options, and the number 0 stands for the default option. The search is depth-first: the
+// next run increments the last choice that has further options, and uses the default for all later
+// choices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,8 +55,6 @@ Interleavings::Process &Interleavings::add(std::string name, std::function<void(
   return added;
 }
 
-//===- The process's side -------------------------------------------------===//
-
 /// Ends this thread's turn, and waits for its next turn.
 void Interleavings::pause() {
   std::unique_lock<std::mutex> lock(mutex);
@@ -96,8 +95,6 @@ int Interleavings::connect(int file, const sockaddr_storage &address, socklen_t 
   pause();
   return Network::connect(file, address, bytes);
 }
-
-//===- The scheduler's side -----------------------------------------------===//
 
 bool Interleavings::isReady(Process &process) const {
   if (!process.hasStarted || process.hasEnded)

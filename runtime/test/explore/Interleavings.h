@@ -17,9 +17,9 @@
 // delayed.
 //
 // In the default order, a thread runs until it waits, and then the next thread runs. The run is
-// repeated with each combination of at most `deviations` points at which another thread than the
-// default thread is chosen, and at most `crashes` crashes. A crashed thread ends at one of these
-// calls, and its descriptors are closed.
+// repeated for each combination of at most `deviations` deviations and at most `crashes` crashes. A
+// deviation is a point at which another thread than the default thread is chosen. A crash ends a
+// thread at one of the calls listed above, and closes the descriptors of the thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,6 @@ public:
   Interleavings(unsigned deviations, unsigned crashes) : deviations(deviations), crashes(crashes) {}
   ~Interleavings() override;
 
-  /// A process of one run.
   struct Process {
     std::string name;
     std::function<void()> body;
@@ -62,9 +61,9 @@ public:
   Process &add(std::string name, std::function<void()> body, bool starts = true);
   void start(Process &process) { process.hasStarted = true; }
 
-  /// For each order, calls begin(), which adds processes, then runs these processes, and then calls
-  /// judge(), which returns a description of a problem or an empty text. Returns the first problem
-  /// and the order in which it occurred, or an empty text if there is no problem.
+  /// Does the following for each order: calls begin(), which adds processes; runs these processes;
+  /// calls judge(), which returns a description of a problem, or an empty text. Returns the first
+  /// problem and the order in which it occurred. Returns an empty text if there is no problem.
   std::string explore(const std::function<void()> &begin,
                       const std::function<std::string()> &judge);
   size_t numRuns() const { return runs; }

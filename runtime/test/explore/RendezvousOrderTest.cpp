@@ -8,16 +8,16 @@
 // include crashes, ranks that start late, two processes with the same rank, foreign processes, and
 // a second job at the same address. After each run, the following must hold:
 //
-//  1. Every process has ended within a limited time and a limited number of turns. It has either
-//     completed the rendezvous or thrown an error with a status and a message.
+//  1. Every process has ended within a limited time and a limited number of turns. Every process
+//     has either completed the rendezvous or thrown an error with a status and a message.
 //  2. A rank that completed the rendezvous received a channel to the host of its own job, and the
 //     host's end of this channel belongs to this rank.
 //  3. If no process of a job crashed, either all ranks of the job or none of them completed the
 //     rendezvous. For each rank, at most one process has completed the rendezvous.
 //
 // To check rule 2, a host that has gathered its ranks sends each rank a tag that names the job and
-// the rank. One test plants a mistake, namely a rendezvous that does not compare job ids, and
-// requires that a violation of these rules is found.
+// the rank. One test plants a mistake, a rendezvous that does not compare job ids, and requires
+// that the test finds a violation of these rules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,11 +40,10 @@ constexpr double limitSeconds = 3;
 struct Rank {
   char job;
   uint32_t rank;
-  double late = 0;     ///< delay of its start in seconds
+  double late = 0;     ///< delay of the process's start in seconds
   const char *id = ""; ///< id of the job; if empty, the name of the job
 };
 
-/// The result of a process of a job.
 struct Outcome {
   Rank rank;
   const Interleavings::Process *process = nullptr, *host = nullptr;
@@ -54,8 +53,8 @@ struct Outcome {
   std::string message;
 };
 
-/// Explores the orders in which the processes `wanted` and foreign processes can run. Each job has
-/// `ranks` ranks.
+/// Explores the orders in which the processes `wanted`, and foreign processes, can run. Each job
+/// has `ranks` ranks.
 class Meeting {
 public:
   Meeting(uint32_t ranks, std::vector<Rank> wanted, unsigned deviations, unsigned crashes)
@@ -134,8 +133,8 @@ private:
       outcome.message = error.what();
     }
   }
-  /// Does what the process of the host does. The host's ends of the channels remain open until
-  /// judge() is called.
+  /// Performs the part of the host in the rendezvous. The host's ends of the channels remain open
+  /// until judge() is called.
   void serve(std::unique_ptr<RendezvousHost> host, Outcome &outcome) {
     try {
       std::vector<RendezvousHost::Member> members = host->gather();
@@ -144,7 +143,7 @@ private:
         ::send(members[rank].channel.get(), tag.data(), tag.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
       }
       outcome.hasGathered = true;
-    } catch (const Error &) { // the host has sent the error to the ranks
+    } catch (const Error &) { // the host has already sent the error to the ranks
     }
   }
   void visit(const std::string &bytes) {
@@ -158,7 +157,7 @@ private:
 
   std::string judge() {
     std::set<std::string> met;
-    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< processes, and those that met
+    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< all processes, and those that have met
     std::set<char> crashed;
     bool anyCrash = false;
     for (const Outcome &each : outcomes) {

@@ -8,12 +8,12 @@
 //  2. For each call, CrashStates.h computes the trees that a power failure after this call may
 //     leave.
 //  3. SavedRun opens each distinct tree. If fsdp-run had printed "saved step N" before the failure,
-//     SavedRun must find the save of step N or a later save. Otherwise, it may find no save. A save
-//     that it finds must be equal to the save of a run without a failure, and a new run must be
-//     able to save to the tree.
+//     SavedRun must find the save of step N or a later save. Otherwise, SavedRun need not find a
+//     save. A save that SavedRun finds must be equal to the save of a run without a failure. A new
+//     run must be able to save to the tree.
 //
-// Tests that plant a mistake (an omitted fsync, an early rename) check that step 3 finds the
-// mistake.
+// Other tests plant a mistake (an omitted fsync or an early rename), and check that step 3 finds
+// the mistake.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +67,8 @@ protected:
     return recording;
   }
 
-  /// Reads the tree that a power failure left. Returns a text about a problem, or an empty text.
+  /// Reads the tree that a power failure left. Returns the description of a problem, or an empty
+  /// text.
   std::string judge(const Tree &tree, uint64_t saved) {
     writeTree(at("crash"), tree);
     std::string found, saves = at("crash") + "/saves";
@@ -175,13 +176,11 @@ TEST_F(SaveCrash, ReplacesADamagedSave) {
   expectReplaced(2, "truncate -s 99 disk/saves/step-00000002/rank-00001.safetensors", " --keep=1");
 }
 
-//===- Planted mistakes ---------------------------------------------------===//
-
-// Omits calls of fsync. A power failure can lose a save if a single call is omitted that flushes a
-// file of a save, the folder of a save, or the parent of the folder of saves. It loses no save if a
-// single call is omitted that flushes the folder of saves or 'latest', because a run without a
-// valid 'latest' uses the newest undamaged save. If all calls that flush the folder of saves are
-// omitted, a power failure can lose a save.
+// Omits calls of fsync. Some calls must not be omitted, since a power failure can then lose a save:
+// each call that flushes a file of a save, the folder of a save, or the parent of the folder of
+// saves. If a single call that flushes the folder of saves or 'latest' is omitted, no save is lost,
+// because a run without a valid 'latest' uses the newest undamaged save. If all calls that flush
+// the folder of saves are omitted, a power failure can lose a save.
 TEST_F(SaveCrash, FindsEveryMissingFlush) {
   Recording recording = record("--keep=1");
   auto isFlushOfSaves = [&](const FileOp &op) {

@@ -21,8 +21,6 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-//===- Token files --------------------------------------------------------===//
-
 static std::string llmc(int32_t magic, int32_t version, int32_t count, const std::string &tokens) {
   std::string result(1024, '\0');
   int32_t words[] = {magic, version, count};
@@ -83,8 +81,6 @@ TEST(TokenFile, Refusals) {
   EXPECT_NE(refusal([] { TokenFile("/", TokenType::automatic, 0); }).find("not a file"),
             std::string::npos);
 }
-
-//===- Batches ------------------------------------------------------------===//
 
 static fsdprt_input_info input(const char *name, fsdprt_input_role role, fsdprt_dtype dtype,
                                const std::vector<uint64_t> &shape, uint32_t microBatches = 1,

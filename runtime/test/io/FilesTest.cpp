@@ -24,8 +24,8 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-/// Returns the names of the other files in the folder of `path` whose names begin with the name of
-/// the file at `path` and a dot.
+/// Looks at all files in the folder of `path`. Returns the names that begin with the name of the
+/// file at `path`, followed by a dot.
 static std::vector<std::string> namesBeside(const std::string &path) {
   std::vector<std::string> names;
   size_t slash = path.rfind('/');
@@ -136,8 +136,6 @@ TEST(OutputLock, IsOfOneAtATime) {
   EXPECT_EQ(refusal([&] { OutputLock(file.path, "--export"); }), "");
 }
 
-//===- InputFile ----------------------------------------------------------===//
-
 TEST(InputFile, RefusesPipesAndDevicesAtOnce) {
   Scratch pipe;
   ASSERT_EQ(mkfifo(pipe.path.c_str(), 0600), 0);
@@ -163,7 +161,8 @@ TEST(InputFile, NoticesChanges) {
   std::string text(10000, 'a');
   Scratch cut(text), written(text), replaced(text), touched(text);
   InputFile a(cut.path, "x"), b(written.path, "x"), c(replaced.path, "x"), d(touched.path, "x");
-  // File times have the resolution of clock ticks. After the sleep, a change sets a different time.
+  // The resolution of file times is one clock tick. After the sleep, a change sets a different
+  // time.
   usleep(20000);
   ASSERT_EQ(truncate(cut.path.c_str(), 100), 0);
   EXPECT_NE(refusal([&] { a.expectUnchanged(); }).find("expected 10000 bytes, found 100"),

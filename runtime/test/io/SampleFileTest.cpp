@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests valid and malformed NumPy headers, files whose shape, type or ids do not fit the input, and
-// the order in which rows are read.
+// Tests valid and malformed NumPy headers. Also tests files whose shape, type or ids do not fit the
+// input, and the order in which rows are read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -265,7 +265,7 @@ TEST(SampleFile, DrawsOneRowForAllInputs) {
   EXPECT_EQ(*drawn.rbegin(), 14);
   auto *last = static_cast<const int64_t *>(batches.validation(0, 1, 0, 1));
   EXPECT_EQ(last[0], 15 + 4);
-  EXPECT_EQ(last[1], 15); // After the last sample, the batch continues with the first one.
+  EXPECT_EQ(last[1], 15); // After the last sample, the batch continues with the first sample.
 }
 
 TEST(SampleFile, RefusesUnequalSamples) {
@@ -280,7 +280,8 @@ TEST(SampleFile, RefusesUnequalSamples) {
       refuse({x.info, t.info}, {&xs, &ts}),
       "input 't' has leading dimension 3, other inputs have 4 samples, so it is the same at "
       "every step: expected a file of 3 rows, found 6");
-  // One-dimensional targets hold one window after another, each as long as a window of tokens.
+  // One-dimensional targets contain windows one after another. Each of these windows is as long as
+  // a window of tokens.
   TestInput tokens("tokens", FSDPRT_I64, {4, 2}, 0, FSDPRT_TOKENS),
       flat("targets", FSDPRT_I64, {8}, 0, FSDPRT_TARGETS);
   EXPECT_EQ(sampleShapeOf({tokens.info, flat.info}, 1).samples, 4u);

@@ -28,7 +28,7 @@ private:
   static inline int counter = 0;
 };
 
-/// Returns the error message of `body`, or "" if it succeeds.
+/// Returns the error message of `body`, or "" if `body` succeeds.
 inline std::string refusal(const std::function<void()> &body) {
   try {
     body();

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests how environment variables of launchers are read, and that ranks refuse to run together if
-// values differ that must be equal on all ranks.
+// Tests how the runtime reads the environment variables of launchers. Also tests that ranks refuse
+// to run together if a value that must be equal on all ranks is not equal.
 //
 //===----------------------------------------------------------------------===//
 
@@ -249,8 +249,6 @@ TEST_F(LaunchRun, OneProcessIsAloneWithAllRanks) {
   EXPECT_NE(result.output.find("2 ranks"), std::string::npos) << result.output;
 }
 
-//===- Under mpirun -------------------------------------------------------===//
-
 TEST_F(MpiRun, LeavesTheSameFiles) {
   for (int ranks : {2, 3}) {
     std::string n = std::to_string(ranks),
@@ -302,8 +300,8 @@ TEST_F(MpiRun, NcclFails) {
       << result.output;
 }
 
-// mpirun returns the exit code of the process that ends first. Here, this is a process that has not
-// failed itself.
+// mpirun returns the exit code of the process that ends first. In this test, the process that ends
+// first is not the process that has failed.
 TEST_F(MpiRun, OthersEndWithTheStatusOfTheFailure) {
   script("late", "[ $OMPI_COMM_WORLD_RANK = 0 ] && exec \"$@\"; env $FAULT \"$@\"; code=$?; sleep "
                  "2; exit $code");

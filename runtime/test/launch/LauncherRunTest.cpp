@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Runs fsdp-run as torchrun does: there is one process for each rank, and environment variables
-// contain its rank and an address at which the ranks meet. The processes of all cases of a test run
-// concurrently.
+// Runs fsdp-run as torchrun does: there is one process for each rank, and its environment variables
+// contain the rank of the process and an address at which the ranks meet. The processes of all
+// cases of a test run concurrently.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ class Meets : public Run {
 protected:
   struct Process {
     std::string environment, arguments;
-    int code; ///< expected exit code; -1 accepts any
+    int code; ///< expected exit code; -1 accepts every exit code
     std::vector<std::string> words;
   };
   struct Case {
@@ -34,7 +34,6 @@ protected:
     std::string meanwhile = "";
   };
 
-  /// Returns the environment of a process started by torchrun.
   static std::string torchrun(int rank, int ranks, uint32_t port,
                               const std::string &address = "127.0.0.1") {
     std::string r = std::to_string(rank), n = std::to_string(ranks);
@@ -149,8 +148,6 @@ TEST_F(Meets, WhereTheLauncherLeavesNoPort) {
   EXPECT_EQ(bash("cmp a.st b.st && cmp a.st c.st"), 0);
 }
 
-//===- Faults during the rendezvous ---------------------------------------===//
-
 TEST_F(Meets, NamesRanksThatDoNotArrive) {
   std::string limit = " --rendezvous-timeout=3";
   Case some = all(4, toy(4) + limit, FSDPRT_HUNG, {"ranks 1, 3 of 4 did not arrive within 3 s"});
@@ -165,8 +162,8 @@ TEST_F(Meets, NamesRanksThatDoNotArrive) {
   check({some, noFirst, alone});
 }
 
-// Immediately after a failed attempt, ranks can meet at the same address. They must not receive
-// errors of the failed attempt.
+// Immediately after a failed attempt, ranks can meet at the same address. The ranks must not
+// receive errors of the failed attempt.
 TEST_F(Meets, StartsAgainAtTheSameAddress) {
   uint32_t port = freePort();
   std::string run = " " FSDP_RUN " " + toy(2) + " --steps=2 --rendezvous-timeout=";
@@ -225,8 +222,8 @@ TEST_F(Meets, OneThatDoesNotComeSaysWhy) {
 TEST_F(Meets, WrongAddress) {
   uint32_t port = freePort();
   std::string arguments = toy(2) + " --rendezvous-timeout=3";
-  // No machine has these addresses: RFC 5737 reserves 192.0.2.0/24, and RFC 6761 the domain
-  // "invalid".
+  // No machine has these addresses: RFC 5737 reserves 192.0.2.0/24, and RFC 6761 reserves the
+  // domain "invalid".
   check({{{{torchrun(0, 2, port, "192.0.2.1"),
             arguments,
             FSDPRT_BAD_INPUT,
@@ -329,8 +326,6 @@ TEST_F(Meets, DifferentArtifactsAndOptions) {
   cases[5].processes[0].arguments += " --backend=nccl";
   check(cases);
 }
-
-//===- Faults in a run ----------------------------------------------------===//
 
 TEST_F(Meets, ARankIsLost) {
   std::vector<Case> cases;

@@ -26,8 +26,8 @@ inline sockaddr_in local(uint32_t port) {
   return address;
 }
 
-/// Claims a port. This function then returns false in all other tests that try to claim the port
-/// while this process runs. The claim is a socket whose name contains the port number. The system
+/// Claims a port. While this process runs, the function returns false in all other processes that
+/// try to claim the port. The claim is a socket whose name contains the port number. The system
 /// closes the socket when the process ends.
 inline bool claimPort(uint32_t port) {
   static std::vector<Descriptor> claims;
@@ -44,7 +44,8 @@ inline bool claimPort(uint32_t port) {
   return true;
 }
 
-/// Listens at a free port that no other test has claimed, below the system's ephemeral ports.
+/// Listens at a free port that no other test has claimed. The number of the port is below the
+/// system's ephemeral ports.
 inline Descriptor listenSomewhere(uint32_t &port) {
   static std::random_device random;
   while (true) {
@@ -59,7 +60,7 @@ inline Descriptor listenSomewhere(uint32_t &port) {
   }
 }
 
-/// Returns a port at which no process listens, and claims it for this process.
+/// Returns a port at which no process listens, and claims this port for this process.
 inline uint32_t freePort() {
   uint32_t port;
   listenSomewhere(port);

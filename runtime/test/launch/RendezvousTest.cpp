@@ -19,8 +19,6 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-//===- The protocol -------------------------------------------------------===//
-
 static LaunchPlace placeOf(uint32_t rank, uint32_t ranks, uint32_t port) {
   LaunchPlace place;
   place.rank = rank;
@@ -30,8 +28,8 @@ static LaunchPlace placeOf(uint32_t rank, uint32_t ranks, uint32_t port) {
   return place;
 }
 
-/// Runs the host, rank 0 and a made-up rank 1, whose hello message is modified by `change`. Returns
-/// the errors of the host, rank 0 and rank 1.
+/// Runs the host, rank 0, and a made-up rank 1. `change` modifies the hello message of rank 1.
+/// Returns the errors of the host, rank 0 and rank 1.
 static std::vector<std::string> meetOddly(const std::function<void(Frame &)> &change,
                                           fsdprt_status status) {
   uint32_t port = freePort();
@@ -113,8 +111,8 @@ TEST(Rendezvous, TellsAllWhyOneDoesNotCome) {
              {"rank 1: no?thanks"});
 }
 
-/// A process of another job that connects has no effect on the rendezvous. It receives an error
-/// that contains the names of both jobs.
+/// A process of another job that connects has no effect on the rendezvous. This process receives an
+/// error that contains the names of both jobs.
 TEST(Rendezvous, TurnsAwayOtherJobs) {
   for (uint32_t kind : {uint32_t(Frame::hello), uint32_t(Frame::refusal)}) {
     uint32_t port = freePort();
@@ -155,8 +153,9 @@ TEST(Rendezvous, TurnsAwayOtherJobs) {
   }
 }
 
-/// The host must read and ignore messages that a rank sends after its hello. If it did not read
-/// them, its waits would return at once, and the host would use the processor all the time.
+/// The host must read and ignore messages that a rank sends after its hello. If the host did not
+/// read these messages, the waits of the host would return at once, and the host would use the
+/// processor all the time.
 TEST(Rendezvous, IgnoresWhatFollowsAHello) {
   uint32_t port = freePort();
   RendezvousHost host(placeOf(0, 2, port), 2);
@@ -239,7 +238,7 @@ TEST(Rendezvous, AConnectionThatSaysNothingChangesNothing) {
   other.join();
   hosting.join();
   ASSERT_EQ(members.size(), 2u);
-  // Each rank has the other end of the host's channel for this rank.
+  // Each rank has the other end of the channel that the host has for this rank.
   for (int rank : {0, 1}) {
     Message message;
     message.kind = Message::hello;

@@ -31,10 +31,12 @@ struct HandMade {
   fb::Slice parameter() const { return {0, shardBytes, 0, 0, 0}; }
   fb::Slice ids() const { return {256, 64, 0, 0, 0}; }
 
-  /// Adds a buffer after all others, which is live from command `first` to `last` of the step.
+  /// Adds a buffer after all other buffers. The buffer is live from command `first` to command
+  /// `last` of the step.
   fb::Slice buffer(const char *name, uint64_t bytes, uint32_t first, uint32_t last);
 
-  /// Appends a launch to `to` and returns its number. The next functions append other commands.
+  /// Appends a launch to `to` and returns the number of the launch. The next functions append other
+  /// commands.
   uint32_t launch(Block &to, const char *label, std::vector<fb::Slice> reads,
                   std::vector<fb::Slice> writes, std::vector<fb::Slice> updates = {});
   void gather(Block &to, uint32_t id, fb::Slice source, fb::Slice target, uint32_t channel = 1);

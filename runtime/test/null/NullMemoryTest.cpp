@@ -11,8 +11,6 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 using Kind = fb::CollectiveKind;
 
-//===- Uninitialised reads ------------------------------------------------===//
-
 TEST(Null, BytesThatNothingHasWritten) {
   HandMade hand = soundStep();
   hand.step()[2]->body.AsLaunch()->bindings[2] = fb::Slice(1024, 448, 0, 0, 0);
@@ -104,8 +102,6 @@ TEST(Null, ScratchIsWorthNothingBehindItsLaunch) {
   EXPECT_FOUND(hand, "command 1 (launch 'thief') reads [576, +64) of 'workspace'");
 }
 
-//===- GPUs ---------------------------------------------------------------===//
-
 /// Returns a program with a GPU kernel that fetches rows of 64 bytes and has a workspace.
 static HandMade onGpu() {
   HandMade hand;
@@ -149,8 +145,6 @@ TEST(Null, ScratchOnAGpuIsAlignedTo256) {
   hand.layout().workspace = std::make_unique<fb::Slice>(704, 256, 0, 0, 0);
   EXPECT_FOUND(hand, "has scratch at [704, +256) of 'workspace': expected a multiple of 256");
 }
-
-//===- Ranges -------------------------------------------------------------===//
 
 TEST(Null, RangesLieInTheirArena) {
   HandMade hand = soundStep();

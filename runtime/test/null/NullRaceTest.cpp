@@ -23,8 +23,6 @@ TEST(Null, FindsNothingInASoundStep) {
   }
 }
 
-//===- Races --------------------------------------------------------------===//
-
 TEST(Null, AReadBeforeTheWaitIsARace) {
   HandMade hand = soundStep();
   std::swap(hand.step()[1], hand.step()[2]);
@@ -118,8 +116,6 @@ TEST(Null, CopiesOnChannelsToTheHostAndTheFile) {
   hand.layout().file_bytes = 128;
   EXPECT_FOUND(hand, "has the target at");
 }
-
-//===- Waits --------------------------------------------------------------===//
 
 TEST(Null, StartsAndWaitsGoTogether) {
   HandMade never = soundStep();

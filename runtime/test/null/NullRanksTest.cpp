@@ -14,9 +14,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 using Kind = fb::CollectiveKind;
 
-//===- Order --------------------------------------------------------------===//
-
-/// Returns the text of the findings if `ranks` run the artifact of `peer`.
+/// Returns the text of the findings of a run in which `ranks` run the artifact of `peer`.
 static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t> ranks,
                                      const HandMade &peer) {
   NullOptions options;
@@ -28,8 +26,8 @@ static std::string findingsWithPeers(const HandMade &hand, std::vector<uint64_t>
   return text;
 }
 
-/// Returns a step with two gathers, one over each of two axes. If `swapped` is true, their order is
-/// exchanged.
+/// Returns a step with two gathers, one over each of two axes. If `swapped` is true, the two
+/// gathers change places.
 static HandMade twoAxes(bool swapped) {
   HandMade hand(2, 2);
   fb::Slice a = hand.buffer("a", 512, 0, 1), b = hand.buffer("b", 512, 0, 1);
@@ -96,8 +94,6 @@ TEST(Null, PeersHaveToFit) {
   EXPECT_THROW(findingsWithPeers(soundStep(), {1}, HandMade(4)), Error);
 }
 
-//===- Kinds of ranks -----------------------------------------------------===//
-
 TEST(Null, RanksWithTheSameRangesAreAlike) {
   for (auto [shards, replicas, split, kinds] :
        {std::tuple(4, 1, fb::Split::whole, 1), std::tuple(4, 1, fb::Split::shard, 4),
@@ -126,8 +122,6 @@ TEST(Null, OfManyKindsTheFirstAndTheLastAreWalked) {
   ASSERT_FALSE(result.findings.empty());
   EXPECT_TRUE(contains(result.findings[0].text, "rank 1023")) << result.findings[0].text;
 }
-
-//===- The toy model, and files -------------------------------------------===//
 
 TEST(Null, TheToyIsSoundOnceItsPaddingIsSet) {
   for (auto [replicas, shards] : {std::pair(1, 1), std::pair(1, 3), std::pair(2, 2)})
@@ -172,8 +166,6 @@ TEST(Null, SurvivesDamagedManifests) {
   }
   EXPECT_GT(walked, 500u);
 }
-
-//===- The interval map ---------------------------------------------------===//
 
 TEST(Shadow, IsWhatAByteMapIs) {
   std::mt19937 random(2);

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the thread that writes a save, a saver in the process of the test, and runs of fsdp-run.
-// Saves that are written while training continues must be equal to saves that are complete before
-// the next step. SaveCallsTest.cpp contains tests that kill a run at every system call of a save.
+// Tests the thread that writes a save, an object of class Saver in the process of the test, and
+// runs of fsdp-run. Saves that are written while training continues must be equal to saves that are
+// complete before the next step. SaveCallsTest.cpp contains tests that kill a run at every system
+// call of a save.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +25,6 @@
 
 using namespace fsdprt;
 using namespace fsdprt::test;
-
-//===- The thread ---------------------------------------------------------===//
 
 TEST(BackgroundTask, EndsBeforeItsResultIsUsed) {
   BackgroundTask task;
@@ -78,8 +77,6 @@ TEST(BackgroundTask, IsCancelledByItsDestructor) {
   EXPECT_TRUE(sawEnd);
 }
 
-//===- A saver ------------------------------------------------------------===//
-
 namespace {
 class AsyncSaver : public Run {
 protected:
@@ -131,7 +128,6 @@ protected:
   void start(Saver &saver, uint64_t step) {
     saver.start(stepNumber(step), session.get(), [] {});
   }
-  /// Polls until the save is complete or fails.
   FinishedSave pollToTheEnd(Saver &saver) {
     for (;;)
       if (std::optional<FinishedSave> done = saver.poll(session.get()))
@@ -175,7 +171,7 @@ TEST_F(AsyncSaver, HasTheStatesOfItsStart) {
   fill(3);
   start(saver, 1);
   EXPECT_TRUE(saver.isBusy());
-  fill(4); // as the next step would
+  fill(4); // the next step would also change the parameter
   FinishedSave done = pollToTheEnd(saver);
   EXPECT_EQ(done.step, 1u);
   EXPECT_GT(done.bytes, 1000u);
@@ -280,8 +276,6 @@ TEST_F(AsyncSaver, NeedsMemoryInThePlan) {
   }
 }
 
-//===- Runs ---------------------------------------------------------------===//
-
 namespace {
 class AsyncRun : public Run {
 protected:
@@ -302,7 +296,7 @@ TEST_F(AsyncRun, LeavesTheSameFiles) {
       EXPECT_EQ(bash("diff -r a" + ranks + " " + other + ranks), 0) << ranks << other;
       EXPECT_EQ(bash("cmp a.st " + other + ".st"), 0) << ranks << other;
     }
-    // A run that resumes from a save that was written while training continued has the same
+    // A run may resume from a save that was written while training continued. It then has the same
     // results.
     expect(0, "resumed after step 4",
            common + " --resume=b" + ranks + "/step-00000004 --save=d" + ranks + " --export=d.st");

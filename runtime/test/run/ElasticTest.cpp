@@ -20,7 +20,7 @@ using namespace fsdprt::test;
 namespace {
 class Elastic : public Run {
 protected:
-  /// Creates the folder with only one artifact per mesh.
+  /// Creates a folder that contains only one artifact for each mesh.
   void SetUp() override {
     Run::SetUp();
     for (int shards = 1; shards <= 4; ++shards)
@@ -54,12 +54,11 @@ protected:
 };
 } // namespace
 
-//===- Artifacts ----------------------------------------------------------===//
-
 TEST_F(Elastic, FindsArtifactsOfTheModel) {
   EXPECT_EQ(found("toy4.fsdp", 2, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp");
   EXPECT_EQ(found("toy2.fsdp", 1, 3), "3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp, 1 rank: toy1.fsdp");
-  // An artifact with other options is less similar, even if they only reserve memory for saves.
+  // An artifact is less similar to the given one if its options differ, even if only in memory for
+  // saves.
   auto copies = pack(toyManifest({.shards = 3, .snapshot = true}));
   writeFile(at("copies.fsdp"), copies.data(), copies.size());
   EXPECT_EQ(found("toy4.fsdp", 3, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");
@@ -128,8 +127,6 @@ TEST_F(Elastic, RefusesBadUsage) {
          elastic + "2:4 --elastic-artifacts=no");
 }
 
-//===- Restarts -----------------------------------------------------------===//
-
 TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
   std::string elastic = "--processes --steps=8 --save-every=2 --on-failure=restart --elastic=2:4 "
                         "--ranks=4 --inject-rank-fault=";
@@ -146,7 +143,6 @@ TEST_F(Elastic, GoesOnWithTheRanksThatAreLeft) {
   expect(0, "saved step 8", "toy3.fsdp --steps=8 --save=b --resume=b --export=b.st");
   EXPECT_TRUE(text("a.st") == text("b.st"));
   EXPECT_EQ(bash("[ $(wc -l <m) = 8 ]"), 0) << text("m");
-  // A run on 4 ranks resumes from a save of 3 ranks.
   expect(0, "resumed after step 8", "toy4.fsdp --steps=9 --save=a --resume=a");
   // A rank that sends no heartbeats counts as lost, too. Without a save, the run restarts from the
   // beginning.

@@ -50,8 +50,8 @@ protected:
     EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
   }
 
-  /// Returns a case for each rank and each phase of `phases`, with a fault of the rank in the
-  /// phase.
+  /// Returns a case for each rank and each phase of `phases`. In this case, the rank has the fault
+  /// in the phase.
   std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
                                const std::vector<std::string> &phases) {
     std::vector<Case> cases;
@@ -71,8 +71,6 @@ protected:
 };
 } // namespace
 
-//===- Lost and hanging ranks ---------------------------------------------===//
-
 TEST_F(Faults, KilledInEachPhase) {
   check(everywhere("kill", "--processes", FSDPRT_LOST, {"gather", "compute", "reduce", "save"}));
   // The earlier save is undamaged, and a run resumes from this save.
@@ -89,8 +87,8 @@ TEST_F(Faults, KilledInEachPhase) {
 TEST_F(Faults, StoppedInEachPhase) {
   std::vector<Case> cases = everywhere("stop", "--processes --heartbeat-seconds=6", FSDPRT_HUNG,
                                        {"gather", "compute", "reduce", "save"});
-  // Between programs, ranks check one another's heartbeats. They find this fault before the
-  // launcher.
+  // Between programs, ranks check one another's heartbeats. The ranks find this fault before the
+  // launcher finds it.
   cases.push_back({"stop:1:save:2",
                    at("toy3.fsdp") + " --steps=4 --save=saves.watched --save-every=1 --processes "
                                      "--heartbeat-seconds=60 --timeout-seconds=6",
@@ -203,8 +201,6 @@ TEST_F(Faults, FlightRecordHasAllRanks) {
   EXPECT_EQ(bash("python3 -m json.tool flight.0 >/dev/null"), 0) << record;
 }
 
-//===- Signals to the launcher --------------------------------------------===//
-
 TEST_F(Faults, RanksDieWithTheirLauncher) {
   EXPECT_EQ(bash("rm -f log; " FSDP_RUN " " + at("toy3.fsdp") +
                  " --processes --steps=100000000 >log 2>&1 & run=$!\n"
@@ -286,8 +282,6 @@ TEST_F(Faults, AnInterruptDoesNotHideALostRank) {
       << killed;
 }
 
-//===- Restarting ---------------------------------------------------------===//
-
 TEST_F(Faults, RestartsFromTheLastSave) {
   std::string common =
       at("toy3.fsdp") + " --processes --steps=6 --on-failure=restart --heartbeat-seconds=6 ";
@@ -313,8 +307,6 @@ TEST_F(Faults, RestartsFromTheLastSave) {
   expect(2, "--on-failure has no effect without --processes",
          "toy3.fsdp --on-failure=restart --save=d");
 }
-
-//===- Start of the ranks -------------------------------------------------===//
 
 TEST_F(Faults, OtherArtifactOnOneRank) {
   writeOtherArtifacts("other.fsdp", "damaged.fsdp");
@@ -377,7 +369,8 @@ TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
   }
 }
 
-// The run must fail before the first step, with the position of the invalid token in the message.
+// The run must fail before the first step, and its message must contain the position of the invalid
+// token.
 TEST_F(Faults, TokensThatAreNone) {
   auto words = [](std::vector<uint16_t> ids) {
     return std::string(reinterpret_cast<char *>(ids.data()), 2 * ids.size());
@@ -438,7 +431,6 @@ TEST_F(Faults, MemoryLimitBelowThePlan) {
           {"the plan needs 4.0 GiB", "the limit of this process (ulimit -v) leaves"}}});
 }
 
-// The artifact needs a feature that the processor lacks.
 TEST_F(Faults, InstructionsThatTheProcessorLacks) {
   ToyOptions options;
   options.shards = 3;

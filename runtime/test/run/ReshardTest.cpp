@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the mapping between two layouts of saves, which this file defines, and runs of the toy
-// model that resume on another number of ranks. Also tests which files of a large save a rank
-// reads, and that a run refuses saves of other models.
+// Tests the mapping between two layouts of saves, and runs of the toy model that resume on another
+// number of ranks. Also tests which files of a large save a rank reads, and that a run refuses
+// saves of other models.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,6 @@
 
 using namespace fsdprt;
 using namespace fsdprt::test;
-
-//===- The mapping --------------------------------------------------------===//
 
 /// Returns the index of a save with one unit, which is divided into two pieces of 8 elements.
 /// Parameter 'a' has 2 x 3 elements and begins at element 0 of the unit. Parameter 'b' has 5
@@ -156,7 +154,6 @@ TEST(SaveMapping, RefusesOtherModels) {
   EXPECT_TRUE(has(problemOf(oneUnit(), wanted), "\n  and 10 more\nnote: "));
 }
 
-/// Each case creates an index with contradictory parts.
 TEST(SaveMapping, RefusesContradictoryIndexes) {
   auto refuses = [](const std::string &words, auto change) {
     SaveIndex saved = oneUnit();
@@ -186,8 +183,6 @@ TEST(SaveMapping, RefusesContradictoryIndexes) {
   refuses("expected sizes whose product fits 64 bits",
           [](SaveIndex &index) { index.states[0].elements = UINT64_MAX; });
 }
-
-//===- Runs ---------------------------------------------------------------===//
 
 namespace {
 class Reshard : public Run {
@@ -220,7 +215,7 @@ protected:
     return blocks;
   }
 
-  /// Returns the bytes of the states of a save by parameter and role.
+  /// Returns the bytes of the states of a save. The key names the parameter and the role.
   std::map<std::string, std::string> statesOf(const std::string &save) {
     std::string path = at(save) + "/index.json";
     SaveIndex index = readIndex(path, InputFile(path, "the index").readAll(SIZE_MAX));
@@ -247,8 +242,8 @@ protected:
 };
 } // namespace
 
-/// If a run resumes and has no step left to run, --save writes the same states in the layout of the
-/// run's artifact.
+/// If a run resumes from a save and has no step left to run, --save writes the states of this save
+/// in the layout of the run's artifact.
 TEST_F(Reshard, KeepsEveryElement) {
   expect(0, "saved step 5", "toy4.fsdp --steps=5 --save=s --lr=0.2 --seed=3");
   auto states = statesOf("s/step-00000005");

@@ -79,7 +79,7 @@ protected:
     return result;
   }
 
-  /// Runs a script in the folder for at most ten minutes. Returns its exit code.
+  /// Runs a script in the folder for at most ten minutes. Returns the exit code of the script.
   int bash(const std::string &script) {
     writeFile(at("script"), script.data(), script.size());
     return WEXITSTATUS(

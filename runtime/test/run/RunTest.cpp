@@ -162,7 +162,8 @@ TEST_F(Run, ValuesOfTheModel) {
   expect(0, "with seed 8\n", "some2.fsdp --seed=8" + still + "c");
   EXPECT_EQ(text("a"), text("b"));
   EXPECT_NE(text("a"), text("c"));
-  // Values of --init replace the model's values. A parameter without values of either is an error.
+  // Values of --init replace the model's values. If neither has values for a parameter, the run
+  // fails.
   float ones[91];
   std::fill_n(ones, 91, 1.0f);
   auto write = [&](const char *file, const char *name, std::vector<uint64_t> shape, size_t size) {

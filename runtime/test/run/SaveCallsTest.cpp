@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Kills the process at each system call of a save, or simulates that the disk is full from this
-// call on. The tests run both with saves that are complete before the next step and with saves that
-// a thread writes while training continues.
+// For each system call of a save, a test kills the process at this call. Another test simulates
+// that the disk is full from this call on. The tests run both with saves that are complete before
+// the next step and with saves that a thread writes while training continues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,7 +52,8 @@ protected:
     std::getline(file, line);
     return line;
   }
-  /// Resumes from the last save, or starts a new run if there is no save, as a user would.
+  /// Does what a user would do: resumes from the last save or, if there is no save, starts a new
+  /// run.
   void goOn(const std::string &where) {
     bool any = !readLatest().empty();
     Result result = run(steps + " --resume=" + saves + options);
@@ -72,8 +73,8 @@ protected:
 } // namespace
 
 TEST_P(SaveCalls, AreInTheOrderThatSurvives) {
-  // A save must be flushed before it is renamed to its final name. It must be renamed before the
-  // old save is removed.
+  // A save must be flushed before it is renamed to its final name. The save must be renamed before
+  // the old save is removed.
   std::vector<std::string> words = {"fsync .step-00000002.tmp/index.json",
                                     "fsync .step-00000002.tmp",
                                     "rename step-00000002",

@@ -22,8 +22,6 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-//===- The index ----------------------------------------------------------===//
-
 static SaveIndex someIndex() {
   SaveIndex index;
   index.artifactHash = std::string(64, 'a');
@@ -70,8 +68,8 @@ TEST(SaveIndex, ComesBackAsItWas) {
 }
 
 TEST(SaveIndex, IsRefusedWhenNestedTooDeep) {
-  // These values are nested so deeply that recursive code which copies, compares or prints them
-  // would overflow the stack.
+  // These values are nested very deeply. Recursive code that copies, compares or prints such a
+  // value would overflow the stack.
   size_t levels = 200000;
   std::string deep = std::string(levels, '[') + std::string(levels, ']');
   for (std::string text : {"{\"version\":" + deep + "}", "{\"format\":" + deep + "}", deep})
@@ -117,8 +115,6 @@ TEST(SaveIndex, IsRefusedWhenMalformed) {
   }
 }
 
-//===- Runs ---------------------------------------------------------------===//
-
 namespace {
 class Save : public Run {
 protected:
@@ -126,7 +122,6 @@ protected:
   void expectSame(const std::string &a, const std::string &b) {
     EXPECT_TRUE(text(a) == text(b)) << a << " " << b;
   }
-  /// Returns steps, losses, norms and rates of a metrics file.
   std::string numbers(const std::string &file) {
     std::string lines = text(file), result;
     for (size_t at = 0, end; (end = lines.find('\n', at)) != std::string::npos; at = end + 1)

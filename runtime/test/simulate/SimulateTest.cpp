@@ -24,8 +24,6 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 using Kind = fb::CollectiveKind;
 
-//===- Transfers ----------------------------------------------------------===//
-
 TEST(Transfer, RingsOfOneLevel) {
   Cluster cluster = plainCluster({link("a", 64, 1e-5, 1e9)});
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 8e8, {8, 1}).aloneSeconds(), 7e-5 + 0.7,
@@ -39,8 +37,8 @@ TEST(Transfer, RingsOfOneLevel) {
   EXPECT_EQ(planTransfer(cluster, Kind::all_gather, 8e8, {1, 1}).aloneSeconds(), 0);
 }
 
-// A ring of 16 ranks on two nodes of 8 ranks needs 15 steps: 14 of them are within nodes, and one
-// is between nodes. The ranks share 8 uplinks.
+// A ring of 16 ranks on two nodes of 8 ranks needs 15 steps. 14 of the steps are within nodes, and
+// one step is between nodes. The ranks share 8 uplinks.
 TEST(Transfer, RingsOfTwoLevels) {
   Cluster cluster = plainCluster({link("in", 8, 1e-6, 4e9), link("out", 64, 1e-4, 1e8)});
   EXPECT_NEAR(planTransfer(cluster, Kind::all_gather, 16e8, {16, 1}).aloneSeconds(),
@@ -60,8 +58,6 @@ TEST(Transfer, TakesTheProtocolThatIsFastest) {
   EXPECT_NEAR(far.aloneSeconds(), 1e-4 + 7e-6 + 7e8 / 4e9, 1e-12);
 }
 
-//===- Links --------------------------------------------------------------===//
-
 static Transfer work(uint64_t chunks, double chunkSeconds, double head = 0) {
   return {"", head, chunks, {chunkSeconds}, 0};
 }
@@ -72,7 +68,8 @@ TEST(Links, OneChannelIsAQueueTwoShare) {
   EXPECT_NEAR(queue.finish(second), 4, 1e-9);
   EXPECT_NEAR(queue.flight(first).end, 2, 1e-9);
   EXPECT_NEAR(queue.flight(second).begin, 2, 1e-9);
-  // The shorter collective gets half of the bandwidth, so that it takes twice as long as alone.
+  // The shorter collective gets half of the bandwidth, and therefore takes twice as long as if it
+  // ran alone.
   Links shared(1);
   first = shared.start(work(200, 0.01), 1, 0, 0);
   second = shared.start(work(100, 0.01), 2, 0, 0);
@@ -120,8 +117,8 @@ TEST(Links, AChannelIsHeldWhateverTheLevel) {
   EXPECT_NEAR(links.flight(next).begin, 1, 1e-9);
 }
 
-// A collective that uses both levels leaves the fast level idle for two thirds of the time, which
-// another collective can use.
+// A collective that uses both levels leaves the fast level idle for two thirds of the time. Another
+// collective can use the fast level in this time.
 TEST(Links, LevelsWorkAtTheSameTime) {
   Links links(2);
   size_t both = links.start({"", 0, 10, {0.1, 0.3}, 0}, 1, 0, 0),
@@ -129,8 +126,6 @@ TEST(Links, LevelsWorkAtTheSameTime) {
   EXPECT_NEAR(links.finish(inner), 1.5, 0.11);
   EXPECT_NEAR(links.finish(both), 3, 0.11);
 }
-
-//===- A published curve --------------------------------------------------===//
 
 // The curve gives the bus bandwidth of an all-reduce over 8 x H200 for each payload, in units of
 // 10^9 bytes per second, with NCCL 2.27.7: github.com/stas00/ml-engineering (744d01e, 2026-08),
@@ -160,8 +155,8 @@ TEST(Curve, AllReduceOfEightH200) {
                 1.75 * bytes / seconds(bytes, issue) / 1e9, 100 * (ratio - 1));
     EXPECT_NEAR(ratio, 1, 0.1) << bytes;
   }
-  // The predicted times of two intermediate payloads are too long, since in the measurement the
-  // work of the host overlaps with that of the devices (docs/explanation/simulator.md).
+  // The predicted times of two intermediate payloads are too long. In the measurement, the work of
+  // the host overlaps with the work of the devices (docs/explanation/simulator.md).
   EXPECT_NEAR(seconds(1 << 19, issue) / measured(1 << 19, 23.94), 1.19, 0.02);
   EXPECT_NEAR(seconds(1 << 20, issue) / measured(1 << 20, 39.93), 1.14, 0.02);
 }
@@ -176,7 +171,7 @@ TEST(Curve, WaysOfEightH200) {
         << power;
 }
 
-// The source of the curve also contains times of other collectives, which use rings, with 16 GiB,
+// The source of the curve also contains the times of other collectives of 16 GiB, which use rings,
 // and the time of 1000 consecutive all-reduces of 4 MB.
 TEST(Curve, RingsAndQueuesOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
@@ -196,8 +191,6 @@ TEST(Curve, RingsAndQueuesOfEightH200) {
     last = links.start(planTransfer(cluster, Kind::all_reduce, 4e6, {8, 1}), 1, 0, 24e-6);
   EXPECT_NEAR(1.75 * 4e9 * 8 / links.finish(last) / 1e9, 1146.1, 114.6);
 }
-
-//===- Files --------------------------------------------------------------===//
 
 namespace {
 const char *const plainFile =
@@ -295,8 +288,6 @@ TEST(ClusterFile, PlainOneIsRead) {
   EXPECT_THROW(readCluster(FSDPRT_SCRATCH "/no-such-cluster.json"), Error);
 }
 
-//===- Steps --------------------------------------------------------------===//
-
 /// Returns a toy artifact without code. Without code, an artifact can have any number of ranks.
 static std::shared_ptr<const Artifact> toy(const ToyOptions &options) {
   auto file = pack(toyManifest(options), {});
@@ -383,8 +374,8 @@ TEST(Simulation, EventsCoverTheStep) {
               static_cast<double>(step.events.size()));
 }
 
-// The time of a kernel is the time that the memory needs to move `moved_bytes` bytes or, if this
-// field is 0, the bytes of the kernel's bindings.
+// The time of a kernel is the time that the memory needs to move `moved_bytes` bytes. If
+// `moved_bytes` is 0, it is the time to move the bytes of the kernel's bindings.
 TEST(Simulation, CountsWhatKernelsMove) {
   Cluster cluster = plainCluster({link("a", 2, 1e-5, 1e6)});
   cluster.memoryBytesPerSecond = 1e3;

@@ -8,8 +8,8 @@
 // FSDPRT_CUDA_LIBRARY names. A product is a PTX kernel with one thread per element, launched on the
 // caller's stream. The stub checks requirements of the library's documentation: descriptors,
 // leading dimensions, combinations of types, and the alignment that the caller stated to the
-// heuristic. The stub rejects a product if the call of the product differs from the call of the
-// heuristic that returned its algorithm.
+// heuristic. The stub rejects a product whose arguments differ from the arguments for which the
+// heuristic has chosen the algorithm of the product.
 //
 //   FSDPRT_CUBLASLT_STUB_VERSION   result of cublasLtGetVersion (default: 130000)
 //   FSDPRT_CUBLASLT_STUB_REFUSES   if 1, cublasLtCreate fails
@@ -55,7 +55,8 @@ T &from(Handle handle) {
   return *reinterpret_cast<T *>(handle);
 }
 
-/// Writes the reason of a failure to stderr, since a status has no text. Returns the status.
+/// Writes the reason of a failure to stderr, since a status cannot contain a text. Returns the
+/// status.
 LtStatus refuse(const std::string &what, LtStatus status = ltInvalidValue) {
   std::fprintf(stderr, "cuBLASLt stub: %s\n", what.c_str());
   return status;
@@ -155,8 +156,6 @@ void log(const Call &call) {
   std::fclose(file);
 }
 } // namespace
-
-//===- Descriptors --------------------------------------------------------===//
 
 extern "C" {
 size_t cublasLtGetVersion() { return numberIn("FSDPRT_CUBLASLT_STUB_VERSION", 130000); }
@@ -262,8 +261,6 @@ LtStatus cublasLtMatmulPreferenceSetAttribute(LtPreference handle, int attribute
                    : false;
   return isSet ? ltOk : refuse("unknown preference attribute " + std::to_string(attribute));
 }
-
-//===- Products ----------------------------------------------------------===//
 
 LtStatus cublasLtMatmulAlgoGetHeuristic(LtHandle, LtProduct product, LtMatrix a, LtMatrix b,
                                         LtMatrix c, LtMatrix d, LtPreference handle, int wanted,

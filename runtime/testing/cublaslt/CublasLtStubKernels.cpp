@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Each thread computes one element of the result. It adds the products in the order of k.
+// Each thread computes one element of the result. The thread adds the products in the order of k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,8 @@ static std::string place(const std::string &matrix, const std::string &i, const 
          ";\n  add.u64 " + into + ", " + into + ", %" + matrix + ";\n";
 }
 
-/// PTX for %f3 = tanh(sqrt(2/pi) (x + 0.044715 x^3)) for x in %f1. %f2 then contains x^2.
+/// PTX that computes %f3 = tanh(sqrt(2/pi) (x + 0.044715 x^3)), where x is the value of %f1.
+/// Afterwards, %f2 contains x^2.
 static const char *const tanhText = R"(  mul.f32 %f2, %f1, %f1;
   mul.f32 %f3, %f2, 0f3D372713;
   fma.rn.f32 %f3, %f3, %f1, %f1;

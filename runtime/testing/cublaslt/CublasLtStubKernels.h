@@ -21,7 +21,7 @@ struct StubStrides {
 /// The product d = activation(a · b + c + bias). All matrices are column-major, as in cuBLASLt.
 struct StubProduct {
   enum Flag : uint32_t { adds = 1, hasBias = 2, isGelu = 4, storesArgument = 8, isGradient = 16 };
-  std::array<const void *, 6> pointers = {}; // of a, b, c, d, bias and aux
+  std::array<const void *, 6> pointers = {}; // pointers to a, b, c, d, bias and aux
   uint64_t m = 0, n = 0, k = 0, batches = 1;
   StubStrides a = {}, b = {}, c = {}, d = {};
   uint64_t auxLeading = 0;

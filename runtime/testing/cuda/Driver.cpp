@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Operations are executed with an explicit stack, since chains may be too long for recursion.
+// Operations are executed with an explicit stack, since a chain of operations, each of which waits
+// for the previous one, may be too long for recursion.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +27,6 @@ static uint64_t numberIn(const char *variable, uint64_t otherwise) {
   const char *given = std::getenv(variable);
   return given && *given ? std::strtoull(given, nullptr, 10) : otherwise;
 }
-
-//===- Environment --------------------------------------------------------===//
 
 static bool isNumber(const std::string &text, uint64_t least, uint64_t most) {
   uint64_t number = 0;
@@ -105,8 +104,6 @@ Context &Driver::current() const {
   return *currentContext();
 }
 
-//===- Memory -------------------------------------------------------------===//
-
 HostMapping::HostMapping(size_t bytes) : bytes(bytes) {
   // Addresses from 0x58 << 40 on are outside the shadow memory of sanitizers.
   static uint64_t next = uint64_t(0x58) << 40;
@@ -134,13 +131,15 @@ uint64_t Driver::usedBytes(int device) const {
   return used;
 }
 
-/// Returns ten times the compute capability: FSDPRT_EMULATED_CUDA_CAPABILITY, by default 90.
+/// Returns ten times the compute capability. This is the value of FSDPRT_EMULATED_CUDA_CAPABILITY,
+/// or 90 if this variable is not set.
 int emulated::capability() {
   return static_cast<int>(std::clamp<uint64_t>(numberIn("FSDPRT_EMULATED_CUDA_CAPABILITY", 90),
                                                leastCapability, mostCapability));
 }
 
-/// Returns the memory of a device in bytes: FSDPRT_EMULATED_CUDA_BYTES, by default 80 GiB.
+/// Returns the memory of a device in bytes. This is the value of FSDPRT_EMULATED_CUDA_BYTES, or 80
+/// GiB if this variable is not set.
 uint64_t emulated::memoryBytes() {
   return numberIn("FSDPRT_EMULATED_CUDA_BYTES", uint64_t(80) << 30);
 }
@@ -180,8 +179,6 @@ Storage &Driver::range(uint64_t address, uint64_t count, const char *what) {
   return *storage;
 }
 
-//===- Handles ------------------------------------------------------------===//
-
 Stream &Driver::makeStream(Context &context) {
   auto made = std::make_unique<Stream>();
   made->context = &context;
@@ -216,8 +213,6 @@ Event &Driver::eventOf(void *handle) {
     throw Misuse(invalidHandle, "uses an unknown event");
   return *found->second;
 }
-
-//===- Work ---------------------------------------------------------------===//
 
 OperationRef Driver::enqueue(Stream &stream, std::string name,
                              std::function<std::vector<Touched>()> body, OperationRef alsoAfter,
@@ -298,7 +293,8 @@ static bool mayBegin(const Operation &operation) {
                      [](const OperationRef &before) { return before->isDone; });
 }
 
-/// Tries to execute ready operations that wait for peers. Returns true when one of them has ended.
+/// Tries to execute ready operations that wait for peers. Returns true as soon as one of these
+/// operations has ended.
 bool Driver::executeOther() {
   for (size_t i = 0; i < pending.size(); ++i)
     if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))
@@ -356,7 +352,6 @@ void Driver::awaitAll() {
       host.learn(last->clock);
 }
 
-/// Drops pending work and recorded failures.
 void Driver::reset() {
   pending.clear();
   footprints = {};

@@ -11,12 +11,12 @@
 //   wait    (synchronise, or a synchronous copy) runs only the operations that precede it
 //   query   runs the same operations as a wait, for half a second at most
 //
-// If a program lacks an event, its results are therefore wrong. Footprints also reports accesses
-// that are not ordered. With FSDPRT_EMULATED_CUDA_ORDER=N, a wait runs ready operations in a random
-// order with seed N. FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N, kernel number N never
-// ends; with fail:N, kernel number N fails; with slow:N, each kernel takes N ms longer; with
-// unordered, streams ignore events. If one of these variables has another value, cuInit fails, so
-// that typing errors are detected.
+// If an event is missing in a program, the results of the program are therefore wrong. Footprints.h
+// also reports accesses that are not ordered. With FSDPRT_EMULATED_CUDA_ORDER=N, a wait runs ready
+// operations in a random order with seed N. FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N,
+// kernel number N never ends; with fail:N, kernel number N fails; with slow:N, each kernel takes N
+// ms longer; with unordered, streams ignore events. If one of these variables has any other value,
+// cuInit fails, so that typing errors are detected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +61,7 @@ enum Result : int {
   capturedEvent = 907
 };
 
-/// Error of a wrong call, with the call's result code.
+/// The error of a wrong call. It contains the result code of the call.
 class Misuse : public Error {
 public:
   Misuse(Result result, const std::string &text) : Error(FSDPRT_BAD_INPUT, text), result(result) {}
@@ -74,10 +74,11 @@ struct Operation {
   std::shared_ptr<const std::string> name;
   uint32_t stream = 0, time = 0;
   Clock clock;
-  std::function<std::vector<Touched>()> body; ///< empty if it only orders other operations
+  std::function<std::vector<Touched>()> body; ///< empty if the operation only orders others
 
-  /// Set if the operation waits for peers. `begin` is called when the operation is submitted. It
-  /// returns the function `attempt`, which returns true when the work has ended.
+  /// These functions are set if the operation waits for peers. `begin` is called when the operation
+  /// is submitted. `begin` returns the function `attempt`, which returns true when the work has
+  /// ended.
   std::function<std::function<bool()>()> begin;
   std::function<bool()> attempt;
   std::vector<OperationRef> after;
@@ -195,7 +196,8 @@ public:
   OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
                        OperationRef alsoAfter = nullptr,
                        std::function<std::function<bool()>()> begin = nullptr);
-  /// Returns true if `operation` is done, or is null as in an empty stream.
+  /// Returns true if `operation` is done. Also returns true if it is null, as the last operation of
+  /// an empty stream is.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
   /// Executes an operation and the work that precedes it, for at most `limit`. Later work of the
   /// host is then ordered after the operation.
@@ -212,7 +214,8 @@ public:
   /// after the kernel has ended.
   bool blocksLaunches() const { return isBlocking; }
   bool ignoresEvents() const { return fault == "unordered"; }
-  /// Counts kernels if the planted fault is `kind`. Returns true for the kernel with the fault.
+  /// If the planted fault has the kind `kind`, counts a kernel. Returns true if this is the kernel
+  /// with the fault.
   bool isFaulty(const char *kind);
   std::chrono::milliseconds delay() const {
     return std::chrono::milliseconds(fault == "slow" ? faultAt : 0);
@@ -240,16 +243,15 @@ private:
   uint64_t faultAt = 0, kernels = 0;
 };
 
-/// Returns the current context of this thread.
 Context *&currentContext();
-/// Return properties that all devices have.
 int capability();
 uint64_t memoryBytes();
-/// Returns a message about the first environment variable with an invalid value, or "".
+/// Returns a message about the first environment variable that has an invalid value. Returns "" if
+/// all values are valid.
 std::string wrongVariable();
 
-/// Runs the body of a driver function. If the body throws an exception, prints it and returns its
-/// result code, or `onError` if it has no result code.
+/// Runs the body of a driver function. If the body throws an exception, prints the exception.
+/// Returns the result code of the exception, or `onError` if the exception has no result code.
 template <typename Body>
 Result call(Result onError, Body body) {
   Driver &driver = Driver::only();

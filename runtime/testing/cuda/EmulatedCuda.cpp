@@ -4,18 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Implements the part of CUDA's driver API that runs programs, so that a program that loads libcuda
-// by name runs without a GPU. The library has devices with the properties of sm_90a, modules of
-// PTX, memory of device and host, streams, events and graphs (Queues.cpp). Names, numbers and
-// argument orders are taken from cuda.h of CUDA 13. If the emulator finds a fault in a kernel, the
-// library prints the fault to standard error, and the launch and all later calls fail, as on a GPU.
-// The library also prints errors that CUDA does not report: a wait for an event that was never
-// recorded, and unordered accesses of two streams to the same bytes.
+// Implements the part of CUDA's driver API that is needed to run programs. A program that loads
+// libcuda by its name therefore runs without a GPU. The library has devices with the properties of
+// sm_90a, modules of PTX, memory of device and host, streams, events and graphs (Queues.cpp).
+// Names, numbers and argument orders are taken from cuda.h of CUDA 13. If the emulator finds a
+// fault in a kernel, the library prints the fault to standard error, and the launch and all later
+// calls fail, as on a GPU. The library also prints errors that CUDA does not report: a wait for an
+// event that was never recorded, and unordered accesses of two streams to the same bytes.
 //
 // The file is long, because it has one short function for each function of the driver.
 //
-// The library does not support machine code, textures, peers without mutual access, and streams
-// that wait for the context's own stream.
+// The library supports neither machine code, nor textures, nor peers without mutual access, nor
+// streams that wait for the context's own stream.
 //
 //===----------------------------------------------------------------------===//
 
@@ -201,8 +201,6 @@ OperationRef fill(Driver &driver, uint64_t to, unsigned char value, uint64_t byt
 
 extern "C" {
 
-//===--- Devices ---------------------------------------------------------===//
-
 Result cuInit(unsigned) {
   if (std::string wrong = wrongVariable(); !wrong.empty()) {
     std::fprintf(stderr, "emulated CUDA: %s\n", wrong.c_str());
@@ -245,7 +243,7 @@ Result cuDeviceGetAttribute(int *value, int number, int) {
     }
   return invalidValue;
 }
-/// FSDPRT_EMULATED_CUDA_NO_PEERS disables access between devices.
+/// If FSDPRT_EMULATED_CUDA_NO_PEERS is set, devices cannot access each other's memory.
 Result cuDeviceCanAccessPeer(int *can, int device, int peer) {
   *can = device != peer && !std::getenv("FSDPRT_EMULATED_CUDA_NO_PEERS");
   return success;
@@ -348,8 +346,6 @@ Result cuGetErrorString(int error, const char **text) {
   return success;
 }
 
-//===--- Memory ----------------------------------------------------------===//
-
 Result cuMemAlloc_v2(Address *address, size_t bytes) {
   return call(outOfMemory, [&](Driver &driver) {
     int device = driver.current().device;
@@ -430,8 +426,6 @@ Result cuPointerGetAttribute(void *value, int attribute, Address address) {
   });
 }
 
-//===--- Copies and fills ------------------------------------------------===//
-
 Result cuMemcpyHtoD_v2(Address to, const void *from, size_t bytes) {
   return call(invalidValue, [&](Driver &driver) {
     driver.await(copy(driver, to, reinterpret_cast<uint64_t>(from), bytes, nullptr, false, true));
@@ -466,8 +460,6 @@ Result cuMemsetD8_v2(Address to, unsigned char value, size_t bytes) {
     return success;
   });
 }
-
-//===--- Modules and launches --------------------------------------------===//
 
 /// Supports only the options for the error log and its size.
 Result cuModuleLoadDataEx(void **module, const void *image, unsigned count, int *options,

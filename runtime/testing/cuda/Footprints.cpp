@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The recorded ranges of bytes are split where the range of an operation begins or ends. They are
-// never merged.
+// The recorded ranges of bytes are split where the range of an operation begins or ends. Recorded
+// ranges are never merged.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Two operations on different streams that access the same bytes must be ordered if one of them
-// writes. Streams, events and waits of the host determine the order of operations. A vector clock
-// of each operation tells which operations precede it. For each range of bytes, the last write and
-// the reads since this write are recorded.
+// Two operations on different streams that access the same bytes must be ordered if one of the two
+// operations writes these bytes. Streams, events and waits of the host determine the order of
+// operations. Each operation has a vector clock, which tells which other operations precede this
+// operation. For each range of bytes, the last write and the reads since this write are recorded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,8 @@
 
 namespace fsdprt::emulated {
 
-/// The vector clock of an operation: for each stream, the number of its operations that precede
-/// this operation. The operation itself is counted, too.
+/// The vector clock of an operation. It contains, for each stream, the number of those operations
+/// of the stream that precede this operation. The operation itself is counted, too.
 class Clock {
 public:
   uint32_t at(uint32_t stream) const { return stream < times.size() ? times[stream] : 0; }
@@ -48,9 +48,9 @@ struct Stamp {
 class Footprints {
 public:
   /// Adds the accesses of an operation. Throws an Error if one of these accesses conflicts with an
-  /// earlier access that is not ordered before it.
+  /// earlier access, and the earlier access is not ordered before the operation.
   void add(const Stamp &stamp, const Clock &clock, const std::vector<Touched> &touched);
-  /// Drops the recorded accesses to freed memory.
+  /// Removes the recorded accesses to memory that is being freed.
   void forget(uint64_t begin, uint64_t end);
 
 private:

@@ -24,14 +24,14 @@ struct fsdp_emulated_cuda_work {
   const char *name;
   uint64_t source, sourceBytes, target, targetBytes;
   void *user;
-  /// Called at the start of each execution of the work. Its result is the argument `begun` of
-  /// attempt().
+  /// The driver calls begin() at the start of each execution of the work. The result of begin() is
+  /// the argument `begun` of attempt().
   void *(*begin)(void *user);
   /// `source` and `target` are host addresses. Returns 1 when the work has ended, and 0 before.
   int (*attempt)(void *begun, const void *source, void *target);
 };
 int fsdp_emulated_cuda_enqueue(void *stream, const fsdp_emulated_cuda_work *work);
-/// Drops pending work and recorded failures.
+/// Removes pending work and recorded failures.
 void fsdp_emulated_cuda_reset(void);
 }
 

@@ -6,7 +6,7 @@
 //
 // A capture includes the stream on which it began, and each stream that waits for an event of the
 // capture. When the capture ends, the first stream must have waited for the other streams. While a
-// stream is captured, no work of it is executed.
+// stream is captured, no work of this stream is executed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,8 +98,6 @@ static void waitFor(Driver &driver, Stream &stream, Event &event) {
 
 extern "C" {
 
-//===--- Streams ---------------------------------------------------------===//
-
 Result cuStreamCreate(void **stream, unsigned flags) {
   return call(invalidValue, [&](Driver &driver) {
     if (flags != nonBlocking)
@@ -156,8 +154,6 @@ Result cuCtxSynchronize() {
   });
 }
 
-//===--- Events ----------------------------------------------------------===//
-
 Result cuEventCreate(void **event, unsigned) {
   return call(invalidValue, [&](Driver &driver) {
     auto made = std::make_shared<Event>();
@@ -180,7 +176,8 @@ Result cuEventRecord(void *event, void *stream) {
     if (found->context != on.context)
       throw Misuse(invalidHandle, format("records an event of device %d on stream %u of device %d",
                                          found->context->device, on.number, on.context->device));
-    // The reference is weak, because the operation never runs if its capture is abandoned.
+    // The reference is weak, because the operation never runs if the capture is abandoned that
+    // contains the operation.
     auto note = [noted = std::weak_ptr<Event>(found)] {
       if (std::shared_ptr<Event> event = noted.lock())
         event->time = Clockwork::now();
@@ -224,8 +221,6 @@ Result cuEventElapsedTime_v2(float *milliseconds, void *from, void *to) {
 Result cuEventElapsedTime(float *milliseconds, void *from, void *to) {
   return cuEventElapsedTime_v2(milliseconds, from, to);
 }
-
-//===--- Graphs ----------------------------------------------------------===//
 
 Result cuStreamBeginCapture_v2(void *stream, int) {
   return call(invalidValue, [&](Driver &driver) {

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Preloaded with LD_PRELOAD. Counts the calls that change files below the folder FAIL_IN. With
-// FAIL_HOW=kill, the process is killed before call number FAIL_AT. With FAIL_HOW=full or io, call
-// number FAIL_AT and all later calls that need disk space fail with ENOSPC or EIO. With
-// FAIL_HOW=replace, the file FAIL_OTHER is opened instead of existing files of the folder. A line
-// for each call is written to FAIL_LOG. If FAIL_RANK is set, the library has an effect only in this
-// rank.
+// This library is preloaded with LD_PRELOAD. It counts the calls that change files below the folder
+// FAIL_IN. With FAIL_HOW=kill, the process is killed before call number FAIL_AT. With FAIL_HOW=full
+// or io, call number FAIL_AT and all later calls that need disk space fail with ENOSPC or EIO. With
+// FAIL_HOW=replace, the file FAIL_OTHER is opened instead of existing files of the folder. The
+// library writes a line for each call to the file FAIL_LOG. If FAIL_RANK is set, the library has an
+// effect only in this rank.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -134,7 +134,7 @@ int rename(const char *from, const char *to) {
 }
 
 int unlinkat(int folder, const char *path, int flags) {
-  passes("unlinkat", path, 0); /* Any folder is counted, because only saves remove files. */
+  passes("unlinkat", path, 0); /* Counts all folders, because only saves remove files. */
   return NEXT(unlinkat)(folder, path, flags);
 }
 

@@ -13,8 +13,8 @@
 
 using namespace fsdprt;
 
-/// Returns the first reduce-scatter of the program 'step'. If there is none, returns its largest
-/// all-reduce.
+/// Returns the first reduce-scatter of the program 'step'. If the program has no reduce-scatter,
+/// returns its largest all-reduce.
 static std::optional<uint32_t> gradientReduction(const RankGroup &ranks) {
   std::optional<uint32_t> largest;
   const fb::Program *step = ranks.getArtifact().program("step");

@@ -16,17 +16,17 @@
 namespace fsdprt {
 
 struct InjectedFaults {
-  /// One plus the rank that has the fault, or 0 for no fault. The collective omits this rank's
-  /// contribution. The collective is the first reduce-scatter of the program 'step' or, if there is
-  /// none, its largest all-reduce.
+  /// One plus the rank that has the fault, or 0 for no fault. One collective omits the contribution
+  /// of this rank: the first reduce-scatter of the program 'step' or, if 'step' has no
+  /// reduce-scatter, its largest all-reduce.
   uint32_t dropGradientOfRank = 0;
-  /// Fault of a rank, as text for RankFault::parse(), or empty.
+  /// The fault of a rank, as a text for RankFault::parse(). Empty for no fault.
   std::string rankFault;
-  /// Only kernels of these kinds run (execute/SessionHooks.h). If empty, all kernels run.
+  /// The kinds of the kernels that run (execute/SessionHooks.h). If empty, all kernels run.
   std::string onlyKinds;
 };
 
-/// Applies the faults to the next session of this thread. Throws an Error if they are invalid.
+/// Applies the faults to the next session of this thread. Throws an Error if a fault is invalid.
 void injectFaults(const InjectedFaults &faults);
 
 } // namespace fsdprt

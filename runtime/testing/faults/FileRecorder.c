@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Preloaded with LD_PRELOAD. Records each successful call that changes or flushes a file below the
-// folder RECORD_IN (an absolute path). Records are appended to the file RECORD_TO in the order in
-// which the calls return. Several processes may append to one file. A line that begins with "saved
-// step" on standard output is recorded too. A record, which CrashStates.h reads, consists of
+// This library is preloaded with LD_PRELOAD. It records each successful call that changes or
+// flushes a file below the folder RECORD_IN (an absolute path). Records are appended to the file
+// RECORD_TO in the order in which the calls return. Several processes may append to the same file.
+// The library also records each line on standard output that begins with "saved step". A record,
+// which CrashStates.h reads, consists of
 //
 //     kind (1) | path bytes (4) | second path bytes (4) | offset (8) | data bytes (8) | the bytes
 //

@@ -34,7 +34,6 @@ struct Place {
   fb::CommandT &command() const { return *(*block)[index]; }
 };
 
-/// An artifact in which a fault is planted.
 struct Subject {
   fb::ManifestT manifest;
   std::vector<Place> places; // commands of `step`, indexed by number
@@ -67,7 +66,8 @@ private:
   }
 };
 
-/// Returns the slices that a command accesses, each with a flag: true if the command writes it.
+/// Returns the slices that a command accesses. Each slice has a flag, which is true if the command
+/// writes the slice.
 std::vector<std::pair<fb::Slice *, bool>> slicesOf(const fb::ManifestT &manifest,
                                                    fb::CommandT &command) {
   std::vector<std::pair<fb::Slice *, bool>> slices;
@@ -106,8 +106,6 @@ void blank(const Place &place) {
   place.command().body.Set(std::move(nothing));
 }
 
-//===- Faults -------------------------------------------------------------===//
-
 /// Plants a fault at a place. Returns false if the place does not allow the fault.
 using Plant = std::function<bool(Subject &, const Place &)>;
 
@@ -142,7 +140,8 @@ bool moveMap(Subject &subject, const Place &place) {
   return false;
 }
 
-/// Makes a transfer synchronous, so that its wait waits for a transfer that was not started.
+/// Makes a transfer synchronous. The command that waits for the transfer then waits for a transfer
+/// that was not started.
 bool dropToken(Subject &, const Place &place) {
   if (!startedBy(place.command()))
     return false;
@@ -153,8 +152,8 @@ bool dropToken(Subject &, const Place &place) {
   return true;
 }
 
-/// Moves the wait for a transfer to after the first command that accesses the transfer's target or
-/// writes its source.
+/// Moves the wait for a transfer behind the first command that accesses the target of the transfer
+/// or writes the source of the transfer.
 bool delayWait(Subject &subject, const Place &place) {
   std::optional<uint32_t> id = startedBy(place.command());
   if (!id)
@@ -188,8 +187,9 @@ fb::BufferT *bufferOf(Subject &subject, const fb::Slice &slice, uint32_t number)
   return nullptr;
 }
 
-/// Moves a range so that it ends 64 bytes after the end of its buffer. The range must still begin
-/// in this buffer, since a range within another live buffer would be no fault.
+/// Moves a range so that the range ends 64 bytes after the end of its buffer. The range must still
+/// begin in this buffer, since a range that is entirely within another live buffer would not be a
+/// fault.
 bool moveRange(Subject &subject, const Place &place, size_t which) {
   auto slices = slicesOf(subject.manifest, place.command());
   if (which >= slices.size() || slices[which].first->bytes() == 0)
@@ -215,7 +215,6 @@ bool misalign(Subject &, const Place &place, size_t which) {
   return true;
 }
 
-/// Drops a command whose result a later command reads.
 bool dropProducer(Subject &subject, const Place &place) {
   for (auto [slice, writes] : slicesOf(subject.manifest, place.command())) {
     fb::BufferT *buffer = writes ? bufferOf(subject, *slice, place.number) : nullptr;
@@ -253,7 +252,8 @@ bool moveBuffer(Subject &subject, const Place &place) {
   return false;
 }
 
-/// Exchanges a collective with the next one of the block. Commands between them do not move.
+/// Exchanges a collective with the next collective of the block. Commands between the two
+/// collectives do not move.
 bool swapCollectives(Subject &, const Place &place) {
   if (!place.command().body.AsCollective())
     return false;
@@ -285,8 +285,6 @@ bool swapDependent(Subject &subject, const Place &place) {
   }
   return false;
 }
-
-//===- Driver -------------------------------------------------------------===//
 
 std::shared_ptr<const Artifact> rebuild(const fb::ManifestT &manifest) {
   std::vector<std::byte> file = pack(manifest, {});
@@ -371,7 +369,6 @@ size_t plantEvery(const Artifact &artifact) {
   return missed;
 }
 
-/// Plants one fault and writes the artifact.
 bool plantOne(Subject &subject, const std::string &fault, size_t number) {
   if (number >= subject.places.size())
     return false;
@@ -400,7 +397,7 @@ int main(int argc, char **argv) {
       Subject subject(*Artifact::open(argv[1], Rules::form));
       size_t first = std::strtoull(argv[4], nullptr, 10),
              last = argc == 6 ? first + 1 : subject.places.size();
-      // The fault is planted at the first place, beginning with `first`, that allows the fault.
+      // Plant the fault at the first place from `first` on that allows the fault.
       for (size_t at = first; at < last; ++at)
         if (plantOne(subject, argv[3], at)) {
           std::vector<std::byte> file = pack(subject.manifest, {});

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// To kill or stop a process at the planned place, the process sends the signal to itself.
+// The faulty process sends a signal to itself. The signal kills or stops the process, so that it
+// ends or stops at exactly this place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +60,7 @@ void RankFault::inject() const {
     _exit(0);
   case Kind::slow:
     sleep(4);
-    // inject() is called at each launch or collective of the step, so that the delay is repeated.
+    // Every launch and every collective of the step calls inject(), so that the delay is repeated.
     break;
   case Kind::hang:
     for (;;)

@@ -30,8 +30,8 @@ struct RankFault {
   bool isAt(Phase where, uint32_t which, uint64_t when) const {
     return kind != Kind::none && phase == where && rank == which && step == when;
   }
-  /// Injects the fault. If the fault stops the process, returns when another process continues the
-  /// process. Does nothing for a fault of kind `nan`: the caller injects this fault, because only
+  /// Injects the fault. If the fault stops this process, returns when another process lets it
+  /// continue. Does nothing for a fault of kind `nan`: the caller injects this fault, because only
   /// the caller has the gradient.
   void inject() const;
 };

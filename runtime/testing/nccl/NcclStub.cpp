@@ -21,8 +21,6 @@
 using namespace fsdprt;
 using namespace fsdprt::stub;
 
-//===- Switches, counts, violations -----------------------------------------===//
-
 State &stub::state() {
   static State *it = [] {
     // The state is never freed, because ranks may use it until the process ends.
@@ -95,14 +93,12 @@ uint64_t fsdprt_nccl_stub_violations(const char **first) {
   return state().violations;
 }
 
-//===- Communicators --------------------------------------------------------===//
-
 namespace {
 NcclComm handleOf(Comm *comm) { return reinterpret_cast<NcclComm>(comm); }
 
 thread_local int groupDepth = 0;
 thread_local bool groupHasUnderWay = false;
-// Number of the current group, in which several calls may use one communicator.
+// Number of the current group. Within a group, several calls may use the same communicator.
 thread_local uint64_t groupNumber = 0;
 
 /// Checks a call on a communicator, which must exist and must not be in use by another thread.
@@ -146,7 +142,7 @@ NcclResult began(Comm *comm) {
   return ncclInProgress;
 }
 
-/// Marks the call in progress of each member as ended.
+/// Marks the calls of all members that are in progress as ended.
 void complete(CommunicatorGroup &clique) {
   for (Member &member : clique.members)
     member.underWay = false;
@@ -416,8 +412,6 @@ NcclResult ncclGroupEnd() {
   return ncclInProgress;
 }
 
-//===- Collectives ----------------------------------------------------------===//
-
 static NcclResult collective(Call what, const void *source, void *target, NcclComm handle,
                              CudaStream stream) {
   CommCall call(what.function, handle, false);
@@ -446,7 +440,7 @@ static NcclResult collective(Call what, const void *source, void *target, NcclCo
   }
   if (!submit(comm, stream, what, source, target))
     return all.wrong(format("%s: the device refuses the collective", what.function));
-  // To test both cases, some calls return success instead of ncclInProgress.
+  // Some calls return success instead of ncclInProgress, so that both cases are tested.
   if (number % 3 == 0)
     return ncclOk;
   comm->looks = 2;

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // libfsdprt_nccl_stub.so implements the functions of NCCL and of CUDA's driver that the runtime
-// calls. Ranks are threads or processes of one machine. The host does the work of the devices. The
-// streams of a process advance only during calls of this process. Unlike NCCL, the stub adds in the
-// order of the ranks. The stub rejects calls whose behaviour NCCL leaves undefined:
+// calls. Ranks are threads or processes of one machine. The host executes the work of the devices.
+// The streams of a process advance only during calls of this process. Unlike NCCL, the stub adds in
+// the order of the ranks. The stub rejects calls whose behaviour NCCL leaves undefined:
 //
 //   - a call on a communicator that has a call in progress, was destroyed, or is in use by another
 //     thread;
@@ -42,15 +42,17 @@
 #include <cstdint>
 
 extern "C" {
-/// set() sets a switch; reset() clears switches, counts and violations.
+/// fsdprt_nccl_stub_set() sets a switch. fsdprt_nccl_stub_reset() clears switches, counts and
+/// violations.
 void fsdprt_nccl_stub_set(const char *name, int64_t value);
 void fsdprt_nccl_stub_reset(void);
-/// Return the number of calls of a function such as "ncclCommAbort", the number of communicators
-/// created so far, and the number of communicators that exist.
+/// These functions return the number of calls of a function such as "ncclCommAbort", the number of
+/// communicators that were created so far, and the number of communicators that exist.
 uint64_t fsdprt_nccl_stub_calls(const char *function);
 uint64_t fsdprt_nccl_stub_made(void);
 uint64_t fsdprt_nccl_stub_living(void);
-/// Return the numbers of current registrations and of current pinned ranges.
+/// These functions return the number of current registrations, and the number of ranges that are
+/// pinned.
 uint64_t fsdprt_nccl_stub_registered(void);
 uint64_t fsdprt_nccl_stub_pinned(void);
 /// Returns the number of rejected calls. Sets `first` to the message of the first rejected call.

@@ -79,8 +79,6 @@ void stub::forget(const Comm *comm) {
   }
 }
 
-//===- Memory ---------------------------------------------------------------===//
-
 static bool isWithin(const std::map<const char *, size_t> &ranges, const void *base, size_t bytes) {
   const char *begin = static_cast<const char *>(base);
   auto after = ranges.upper_bound(begin);

@@ -6,10 +6,10 @@
 //
 // Uses streams and memory of the emulated driver, which FSDPRT_CUDA_LIBRARY must name. A collective
 // is work on the stream of its member. The driver runs the work in the order of the stream, repeats
-// it at each launch of a graph that has captured it, and checks its accesses for races. During a
-// wait for the stream, the driver attempts the work while it holds its lock. If another thread
-// holds the lock of the stub at this time, the attempt fails, because the other thread may be about
-// to take the lock of the driver.
+// the work at each launch of a graph that has captured the work, and checks the accesses of the
+// work for races. During a wait for the stream, the driver attempts the work while it holds its
+// lock. If another thread holds the lock of the stub at this time, the attempt fails, because the
+// other thread may be about to take the lock of the driver.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ using namespace fsdprt;
 using namespace fsdprt::stub;
 
 namespace {
-/// Work is a collective that was submitted to a stream. Begun is one execution of this collective,
-/// since a graph may execute it many times.
+/// An object Work is a collective that was submitted to a stream. An object Begun is one execution
+/// of this collective, which a graph may execute many times.
 struct Work {
   Comm *comm;
   Call call;
@@ -47,7 +47,7 @@ Function *driver(const char *name) {
   return reinterpret_cast<Function *>(found);
 }
 
-/// All work and all executions. They are never freed, because streams may use them at exit.
+/// All work and all executions. The objects are never freed, because streams may use them at exit.
 struct All {
   std::mutex lock;
   std::deque<Work> works;

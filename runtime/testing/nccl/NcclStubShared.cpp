@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The id of a world is "fsdprt stub PROCESS DESCRIPTOR INODE", with which other processes open the
-// world's file through /proc. For each combination of clique, slot and member, the file has a range
-// for the member's contribution. The pages of a range exist only while they contain data.
+// The id of a world is "fsdprt stub PROCESS DESCRIPTOR INODE". With this id, other processes open
+// the file of the world through /proc. For each combination of clique, slot and member, the file
+// has a range for the member's contribution. The pages of a range exist only while the range
+// contains data.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +30,6 @@ using namespace fsdprt::stub;
 static constexpr int lockSeconds = 30;
 static constexpr uint64_t roomFor = uint64_t(1) << 32; // largest size of a contribution in bytes
 
-/// Worlds that this process has mapped.
 static std::map<std::string, std::weak_ptr<World>> &known() {
   static auto *worlds = new std::map<std::string, std::weak_ptr<World>>;
   return *worlds;
@@ -99,8 +99,6 @@ uint32_t World::addClique(uint32_t size) {
   return shared->cliques++;
 }
 
-//===- Contributions --------------------------------------------------------===//
-
 static uint64_t placeOf(uint32_t clique, uint32_t slot, uint32_t member) {
   static_assert(sizeof(SharedNcclState) < roomFor);
   return (1 + (uint64_t(clique) * mostUnderWay + slot) * mostMembers + member) * roomFor;
@@ -134,8 +132,6 @@ void World::forget(uint32_t clique, uint32_t slot, uint32_t member) const {
   fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
             static_cast<off_t>(placeOf(clique, slot, member)), static_cast<off_t>(roomFor));
 }
-
-//===- The lock -------------------------------------------------------------===//
 
 WorldLock::WorldLock(const World &world) : world(world) {
   timespec limit;

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A world is the shared state of the communicator of all ranks and of all communicators split from
-// it. A world is an anonymous file in memory (memfd), which each process maps. The id of the world
-// names the process and the descriptor that keep the file open. The system frees the file even if
-// ranks are killed.
+// A world is the shared state of several communicators: the communicator of all ranks, and all
+// communicators that are split off from this communicator. A world is an anonymous file in memory
+// (memfd), which each process maps. The id of the world names the process and the descriptor that
+// keep the file open. The system frees the file even if ranks are killed.
 //
 //     [ lock, counts, cliques with their collectives in progress
 //     | contributions of members: a hole in the file where there are none ]
@@ -15,7 +15,8 @@
 // A clique is the shared state of one communicator. The n-th calls of collectives on all members of
 // a clique belong to the same collective. A member that arrives at a collective writes its
 // contribution to the file; after all members have arrived, each member reads its result. The lock
-// is robust: if its owner dies, the world is marked as broken, and no member waits for ever.
+// is robust: if the owner of the lock dies, the world is marked as broken, so that no member waits
+// for ever.
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,7 +67,7 @@ struct CommunicatorGroup {
   uint32_t size, joined, finalized, splits;
   uint64_t splitRounds;
   bool isBroken;     // true if a member has aborted
-  char problem[256]; // how the calls of members differ
+  char problem[256]; // text that says how the calls of members differ
   Member members[mostMembers];
   Slot slots[mostUnderWay];
 };
@@ -84,7 +85,8 @@ class World {
 public:
   /// Creates a world. Returns null if memory is missing.
   static std::shared_ptr<World> make();
-  /// Returns the world of an id, which is mapped once per process, or null if there is none.
+  /// Returns the world of an id, or null if there is no such world. A process maps a world only
+  /// once.
   static std::shared_ptr<World> find(const NcclId &id);
   ~World();
   World(const World &) = delete;
@@ -96,7 +98,7 @@ public:
   uint32_t addClique(uint32_t size);
 
   /// leave() writes the contribution of a member to a collective. take() reads a part of a
-  /// contribution. Both functions return false if this fails.
+  /// contribution. Both functions return false on failure.
   bool leave(uint32_t clique, uint32_t slot, uint32_t member, const void *data, size_t bytes) const;
   bool take(uint32_t clique, uint32_t slot, uint32_t member, size_t from, void *data,
             size_t bytes) const;
@@ -111,8 +113,8 @@ private:
   SharedNcclState *shared = nullptr;
 };
 
-/// Holds the lock of a world during its lifetime. The object converts to false if the lock could
-/// not be taken because a stopped process holds it.
+/// Holds the lock of a world during its lifetime. The object converts to false if a stopped process
+/// holds the lock, so that this process could not take the lock.
 class WorldLock {
 public:
   explicit WorldLock(const World &world);

@@ -48,7 +48,7 @@ struct Event {
   uint64_t recorded = 0, reached = 0;
 };
 
-/// The part of a member in a collective.
+/// The part that a member has in a collective.
 struct Move {
   Comm *comm = nullptr;
   uint64_t number = 0;
@@ -58,16 +58,17 @@ struct Move {
   bool hasArrived = false;
   double notBefore = 0;
 };
-/// Advances the part of a member. Returns true when the collective has ended for this member.
+/// Advances the part that a member has in a collective. Returns true when the collective has ended
+/// for this member.
 bool arrive(Move &move);
-/// Returns the delay, in seconds, with which collectives of the member reach the stream.
+/// Returns the delay, in seconds, after which collectives of the member reach the stream.
 double delayOf(const Comm &comm);
 
 /// A command of a stream: a collective, an event, a wait for an event, or a fill. If the command
-/// concerns an event, `number` tells which record of the event is meant.
+/// uses an event, `number` is the number of the record of this event that the command uses.
 struct Command : Move {
   Event *event = nullptr;
-  bool waits = false; // true if the command waits for `event`, false if it records `event`
+  bool waits = false; // true if the command waits for `event`, and false if it records `event`
   void *fill = nullptr;
   unsigned char value = 0;
   size_t bytes = 0;
@@ -91,7 +92,6 @@ struct State {
 
   void setFromText(const char *text);
   int64_t value(const char *name, int64_t usual) const;
-  /// Counts a rejected call and returns ncclInvalidUsage.
   NcclResult wrong(const std::string &what);
   Stream *stream(CudaStream handle) const {
     auto *stream = reinterpret_cast<Stream *>(handle);
@@ -126,12 +126,9 @@ CudaContext currentContext();
 CudaContext contextOf(CudaStream stream);
 bool canReach(const void *base, size_t bytes);
 bool isOnDevice(const void *base, size_t bytes);
-/// Enqueues a member's next collective on a stream.
 bool submit(Comm *comm, CudaStream stream, const Call &call, const void *source, void *target);
-/// Executes all commands that can be executed.
 void advance();
 bool hasWork(const Comm *comm);
-/// Removes the commands of a communicator from all streams.
 void forget(const Comm *comm);
 
 } // namespace fsdprt::stub

@@ -23,7 +23,7 @@ static DType dtypeOf(NcclType type) {
                            : DType::bf16;
 }
 
-/// Returns the arguments that must be equal on all members, as text.
+/// Returns a text that contains the arguments that must be equal on all members.
 static std::string textOf(const Call &call) {
   return format("%s(%zu, type %d, op %d, root %d)", call.function, static_cast<size_t>(call.count),
                 static_cast<int>(call.type), static_cast<int>(call.operation), call.root);
@@ -49,7 +49,6 @@ static bool agree(CommunicatorGroup &clique, const Slot &slot) {
 
 static size_t bytesOf(const Call &call) { return call.count * stub::sizeOf(call.type); }
 
-/// Writes the contribution of a member.
 static bool give(const Move &move, uint32_t slot) {
   const Comm &comm = *move.comm;
   const Call &call = move.call;
@@ -60,7 +59,7 @@ static bool give(const Move &move, uint32_t slot) {
                            bytesOf(call) * (scatters ? comm.shared().size : 1));
 }
 
-/// Reads the contributions that make up the result of a member.
+/// Reads the contributions from which the result of a member is computed.
 static bool take(const Move &move, uint32_t slot) {
   const Comm &comm = *move.comm;
   const Call &call = move.call;
@@ -84,7 +83,8 @@ static bool take(const Move &move, uint32_t slot) {
   return isRight;
 }
 
-/// Marks a member as arrived at its collective. Returns false if the member cannot arrive yet.
+/// Marks a member as arrived at its collective. Returns false if the member cannot arrive at this
+/// time.
 static bool come(Move &move, Slot &slot, uint32_t place) {
   if (move.hasArrived)
     return true;

@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A library that acts as a profiling tool in tests. NVTX_INJECTION64_PATH must contain its path.
-// The library writes the ranges of all threads to the file FSDPRT_NVTX_STUB_LOG: a line "THREAD
-// DEPTH NAME" for the begin of a range, and a line "THREAD DEPTH" for its end. Like some real
-// tools, the library writes to the function tables of NVTX without checking their sizes. If
-// FSDPRT_NVTX_STUB_REFUSES is set, the library records no ranges.
+// A library that acts as a profiling tool in tests. NVTX_INJECTION64_PATH must contain the path of
+// this library. The library writes the ranges of all threads to the file FSDPRT_NVTX_STUB_LOG: the
+// line "THREAD DEPTH NAME" when a range begins, and the line "THREAD DEPTH" when a range ends. Like
+// some real tools, the library writes to the function tables of NVTX without checking their sizes.
+// If FSDPRT_NVTX_STUB_REFUSES is set, the library records no ranges.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,9 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The kernels of the toy support any size, so that their launch records depend on the manifest. For
-// each phase in a manifest, a record is appended to the object SYMBOL.launch, where SYMBOL is the
-// function of the phase. The symbol table of the image contains the position of this object.
+// The kernels of the toy model support any size. Their launch records therefore depend on the
+// manifest. For each phase in a manifest, a record is appended to the object SYMBOL.launch, where
+// SYMBOL is the function of the phase. The symbol table of the image contains the position of this
+// object.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +33,6 @@ T read(const std::vector<std::byte> &image, uint64_t offset) {
   return value;
 }
 
-/// Returns the file offset of an address of the image.
 uint64_t offsetOf(const std::vector<std::byte> &image, uint64_t address) {
   auto header = read<Elf64_Ehdr>(image, 0);
   for (int i = 0; i < header.e_phnum; ++i) {
@@ -44,7 +44,6 @@ uint64_t offsetOf(const std::vector<std::byte> &image, uint64_t address) {
   std::abort();
 }
 
-/// Returns the objects of an image by name.
 std::map<std::string, Place> findObjects(const std::vector<std::byte> &image) {
   std::map<std::string, Place> result;
   auto header = read<Elf64_Ehdr>(image, 0);
@@ -80,7 +79,7 @@ std::vector<std::byte> test::imageFor(const fb::ManifestT &manifest) {
     }
   for (const auto &[symbol, words] : records) {
     auto object = objects.find(symbol + FSDPRT_LAUNCH_SUFFIX);
-    // In a test of unknown functions, a symbol has no such object.
+    // A test of unknown functions names a symbol that has no such object.
     if (object == objects.end())
       continue;
     if (words.size() > object->second.words)

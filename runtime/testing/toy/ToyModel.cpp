@@ -25,7 +25,6 @@ namespace {
 /// Returns the size of a shard: 128 / `shards` elements, rounded up to a multiple of 16.
 uint64_t shardSizeFor(uint64_t shards) { return (128 + shards * 16 - 1) / (shards * 16) * 16; }
 
-/// Allocates ranges aligned to 64 bytes.
 struct Offsets {
   uint64_t end = 0;
   fb::Slice take(uint64_t bytes) {

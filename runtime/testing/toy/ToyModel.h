@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // The model has one unit, which has at least 128 elements and contains two parameters: w of shape
-// 13x7 (with weight decay) and b of shape 11. Training moves each element towards a number that is
-// computed from the tokens of the rank. The artifact has all programs, collectives with start and
-// wait, loops, kernels with two phases, and shared scratch, so that tests do not need the compiler.
-// Tests may change the manifest before they pack it.
+// 13x7 (with weight decay) and b of shape 11. Training moves each element towards a number, which
+// is computed from the tokens of the rank. The artifact has all programs, collectives with start
+// and wait, loops, kernels with two phases, and shared scratch, so that tests do not need the
+// compiler. Tests may change the manifest before they pack it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,13 +30,12 @@ struct ToyOptions {
   bool values = false;   // adds initial values of w (f64) and b (bf16), extra id -100, seed 7
 };
 
-/// Returns a manifest that passes every check.
 fb::ManifestT toyManifest(const ToyOptions &options);
 
 /// Turns the kernels into GPU kernels that the verifier accepts.
 void makeGpu(fb::ManifestT &manifest);
 
-/// Values that follow the manifest in the file if ToyOptions::values is true.
+/// The initial values that follow the manifest in the file if ToyOptions::values is true.
 constexpr double toyValue = 0.1;
 std::vector<std::byte> toyValues();
 
@@ -45,17 +44,14 @@ std::vector<std::byte> pack(const fb::ManifestT &manifest, const std::vector<std
                             const std::vector<std::byte> &values = {});
 /// Returns the toy's image with launch records for the kernels of the manifest.
 std::vector<std::byte> imageFor(const fb::ManifestT &manifest);
-/// Packs the manifest with its image and, if a parameter has initial values, its values.
+/// Packs the manifest with its image. If a parameter has initial values, also packs the values.
 std::vector<std::byte> pack(const fb::ManifestT &manifest);
-/// Updates the hash of a file after a change.
 void seal(std::vector<std::byte> &file);
 
-/// Returns a copy of `slice` with another offset.
 inline fb::Slice at(const fb::Slice &slice, uint64_t offset) {
   return fb::Slice(offset, slice.bytes(), slice.stride(), slice.piece(), slice.split());
 }
 
-/// Returns the compiled ToyKernels.c.
 const std::vector<std::byte> &toyImage();
 std::vector<std::byte> readFile(const std::string &path);
 void writeFile(const std::string &path, const void *data, size_t size);

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Parses the values of arguments as doubles or 64-bit integers, and converts them to their types.
+// Parses the values of arguments as doubles or 64-bit integers, and converts them to the types of
+// the arguments.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,6 @@ using namespace fsdprt;
 using namespace fsdprt::emulate;
 
 static constexpr uint64_t maxBytes = uint64_t(1) << 33;
-
-//===- Elements -----------------------------------------------------------===//
 
 static uint64_t bitsOf(double value, Type type) {
   switch (type) {
@@ -63,7 +62,7 @@ std::string fsdprt::emulate::elementText(const Argument &argument, uint64_t inde
   return std::to_string(bits);
 }
 
-/// Returns true if `type` can represent `value` or, if `isNegative` is true, -`value`. A type
+/// Returns true if `type` can represent `value`, or -`value` if `isNegative` is true. A type
 /// without a sign, such as b32, can represent both the signed and the unsigned integers of its
 /// size.
 static bool fits(uint64_t value, bool isNegative, Type type) {
@@ -106,8 +105,6 @@ static uint64_t parseNumber(const std::string &text, Type type, const std::strin
            nameOf(type), quoted(text).c_str());
 }
 
-//===- Memory -------------------------------------------------------------===//
-
 static void fillFromFile(Storage &storage, const std::string &path, const std::string &whole) {
   std::string where = "--arg=" + printable(whole) + ": ",
               bytes = readFile(path, storage.size, where);
@@ -117,7 +114,7 @@ static void fillFromFile(Storage &storage, const std::string &path, const std::s
   std::copy(bytes.begin(), bytes.end(), storage.own.begin());
 }
 
-/// Returns the next value of a linear congruential generator. The values are the same on all
+/// Returns the next value of a linear congruential generator, which gives the same values on all
 /// machines.
 static double nextRandom(uint64_t &state, Type type) {
   state = state * 6364136223846793005u + 1442695040888963407u;

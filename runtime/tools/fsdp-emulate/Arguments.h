@@ -15,7 +15,7 @@ namespace fsdprt::emulate {
 /// A kernel argument from --arg: a number, or the address of memory with elements of type `type`.
 struct Argument {
   Type type = Type::U32;
-  /// the memory, which the emulator owns; null if the argument is a number
+  /// Memory of the argument, which the emulator owns. Null if the argument is a number.
   Storage *storage = nullptr;
 };
 

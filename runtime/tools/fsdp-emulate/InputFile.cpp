@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Reads files by fsdpcommon::readInput(), which limits the size and the wait for a pipe.
-//
-//===----------------------------------------------------------------------===//
 
 #include "InputFile.h"
 #include "emulator/ptx/Source.h"

@@ -12,8 +12,8 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// The emulator executes this number of instructions in 20 s if they form an empty endless loop,
-/// and in about 2 minutes if they form a loop with arithmetic.
+/// The emulator executes this number of instructions of an empty endless loop in 20 s, and of a
+/// loop with arithmetic in about 2 minutes.
 static constexpr uint64_t defaultStepLimit = uint64_t(1) << 32;
 
 static const char *const description =

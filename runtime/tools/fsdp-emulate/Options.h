@@ -18,8 +18,8 @@ struct Options {
   bool list = false, counts = false;
 };
 
-/// Parses the command line. Returns false if the process must end after the call, with the exit
-/// code `exitCode`.
+/// Parses the command line. Returns false and sets `exitCode` if the process must end, for example
+/// after --help.
 bool parseOptions(int argc, char **argv, Options &options, int &exitCode);
 
 } // namespace fsdprt::emulate

@@ -39,8 +39,8 @@ static std::vector<uint64_t> numbers(const std::string &list, const std::string 
   return result;
 }
 
-/// Parses a list, which must contain `count` numbers, and stores these numbers in `to`. Throws
-/// Error if the list contains more or fewer numbers.
+/// Parses a list of `count` numbers and stores these numbers in `to`. Throws Error if the list
+/// contains more or fewer numbers.
 template <typename T>
 static void copyNumbers(const std::string &list, unsigned count, T *to, const char *what,
                         const std::string &text) {

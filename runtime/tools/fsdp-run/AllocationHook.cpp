@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Defines malloc(), calloc() and related functions, which the executable contains. These
-// definitions replace the functions of the C library for every caller, including operator new. Each
-// of them counts the call, and then calls the function of the C library by its internal name. In a
-// build with a sanitizer, calls are counted by hooks of the sanitizer's allocator instead.
+// Defines malloc(), calloc() and related functions in the executable. These definitions replace the
+// functions of the C library for every caller, including operator new. Each of them counts the
+// call, and then calls the function of the C library by its internal name. In a build with a
+// sanitizer, hooks of the sanitizer's allocator count the calls instead.
 //
 //===----------------------------------------------------------------------===//
 

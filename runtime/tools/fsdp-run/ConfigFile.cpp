@@ -63,9 +63,9 @@ public:
   std::string to_config(const CLI::App *, bool, bool, std::string) const override { return ""; }
 
   /// Reads the content of the file `name` into `text`. If the file is a pipe, the wait for its data
-  /// is limited. Returns the name of an empty file, so that CLI11 opens the empty file and calls
-  /// from_config(), which uses `text` instead. If the file `name` does not exist or is a folder,
-  /// returns `name`.
+  /// is limited. Returns the name of an empty file, which CLI11 then opens. CLI11 also calls
+  /// from_config(), which parses `text`. If the file `name` does not exist or is a folder, returns
+  /// `name`.
   std::string load(const std::string &name) {
     std::error_code error;
     if (name == path || !std::filesystem::exists(name, error) ||
@@ -135,8 +135,8 @@ private:
            member.line, member.column);
   }
 
-  /// Returns the elements of a list as texts. They are the values of an option that may be given
-  /// several times.
+  /// Returns the elements of a list as texts, which become the values of an option that may be
+  /// given several times.
   std::vector<std::string> writeAll(const fsdpcommon::JsonMember &list) const {
     if (list.value.elements.empty())
       refuse("'" + printable(list.name) + "': expected at least one value, found an empty list",
@@ -154,7 +154,7 @@ private:
              value.line, value.column);
     std::optional<double> number = value.is(Kind::number) ? value.asDouble() : std::nullopt;
     if (number && std::floor(*number) == *number && std::abs(*number) < 1e15)
-      // The file may contain a whole number as a float, such as 1e3.
+      // JSON may write a whole number as a float, such as 1e3.
       return std::to_string(static_cast<long long>(*number));
     return value.text;
   }

@@ -14,8 +14,8 @@ class App;
 namespace fsdprt {
 
 /// Adds the option --config=FILE.json. A key in the file is the name of an option that `app`
-/// already has, with dashes or underscores, or a name of the Hugging Face Trainer. If the command
-/// line contains an option, its value there takes precedence over the file.
+/// already has, written with dashes or underscores, or is a name of the Hugging Face Trainer.
+/// Values on the command line take precedence over values in the file.
 void addConfigFile(CLI::App &app);
 
 } // namespace fsdprt

@@ -92,7 +92,7 @@ static void chooseElastic(Options &options) {
 }
 
 namespace {
-/// Requests that the run end after the current step if a signal such as SIGINT has been received.
+/// Ends the run after the current step if a signal such as SIGINT has been received.
 class InterruptObserver final : public TrainingObserver {
 public:
   void beforeTraining(const TrainingRun &run) override {
@@ -190,8 +190,8 @@ int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
   fsdprt_register_emulator();
-  // Ignore these signals. A write to a closed pipe, or beyond the limit of the file size, then
-  // returns an error instead of ending the process.
+  // These signals are ignored, so that a write to a closed pipe, or beyond the limit of the file
+  // size, returns an error instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   if (!parseOptions(argc, argv, options, exitCode))
@@ -217,7 +217,7 @@ int main(int argc, char **argv) {
     return report(options, -1, error.status, error.what());
   }
   Printer printer(!options.isRoot(), options.place.has_value());
-  // The session closes options.launchedChannel. Errors are reported later, through the duplicate.
+  // The session closes options.launchedChannel. The duplicate is kept to report errors later.
   int channel = options.launchedChannel >= 0 ? dup(options.launchedChannel) : -1;
   try {
     exitCode = run(options, std::move(artifact), argv, printer);

@@ -12,8 +12,6 @@
 
 using namespace fsdprt;
 
-//===- Values -------------------------------------------------------------===//
-
 /// Parses a number. Returns nullopt if the text is not a number, or contains anything besides the
 /// number.
 template <typename Number>
@@ -77,8 +75,6 @@ std::string fsdprt::parseRange(const std::string &text, uint64_t &least, uint64_
   most = *last;
   return "";
 }
-
-//===- Combinations -------------------------------------------------------===//
 
 /// Returns an error message if an option cannot be combined with --device, and otherwise nullopt.
 static std::optional<std::string> contradictionOfDevice(const CLI::App &app,

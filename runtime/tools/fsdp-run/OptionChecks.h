@@ -3,10 +3,6 @@
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
-//
-// Declares CLI11 validators of values, and a check of combinations of options.
-//
-//===----------------------------------------------------------------------===//
 
 #ifndef FSDP_RUN_OPTIONCHECKS_H
 #define FSDP_RUN_OPTIONCHECKS_H
@@ -16,9 +12,9 @@
 
 namespace fsdprt {
 
-/// Default and largest number of steps on the null device. Faults are accesses to values of the
-/// same step or of the previous two steps, so three steps find all of them. Further steps only
-/// repeat the accesses of these three steps.
+/// Default and largest number of steps on the null device. A fault concerns values that were
+/// written in the same step or in one of the two steps before it, so three steps find all faults.
+/// Further steps only repeat the accesses of these three steps.
 inline constexpr uint64_t nullSteps = 3, mostNullSteps = 1000;
 
 /// Accepts numbers from `least` to `most` that consist only of digits.

@@ -45,8 +45,6 @@ Control-C ends the run after the current step and writes --save and --export. A 
 Exit codes: 0 success, 1 the run or its check failed, 2 bad usage or input, 3 a rank was lost, 4 a rank hangs,
 130 ended by control-C.)";
 
-//===- Options ------------------------------------------------------------===//
-
 static void addData(CLI::App &app, Options &options) {
   auto *data =
       app.add_option("--data", options.data,

@@ -20,12 +20,13 @@ struct Options : TrainingOptions {
   enum class Fault { none, skipShardElement, dropGradient, allocate };
   Fault fault = Fault::none;
   std::string rankFault; ///< argument of RankFault::parse()
-  /// error message that was printed because the command line is invalid; otherwise empty
+  /// The error message that was printed if the command line is invalid, and otherwise an empty
+  /// text.
   std::string problem;
 };
 
-/// Parses the command line. Returns false if the process must end after the call, with the exit
-/// code `exitCode`.
+/// Parses the command line. Returns false and sets `exitCode` if the process must end, for example
+/// after --help.
 bool parseOptions(int argc, char **argv, Options &options, int &exitCode);
 
 } // namespace fsdprt

@@ -42,8 +42,7 @@ double PeakRates::floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Pro
   return std::max(static_cast<double>(movedBytes) / bytes, computing);
 }
 
-//===- Loops, which return the number of their multiply-adds --------------===//
-
+/// This loop and the loops below return the number of their multiply-adds.
 static uint64_t addPlain() {
   float sum[sums] = {};
   for (int i = 0; i < steps; ++i)
@@ -121,11 +120,9 @@ FSDP_TARGET("amx-tile,amx-bf16") static uint64_t addTiles() {
 }
 #endif
 
-//===- Measuring ----------------------------------------------------------===//
-
-/// Measures three rounds and returns the highest rate, which is a sum over all threads.
-/// work(thread) returns the number of bytes or multiply-adds of one call. The unit of the rate is
-/// this number per nanosecond.
+/// Measures three rounds and returns the highest rate. The rate of a round is the sum of the rates
+/// of all threads, in bytes or multiply-adds per nanosecond. work(thread) returns the number of
+/// bytes or multiply-adds of one call.
 template <typename Work>
 static double measure(uint32_t threads, Work work) {
   double best = 0;
@@ -133,7 +130,8 @@ static double measure(uint32_t threads, Work work) {
     std::vector<double> rates(threads);
     std::atomic<uint32_t> ready{0};
     auto run = [&](uint32_t thread) {
-      // Do not measure the first call, which maps pages, and in which the clock rate may rise.
+      // The first call is not measured, because it maps pages, and the clock rate may rise during
+      // it.
       work(thread);
       ++ready;
       while (ready < threads)

@@ -31,8 +31,9 @@ void PlantedFaults::beforeTraining(const TrainingRun &run) {
     chooseElement(run);
 }
 
-/// Selects an element of a trainable parameter on the last rank that has one. Prefers parameters
-/// with one dimension, because all elements of such a parameter have gradients.
+/// Selects an element of a trainable parameter, on the last rank that has elements of such a
+/// parameter. Prefers parameters with one dimension, because all elements of such a parameter have
+/// gradients.
 void PlantedFaults::chooseElement(const TrainingRun &run) {
   auto nothing = [](void *, void *, size_t) {};
   for (bool vectors : {true, false})
@@ -65,7 +66,7 @@ void PlantedFaults::afterStep(const TrainingRun &run) {
          static_cast<Poke>(restore), static_cast<void *>(savedElement));
   if (fault == Options::Fault::allocate) {
     void *memory = std::malloc(24);
-    // Mark the memory as used, so that the compiler does not remove the allocation.
+    // The compiler would remove the allocation if the memory were not used.
     asm volatile("" : : "r"(memory) : "memory");
     std::free(memory);
   }

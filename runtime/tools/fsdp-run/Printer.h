@@ -6,8 +6,8 @@
 //
 // Prints the output of a run by write(2) from buffers on the stack, without allocating memory. On a
 // terminal, redraws a progress bar in one line. Otherwise, prints about twenty lines, spread evenly
-// over all steps. If no line was printed for ten seconds, prints an additional line. If stdout is a
-// pipe and its reader has closed the pipe, prints nothing more.
+// over all steps, and an additional line whenever no line was printed for ten seconds. If stdout is
+// a pipe whose reader has closed it, prints nothing more.
 //
 //===----------------------------------------------------------------------===//
 

@@ -14,10 +14,10 @@
 // If events of a lane overlap, the writer therefore distributes them over several threads that have
 // the same name, apart from a number.
 //
-// The reported overlap is a percentage of the time in which collectives are in flight: the part of
-// this time in which the rank does not wait for them. The report also contains a percentage of the
-// bytes of all collectives: the part that belongs to collectives for which the program has a launch
-// between their start and their wait.
+// The reported overlap is the time in which collectives are in flight while the rank does not wait
+// for them, as a percentage of all the time in which collectives are in flight. The report also
+// states which percentage of the bytes of all collectives belongs to collectives for which the
+// program has a launch between their start and their wait.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,7 @@ using ull = unsigned long long;
 static constexpr const char *laneNames[] = {"compute", "gather", "reduce", "host copy"};
 
 namespace {
-/// Sums over the collectives or over the host copies of one lane: times in nanoseconds, and numbers
-/// of bytes.
+/// Sums over the collectives or over the host copies of one lane. Times are in nanoseconds.
 struct Overlap {
   double inFlight = 0, waited = 0, bytes = 0, bytesAhead = 0;
   void add(const Event &event) {

@@ -16,8 +16,8 @@
 
 namespace fsdprt {
 
-/// Implements --trace: writes a trace of the last steps, and prints for how much of their time
-/// collectives overlap with other commands.
+/// Implements --trace. Writes a trace of the last steps, and prints for which part of their time
+/// collectives run at the same time as other commands.
 class TraceReport final : public TrainingObserver {
 public:
   void afterTraining(const TrainingRun &run) override;

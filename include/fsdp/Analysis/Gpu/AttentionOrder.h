@@ -19,51 +19,47 @@
 
 namespace mlir::fsdp {
 
-/// The blocks that one block visits, in ascending order. A block of queries visits blocks of keys,
-/// and a block of keys visits blocks of queries.
+/// The blocks of keys that one block of queries visits, or the blocks of queries that one block of
+/// keys visits, in ascending order.
 struct BlockVisits {
   SmallVector<int64_t> blocks;
-  int64_t free = 0; ///< number of visited blocks that need no mask
+  int64_t free = 0; ///< number of elements of `blocks` that need no mask
 };
 
-/// Returns the visits of each block of `size` queries. There are `extent` queries in total, and
-/// `ranges` are in units of blocks of keys. For visits of blocks of keys, queries and keys are
-/// exchanged. If a bound of a range depends on data, the function uses the widest possible range
-/// and does not count its blocks in `free`. It evaluates the bounds for batch 0 and head 0.
+/// Returns, for each block of `size` queries, the blocks of keys that it visits. `extent` is the
+/// total number of queries, and the bounds of `ranges` are numbers of blocks of keys. To obtain the
+/// blocks of queries that each block of keys visits, a caller exchanges queries and keys in all
+/// arguments. If a bound of a range depends on data, the function uses the widest possible range
+/// and does not count the blocks of this range in `free`. The function evaluates the bounds for
+/// batch 0 and head 0.
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
 /// Returns false if all visited blocks have masked elements, for the arguments of getVisits().
 /// Returns true if this is unknown, because a bound depends on data, on the batch or on the head.
 bool mayVisitFree(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
-//===----------------------------------------------------------------------===//
-// Tiles of queries
-//===----------------------------------------------------------------------===//
-
-/// Simulates a launch of the forward kernel with `slots` concurrent blocks of threads. A tile of
-/// row block i takes `cycles[i]` cycles.
+/// Simulates a launch of the forward kernel with `slots` concurrent blocks of threads. A tile that
+/// consists of row block i of some head takes `cycles[i]` cycles.
 BlockScheduler scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles, int64_t slots);
 
-/// Returns the order with which the launch ends earliest. `group` is the number of heads that share
-/// keys. The number of heads per section is a multiple of `group` and at most max(`mostTogether`,
-/// `group`). If all tiles take equal time, a section has `group` heads. If there is a block of
-/// threads for each tile, there are no pairs.
+/// Returns the order with which a launch of the forward kernel ends earliest. `group` is the number
+/// of query heads that share the keys of one kv head. A launch processes the heads in sections
+/// (QueryOrder). The number of heads in a section is a multiple of `group` and at most
+/// max(`mostTogether`, `group`). If all tiles take equal time, it is `group`. If there is a block
+/// of threads for each tile, there are no pairs of heads.
 QueryOrder chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks, int64_t mostTogether,
                             ArrayRef<double> cycles, int64_t slots);
-
-//===----------------------------------------------------------------------===//
-// Blocks of keys, which may add to the gradients of queries
-//===----------------------------------------------------------------------===//
 
 /// Work of the backward for the blocks of keys of one kv head.
 struct KeyWork {
   std::vector<BlockVisits> visits; ///< for each block of keys, the visited blocks of queries
   int64_t queryBlocks = 1, group = 1;
-  double maskedCycles = 0, freeCycles = 0; ///< cycles per visit, with and without mask
+  /// Cycles of a visit that evaluates the mask, and cycles of a visit that needs no mask.
+  double maskedCycles = 0, freeCycles = 0;
   /// Cycles that a block of keys takes in addition to its visits.
   double blockCycles = 0;
-  /// Cycles that it takes to add the sums of one part of the query heads (KeyOrder::parts) to the
-  /// total.
+  /// The query heads of a kv head can be divided into parts (KeyOrder::parts). The addition of the
+  /// sums of one part to the total takes `partCycles` cycles.
   double partCycles = 0;
   bool adds = true;     ///< whether blocks of keys add to the gradients of queries
   double addCycles = 0; ///< cycles of one addition to the gradients of a block of queries
@@ -71,14 +67,14 @@ struct KeyWork {
 
 /// Simulates a launch of the backward kernel with `slots` concurrent blocks of threads. If there
 /// are more than 2^22 additions, ignores the time that additions take. Returns nothing if a block
-/// would wait for a later block.
+/// of threads would have to wait for a later block of threads.
 std::optional<BlockScheduler> scheduleKeys(const KeyOrder &order, const KeyWork &work,
                                            int64_t slots);
 
-/// Returns the order with which the launch ends earliest. Tries the orders `single` and `pairs` of
-/// KeyOrder, each with the least and with the greatest possible `together`, and with several values
-/// of `parts`. If `work.adds` is false, tries only the order `single`, once with descending and
-/// once with ascending blocks of keys.
+/// Returns the order with which a launch of the backward kernel ends earliest. Tries the orders
+/// `single` and `pairs` of KeyOrder. For each of them, tries the least and the greatest possible
+/// `together`, and several values of `parts`. If `work.adds` is false, tries only the order
+/// `single`, once with descending and once with ascending blocks of keys.
 KeyOrder chooseKeyOrder(int64_t kvHeads, int64_t mostTogether, const KeyWork &work, int64_t slots);
 
 } // namespace mlir::fsdp

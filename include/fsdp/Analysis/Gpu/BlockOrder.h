@@ -28,15 +28,11 @@
 
 namespace mlir::fsdp {
 
-//===----------------------------------------------------------------------===//
-// List scheduling
-//===----------------------------------------------------------------------===//
-
 /// A step of a block of threads. At its end, the step may add a value to a sum in memory. If
 /// several steps add to the same sum, the order of their additions is fixed.
 struct BlockStep {
   double cycles = 0;  ///< cycles of the step, without time spent waiting
-  int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to none
+  int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to no sum
   int64_t before = 0; ///< number of steps that add to that sum before this step
 };
 
@@ -47,8 +43,9 @@ public:
   /// During this time, the next step of the block already runs.
   explicit BlockScheduler(int64_t slots, double addCycles = 0);
 
-  /// Appends the next block. Returns false if one of its steps must wait for a step of a later
-  /// block. A launch with such a wait hangs if no slot becomes free for the later block.
+  /// Appends the next block of threads to the launch. Returns false if one of its steps must wait
+  /// for a step of a later block. A launch with such a wait hangs if no slot becomes free for the
+  /// later block.
   [[nodiscard]] bool add(llvm::ArrayRef<BlockStep> steps);
   /// Appends a block that takes `cycles` cycles and never waits for other blocks.
   void add(double cycles) { (void)add(BlockStep{cycles}); }
@@ -63,7 +60,7 @@ public:
 private:
   struct Sum {
     int64_t added = 0; ///< number of additions so far
-    double end = 0;    ///< end of the last addition
+    double end = 0;    ///< cycle in which the last addition ends
   };
   int64_t slots;
   double addCycles;
@@ -71,10 +68,6 @@ private:
   std::vector<Sum> sums;
   double last = 0, work = 0, idle = 0;
 };
-
-//===----------------------------------------------------------------------===//
-// Orders of blocks
-//===----------------------------------------------------------------------===//
 
 /// Computes with integers. The methods have the same names as those of CodeBuilder.
 struct Integers {
@@ -100,8 +93,8 @@ struct Integers {
 ///             causal mask. In odd rounds, the block of threads with the highest number gets the
 ///             first tile.
 ///   pairs     In two consecutive rounds, a block of threads processes row block rowBlocks - 1 - j
-///             of head 2i and row block j of head 2i + 1. Under a causal mask all such pairs have
-///             equal work.
+///             of head 2i and row block j of head 2i + 1. Under a causal mask, the two row blocks
+///             together have the same work for all values of i and j.
 struct QueryOrder {
   int64_t heads = 1;     ///< number of heads in all batches; heads that share keys are consecutive
   int64_t rowBlocks = 1; ///< number of row blocks per head
@@ -156,19 +149,20 @@ struct QueryOrder {
 ///             one head, then block of keys c of the other head. Under a causal mask all blocks of
 ///             threads have equal work.
 ///
-/// The blocks of threads add to one block of queries in ascending order. The second block of keys
-/// of a pair visits the blocks of queries in descending order. Under a causal mask, each block of
-/// threads therefore begins with queries to which the previous block of threads has just added, and
-/// no block of threads waits for a later block of threads. Without a mask, all blocks of threads of
-/// a head begin with the same queries, so each waits for all earlier ones. The blocks of threads of
-/// `together` heads (or pairs of heads) alternate, so that fewer blocks of one head begin at the
-/// same time.
+/// Several blocks of threads can add to the gradients of one block of queries. They do so in the
+/// ascending order of their numbers. The second block of keys of a pair visits the blocks of
+/// queries in descending order. Under a causal mask, each block of threads therefore begins with
+/// queries for which the previous block of threads has just finished its addition. No block of
+/// threads then waits for a later one. Without a mask, all blocks of threads of a head begin with
+/// the same queries, so each waits for all earlier ones. `together` consecutive blocks of threads
+/// belong to different heads (or pairs of heads). Fewer blocks of threads of one head then begin at
+/// the same time.
 struct KeyOrder {
   int64_t kvHeads = 1;   ///< number of kv heads in all batches
   int64_t keyBlocks = 1; ///< number of blocks of keys per head
-  int64_t parts = 1;     ///< number of parts of the query heads of a kv head
+  int64_t parts = 1;     ///< number of parts into which the query heads of a kv head are divided
   bool pairs = false;
-  int64_t together = 1; ///< divides units()
+  int64_t together = 1; ///< number of heads, or pairs of heads, that alternate; divides units()
   /// True for `single` with ascending blocks of keys. Valid only if no block adds to gradients of
   /// queries.
   bool reversed = false;

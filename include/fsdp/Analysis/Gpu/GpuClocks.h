@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Estimates the duration of the steps of a GPU kernel. By these estimates, plans for GPUs are
-// chosen and the time of a step is predicted. A step keeps each functional unit of a multiprocessor
-// busy for some clocks, and takes at least as many clocks as the unit that is busy for the longest
-// time. No constant is fitted to measured kernels (docs/explanation/simulator.md).
+// Estimates the duration of the steps of a GPU kernel. The plans of kernels are chosen by these
+// estimates, and the simulator predicts the time of a step from them. A step keeps each functional
+// unit of a multiprocessor busy for some number of clocks. The step takes at least the largest of
+// these numbers. No constant is fitted to measured kernels (docs/explanation/simulator.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,13 +34,13 @@ struct GpuRates {
   static const GpuRates &get(llvm::StringRef chip);
 };
 
-/// Latencies in clocks. The model adds them to the duration of a step if no other work runs during
-/// them.
+/// Latencies in clocks. If no other work runs on the multiprocessor during a latency, the estimated
+/// duration of a step includes this latency.
 struct GpuLatencies {
   static constexpr double barrier = 40;  ///< a barrier of all threads of a block
   static constexpr double cache = 270;   ///< a read of the L2 cache
   static constexpr double global = 1000; ///< a read of global memory
-  /// An addition in global memory, if a block waits for the end of this addition.
+  /// An addition in global memory for whose end a block waits.
   static constexpr double addition = 1500;
 };
 

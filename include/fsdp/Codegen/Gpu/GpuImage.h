@@ -30,11 +30,13 @@
 namespace mlir::fsdp {
 class TargetInfo;
 
-/// A tensor that a kernel copies in tiles (cuTensorMapEncodeTiled) with 128-byte swizzle.
-/// Elements outside the tensor read as 0. Dimension 0 is contiguous in memory.
+/// A tensor from which a kernel copies tiles by a tensor map (cuTensorMapEncodeTiled) with 128-byte
+/// swizzle. For elements outside the tensor, the copy contains 0. Dimension 0 is contiguous in
+/// memory.
 struct GpuTensorMap {
-  int64_t binding = 0;          ///< index of the binding that contains the tensor; the number of
-                                ///< bindings if scratch contains it
+  /// Index of the binding that contains the tensor. If the tensor is in the scratch, the index is
+  /// the number of bindings.
+  int64_t binding = 0;
   int64_t offset = 0;           ///< offset of the first element in the binding, in bytes
   bool isBf16 = true;           ///< true if elements are bf16, false if they are f16
   SmallVector<int64_t> sizes;   ///< sizes of the dimensions, in elements
@@ -50,10 +52,11 @@ struct GpuLaunch {
   int64_t threads = 32;    ///< number of threads per block
   int64_t sharedBytes = 0; ///< dynamic shared memory, in bytes
   std::vector<GpuTensorMap> maps = {};
-  int64_t cluster = 1;                    ///< number of blocks per cluster in x; divides `blocks`
-  int64_t copyThreads = 0;                ///< number of threads per block that only copy data
-  std::optional<GpuProduct> product = {}; ///< product that a library computes instead of an entry
-  GpuCost cost = {};                      ///< by the model of the plan
+  int64_t cluster = 1;     ///< number of blocks per cluster in x; divides `blocks`
+  int64_t copyThreads = 0; ///< number of threads per block that only copy data
+  /// The matrix product that a library computes; unset if the launch runs an entry.
+  std::optional<GpuProduct> product = {};
+  GpuCost cost = {}; ///< cost that the model of the plan estimates
 };
 
 /// The launches of one kernel, which run one after another.
@@ -71,7 +74,8 @@ struct EntryReport {
   int64_t instructions = 0;     ///< number of instructions of the entry
   int64_t loopInstructions = 0, ///< number of instructions of the main loop
       loopMma = 0;              ///< number of instructions of the main loop that multiply matrices
-  /// Cycles for which the `loopMma` instructions occupy the tensor core of one scheduler.
+  /// Number of cycles for which the tensor core of one scheduler is busy with the `loopMma`
+  /// instructions.
   int64_t loopTensorCycles = 0;
   /// In one turn of the main loop: exponentials; those that are issued while a product of a
   /// warpgroup is in flight; all instructions that are issued while none is; barriers of threads.
@@ -81,7 +85,7 @@ struct EntryReport {
 
 /// The texts and code that compileGpuImage() stores in the image.
 enum class GpuOutput {
-  Mlir,  ///< PTX, and the text of the entries before they are lowered
+  Mlir,  ///< PTX, and the MLIR text of the entries before lowering
   Ptx,   ///< PTX alone
   Cubin, ///< PTX, and a cubin if ptxas is found
 };

@@ -30,10 +30,10 @@ struct GpuTarget {
   int64_t registersPerThread = 255;
   /// Shared memory that the system reserves in each block, in bytes.
   int64_t sharedReserved = 1024;
-  /// Selects what computes matrix products: generated kernels or a library. `Auto` selects
-  /// generated kernels, because they support every contraction and need no library where the
-  /// artifact runs. The emulator can run them, too. It is not yet known for which shapes a library
-  /// is faster.
+  /// Selects whether generated kernels or a library computes matrix products. `Auto` selects
+  /// generated kernels: they support every contraction, the emulator can run them, and the artifact
+  /// then needs no library on the machine where it runs. It is not yet known for which shapes a
+  /// library is faster.
   GemmSource gemm = GemmSource::Auto;
   int64_t gemmWorkspace = 0; ///< size of the workspace for a library's product, in bytes
 
@@ -43,8 +43,8 @@ struct GpuTarget {
   static bool isKnown(StringRef name);
   /// Returns the list of supported chips, as text for messages: "sm_80, sm_90a or sm_100a".
   static std::string getNames();
-  /// Returns the chip that the options name. Its members for matrix products are set as the options
-  /// demand. Emits an error at `loc` if the chip is unknown.
+  /// Returns the chip that the options name. Sets the members `gemm` and `gemmWorkspace` of the
+  /// chip as the options demand. Emits an error at `loc` if the chip is unknown.
   static FailureOr<GpuTarget> get(const CodegenOptions &options, Location loc);
 
   /// Creates a code generator for PTX. Returns null if LLVM was built without NVPTX.

@@ -11,11 +11,11 @@
 
 namespace mlir::fsdp {
 
-/// Returns the reason why an attention op or its gradient has no GPU kernel. Returns nothing if
-/// `op` has a GPU kernel, or if `op` is any other op. `op` need not be inside a kernel function.
+/// If `op` is an attention op or its gradient and has no GPU kernel, returns the reason for this.
+/// Otherwise returns nothing. `op` need not be inside a kernel function.
 std::optional<std::string> whyNoGpuAttention(Operation *op, const GpuTarget &target);
-/// Computes the launches and the scratch size of every kernel. The result is that of
-/// compileGpuImage(), but no PTX is emitted.
+/// Computes the launches and the scratch size of every kernel. Returns what compileGpuImage()
+/// returns, but without PTX.
 FailureOr<GpuImage> measureGpuKernels(ModuleOp module, const GpuTarget &target);
 
 } // namespace mlir::fsdp

@@ -96,10 +96,6 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Instructions
-//===----------------------------------------------------------------------===//
-
 void TileRegisters::call(StringRef name, ValueRange operands) {
   LLVM::CallIntrinsicOp::create(b, b.loc, b.getStringAttr(name), operands);
 }
@@ -145,8 +141,9 @@ void TileRegisters::step(Value step) {
   Value leftStride = b.constant(places.product.leftRow * 4),
         rightStride = b.constant(places.product.rightStep * 4);
   bool oneRow = places.product.rowTiles == 1;
-  // For one step, the tiles of one operand stay in registers: the operand with fewer tiles. The
-  // tiles of the other operand are loaded in turn into the remaining registers.
+  // With one row of tiles, the tile of the left operand stays in a register for the whole step.
+  // Otherwise all tiles of the right operand stay in registers. The tiles of the other operand are
+  // loaded one by one into the remaining registers.
   int64_t held = oneRow ? 1 : places.product.colTiles,
           passing = oneRow ? places.product.colTiles : places.product.rowTiles;
   auto load = [&](bool isLeft, int64_t index, int64_t reg) {
@@ -192,10 +189,6 @@ void amx::emitConfigure(CodeBuilder &b, const Pointer &place) {
 void amx::emitRelease(CodeBuilder &b) {
   LLVM::CallIntrinsicOp::create(b, b.loc, b.getStringAttr("llvm.x86.tilerelease"), ValueRange{});
 }
-
-//===----------------------------------------------------------------------===//
-// Loops
-//===----------------------------------------------------------------------===//
 
 /// Replaces denormals by zeros of the same sign.
 Value EmulatedTiles::flush(Value vector) {
@@ -257,10 +250,6 @@ void EmulatedTiles::run(Value steps, Value accumulate, TypedAttr constant) {
       }
     });
 }
-
-//===----------------------------------------------------------------------===//
-// Both implementations
-//===----------------------------------------------------------------------===//
 
 void amx::emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
                       TypedAttr constant) {

@@ -11,10 +11,10 @@
 
 namespace mlir::fsdp::amx {
 
-/// Number of rows, number of columns, and number of steps of a tile register. A step is a pair of
-/// values of k.
+/// A tile register has `tileSize` rows, and `tileSize` columns or steps. A step is a pair of values
+/// of k.
 static constexpr int64_t tileSize = 16;
-/// Number of tile registers, and size of their configuration in bytes.
+/// A CPU has `numRegisters` tile registers. Their configuration has `configBytes` bytes.
 static constexpr int64_t numRegisters = 8, configBytes = 64;
 
 /// A product of two matrices. The sums form rowTiles × colTiles tiles of f32. Each i32 of the
@@ -29,20 +29,20 @@ struct Product {
   int64_t rightStep = 0; ///< distance between steps; columns of a step are contiguous
   Pointer sums;
   Value sumRow;          ///< distance between rows of sums
-  bool emulated = false; ///< true if loops with the arithmetic of AMX are emitted, which run on any
-                         ///< CPU
+  bool emulated = false; ///< true if loops replace the AMX instructions, so that the code runs on
+                         ///< any CPU
 };
 
-/// Emits sums = start + Σ over `steps` of left · right. `start` is the old value of the sums in
-/// memory if `accumulate` is true, otherwise `constant` (f32). `steps` is a multiple of 16.
+/// Emits code for sums = start + Σ over `steps` of left · right. `start` is the old value of the
+/// sums if `accumulate` is true, otherwise `constant` (f32). `steps` is a multiple of 16.
 void emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
                  TypedAttr constant);
 
 /// Emits the configuration of all tile registers: 16 rows of 64 bytes. `place` has configBytes
 /// bytes.
 void emitConfigure(CodeBuilder &b, const Pointer &place);
-/// Emits the release of the tile registers. The operating system then need not save them when it
-/// switches threads.
+/// Emits the release of the tile registers. After the release, the operating system need not save
+/// the registers when it switches threads.
 void emitRelease(CodeBuilder &b);
 
 } // namespace mlir::fsdp::amx

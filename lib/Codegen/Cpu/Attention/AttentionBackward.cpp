@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A unit of work is a chunk of the blocks of columns of one kv head, for all query heads that share
-// this kv head. If there are few kv heads, each kv head has several chunks:
+// The blocks of columns of a kv head form one chunk, or several chunks if there are few kv heads. A
+// unit of work processes one chunk of one kv head for all query heads that share this kv head:
 //
 //   pack Q and dO of the unit's heads;  δ = Σ O·dO for each row;  dQ = 0;
 //   for each block of columns: pack its K and V;  dK = dV = 0;
-//     for each head of the group, each block of rows that is not entirely masked
+//     for each head of the group, each block of rows           unless it is entirely masked
 //       S = Q · Kᵀ;  dP = dO · Vᵀ                              tiles
 //       P = 2^((score_mod(scale · S) - lse) · log2(e)), 0 where masked;
 //       f = weight_mod;  dP = f · dP;
@@ -18,12 +18,12 @@
 //     store scale · dK and dV;
 //   store scale · dQ; with several chunks a second phase adds their dQ in order;
 //
-// Each sum adds its terms in the order of the rows, or in the order of the columns of a chunk.
-// The division into chunks depends only on the shape. Therefore the bits of the results depend
-// neither on the number of workers nor on the vector length. The run time is that of five matrix
-// products over all blocks that are not entirely masked. The scratch of a worker holds Q, dO and dQ
-// of the query heads of one kv head. If there are several chunks, the shared scratch holds the dQ
-// of each chunk for all heads.
+// A sum over rows adds its terms in the order of the rows. A sum over the columns of a chunk adds
+// its terms in the order of the columns. The division into chunks depends only on the shape.
+// Therefore the bits of the results depend neither on the number of workers nor on the vector
+// length. The kernel takes about as long as five matrix products over all blocks that are not
+// entirely masked. The scratch of a worker holds Q, dO and dQ of the query heads of one kv head. If
+// there are several chunks, the shared scratch holds the dQ of each chunk for all heads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,13 +37,10 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 static constexpr int64_t mostRows = 96, mostCols = 128;
-/// Number of elements after the end of a tile that the code may read with the last fragment.
+/// Number of unused elements that are reserved after some arrays, because the code may read beyond
+/// the end of an array when it reads the last fragment.
 static constexpr int64_t slack = 64;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
-
-//===----------------------------------------------------------------------===//
-// Plan
-//===----------------------------------------------------------------------===//
 
 BackwardPlan::BackwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shape, numbers) {
   blockCols = std::min<int64_t>(mostCols, paddedAlong(shape.cols));
@@ -83,10 +80,6 @@ void BackwardPlan::takeParts(const Units &units) {
   (void)take(1, slack, wide);
 }
 
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
-
 /// Emits f · P and dS for one vector of scores, where f is the result of weight_mod.
 std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowContext &context,
                                                     Value group, Value firstRow, Value firstCol,
@@ -119,8 +112,8 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   // The code multiplies by log2(e) only after the subtraction of lse. Otherwise the rounding error
   // of lse · log2(e) would affect a whole row.
   exponent = b.mulf(exponent, b.number(log2e, lanes));
-  // Apart from rounding, the exponent is at most 0. The limit of 127 keeps P finite even if the
-  // scores are so large that P is wrong because of rounding.
+  // Without rounding errors, `exponent` would be at most 0. If the scores are very large, rounding
+  // errors can make it positive, and P is then wrong. The limit of 127 keeps P finite.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
                       most, exponent);
@@ -148,7 +141,7 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   return {mixed, ds};
 }
 
-/// Replaces scores by f · P and dP by dS, packed for the following products.
+/// Replaces the scores by f · P, and dP by dS. Packs f · P and dS for the products that follow.
 void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, Value firstCol,
                                  Value unit, bool masked) {
   Type wide = plan.numbers.wide, step = plan.numbers.stepType();
@@ -205,8 +198,8 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
     b.gemm(to, left, right, rows, cols, steps, CpuTiles::Sums::Kept);
   };
   int64_t rowSteps = numbers.steps(plan.blockRows);
-  // If the columns of a tile that is packed across rows are read as rows, the result is the
-  // transposed tile. Only AMX tile registers cannot read a tile in this way.
+  // The transpose of a tile that is packed across rows needs no copy: the code reads the columns of
+  // the tile as rows. Only AMX tile registers cannot read a tile in this way.
   auto transposed = [&](const Part &part) {
     if (numbers.arithmetic != Arithmetic::Tiles)
       return Matrix{scratch(part, step), 1, part.stride};
@@ -282,10 +275,6 @@ void BackwardEmitter::emitHead(Head head, Value unit, Value chunk) {
                 b.constant(shape.rows), shape.dim);
   });
 }
-
-//===----------------------------------------------------------------------===//
-// Phases
-//===----------------------------------------------------------------------===//
 
 void BackwardEmitter::keepFunctions() {
   score.emplace(keep(op.getScoreMod(), 1, op.getCaptures()));

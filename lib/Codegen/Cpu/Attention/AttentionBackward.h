@@ -24,8 +24,9 @@ struct BackwardPlan : Plan {
   void takeParts(const Units &units);
   bool isFma() const { return numbers.arithmetic == Arithmetic::Fma; }
 
-  int64_t paddedRows = 0; ///< number of rows of a head, rounded up so that the last fragment of a
-                          ///< block fits
+  /// Number of rows of a head in scratch, rounded up such that the last fragment of the last block
+  /// fits.
+  int64_t paddedRows = 0;
   Part q, qAcross, dout, doutAcross, lse, delta, dq;
   Part kT, vT, kAcross, dk, dv, scores, gradients, gradientsAcross, transposed, bounds;
   int64_t dqShared = 0;

@@ -17,12 +17,13 @@
 // these sums to the elements of the gradient in the order of b, h, q or k, and chunk. If private
 // tables need little memory, each unit has a table of its own, and the last phase adds the tables
 // in the order of the units. Otherwise all units share one table, and no two units may write the
-// same element. Units are then divided only along an argument (b, h or k) that is, in every
-// contribution to the table, an index at the same position. Along the other dimensions, each unit
-// processes the elements in order. Therefore no sum depends on which worker runs which unit.
+// same element. The work is then divided into units only along those arguments (b, h or k) that
+// index the same dimension of the table in every contribution to the table. Along the other
+// dimensions, each unit processes the elements in order. Therefore no sum depends on which worker
+// runs which unit.
 //
-// A shared table is the result's buffer if that has the type of the sums, otherwise it is in
-// scratch.
+// If the elements of the result have the type of the sums, the shared table is the buffer of the
+// result. Otherwise, the shared table is in scratch.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,10 +54,6 @@ Captures::Captures(AttentionGradOp op, func::FuncOp kernel, const Shape &shape)
     contributions.push_back({c.op, c.gradient, c.where, gradients[c.gradient].work, {}, {}, {}, 0});
 }
 
-//===----------------------------------------------------------------------===//
-// Plan
-//===----------------------------------------------------------------------===//
-
 Units Captures::chooseUnits(int64_t most) {
   Units units;
   auto cut = [&](int64_t limit) {
@@ -71,9 +68,9 @@ Units Captures::chooseUnits(int64_t most) {
     gradient.isPrivate =
         gradient.type.getNumElements() * bytesOf(gradient.work) * units.count(shape) <=
         mostPrivateBytes;
-  // Units may be divided along an argument only if the argument is, in all contributions to a
-  // shared table, an index at the same position. (With t[h, q] and t[q, h], two units could write
-  // the same element.)
+  // The work may be divided into units along an argument only if, for each shared table, the
+  // argument indexes the same dimension in all contributions to the table. (If there were
+  // contributions to t[h, q] and t[q, h], two units could write the same element.)
   auto isOwner = [&](unsigned argument) {
     return llvm::all_of(llvm::seq<unsigned>(0, gradients.size()), [&](unsigned number) {
       auto places = llvm::to_vector(llvm::seq<int64_t>(0, gradients[number].type.getRank()));
@@ -134,10 +131,6 @@ void Captures::takeParts(Plan &plan, const Units &units, int64_t rows) {
   }
 }
 
-//===----------------------------------------------------------------------===//
-// Locations of sums
-//===----------------------------------------------------------------------===//
-
 Pointer Captures::sharedAt(Emitter &e, int64_t offset, Type type) {
   return {e.b.address(e.b.shift(e.shared, e.b.constant(offset))), type, e.b.constant(0)};
 }
@@ -154,7 +147,8 @@ Pointer Captures::tableOf(Emitter &e, const Gradient &gradient, Value unit) {
   return e.b.shift(tables, e.b.mul(unit, gradient.type.getNumElements()));
 }
 
-/// Returns the address of the `count` sums of a head and a chunk (of a head if `chunk` is null).
+/// Returns the address of `count` sums: the sums of a head and a chunk, or the sums of a head if
+/// `chunk` is null.
 Pointer Captures::totals(Emitter &e, const Contribution &c, const Head &head, Value chunk,
                          int64_t count) {
   Value number = e.b.add(e.b.mul(head.batch, shape.heads), head.head);
@@ -172,10 +166,6 @@ void Captures::clear(Emitter &e, const Pointer &place, int64_t count, Type type)
   b.loop(b.constant(0), b.constant(count), 1,
          [&](Value i) { b.store(b.zero(type), b.shift(place, i)); });
 }
-
-//===----------------------------------------------------------------------===//
-// Inside a unit
-//===----------------------------------------------------------------------===//
 
 void Captures::beginUnit(Emitter &e, Value unit) {
   for (const Gradient &gradient : gradients)
@@ -273,8 +263,8 @@ void Captures::add(Emitter &e, KeptFunction &grad, const Site &site, ScoreFuncti
       break;
     }
     case Dependence::Column: {
-      // The first column of a block is a multiple of the block's size, so the remainder is the
-      // number of the column within the block.
+      // Each block begins at a column that is a multiple of the block's size. The remainder is
+      // therefore the number of the column within its block.
       Value block = b.rem(site.column, c.tile.stride);
       addInto(b, b.shift(e.scratch(c.tile, c.work), block), value);
       break;
@@ -320,10 +310,6 @@ void Captures::endHead(Emitter &e, const Head &head, Value group, Value chunk) {
     });
   }
 }
-
-//===----------------------------------------------------------------------===//
-// Phases before and after the units of work
-//===----------------------------------------------------------------------===//
 
 bool Captures::hasShared() const {
   return llvm::any_of(contributions, [&](const Contribution &c) {

@@ -11,8 +11,9 @@
 
 namespace mlir::fsdp::attention {
 
-/// Describes how the backward pass is divided into units of work. If units are not divided by batch
-/// (or by head), each unit processes all batches (or heads) one after another.
+/// Describes how the backward pass is divided into units of work. If `ownsBatch` is false, each
+/// unit processes all batches one after another. If `ownsHead` is false, each unit processes all
+/// heads one after another.
 struct Units {
   bool ownsBatch = true, ownsHead = true;
   int64_t chunks = 1; ///< number of chunks into which the blocks of columns are divided
@@ -27,7 +28,8 @@ struct Contribution {
   unsigned gradient; ///< index into `gradients` of the gradient to which `op` adds
   Dependence where;  ///< arguments on which the indices of `op` depend
   Type work;         ///< type of the sums
-  // Scratch of a worker for the sums of a row, of a tile or block, and of a head.
+  // Parts of a worker's scratch: `row` holds the sums of a row, `tile` the sums of a tile or block,
+  // and `head` the sums of a head.
   Part row, tile, head;
   int64_t sharedOffset = 0; ///< offset of the sums of all heads in the shared scratch
 };

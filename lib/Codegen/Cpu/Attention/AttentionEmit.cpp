@@ -8,9 +8,9 @@
 // Values that depend only on the column are computed once per column. Arrays hold these values
 // while a tile is processed:
 //
-//            column values | c0 | c1 | c2 | ..
-//            row values r0 |
-//                       r1 |    tile of scores
+//            column values   | c0 | c1 | c2 | ..
+//            row values   r0 |
+//                         r1 |    tile of scores
 //
 //===----------------------------------------------------------------------===//
 

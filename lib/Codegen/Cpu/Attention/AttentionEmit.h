@@ -13,8 +13,8 @@
 
 namespace mlir::fsdp::attention {
 
-/// A score function, together with the scratch arrays for those of its values that depend only on
-/// the row or only on the column.
+/// A score function with arrays in scratch. `rows` holds the values of the function that depend
+/// only on the row, and `columns` the values that depend only on the column.
 struct KeptFunction {
   explicit KeptFunction(tile::ScoreFunction function) : function(std::move(function)) {}
   tile::ScoreFunction function;
@@ -32,7 +32,8 @@ public:
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
   Pointer scratch(const Part &part, Type type);
   tile::Matrix matrix(const Part &part, Type type) { return {scratch(part, type), part.stride, 1}; }
-  /// Returns the matrix of rows and columns of one head in a [batch, heads, rows, cols] tensor.
+  /// Returns one head of a tensor of shape [batch, heads, rows, cols] as a matrix of `rows` rows
+  /// and `cols` columns.
   tile::Matrix slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows,
                     int64_t cols);
 
@@ -41,25 +42,26 @@ public:
   void emitUnit(KeptFunction &f, const Head &head);
   void emitRows(KeptFunction &f, const Head &head, Value firstRow, int64_t rows);
   void emitColumns(KeptFunction &f, const Head &head, Value firstCol);
-  /// Return precomputed values: knownOfRow() returns those of row `row` of a tile; known() returns
-  /// `ofRow` and the values of the vector of columns that begins at `col`.
+  /// Return precomputed values of a score function. knownOfRow() returns the values of row `row` of
+  /// a tile. known() returns `ofRow` and the values of the columns in the vector that begins at
+  /// `col`.
   tile::ScoreFunction::Values knownOfRow(const KeptFunction &f, Value row);
   tile::ScoreFunction::Values known(const KeptFunction &f, const tile::ScoreFunction::Values &ofRow,
                                     Value col);
   Value splatted(Value value) {
     return isa<VectorType>(value.getType()) ? value : b.splat(value, plan.numbers.rowLanes);
   }
-  /// Emits code that runs body(block, isFree) for each block that `ranges` contain for the rows or
-  /// columns [first, last) of a tile. `isFree` is true if no element of the block is masked. The
-  /// code stores the bounds of the ranges in the scratch `part`.
+  /// Emits a loop over blocks that runs body(block, isFree). `ranges` defines the blocks for the
+  /// rows or columns [first, last) of a tile. `isFree` is true if no element of the block is
+  /// masked. The code stores the bounds of the ranges in the scratch `part`.
   void forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mask, const Head &head,
                  Value first, Value last, function_ref<void(Value, Value)> body);
-  /// Returns the mask of those lanes at `site` that are inside the matrix and that mask_mod keeps.
-  /// Returns null if these are all lanes.
+  /// Returns the mask of the lanes at `site` that are inside the matrix and that mask_mod does not
+  /// mask. Returns null if the mask would contain all lanes.
   Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow,
                   const tile::Site &site, Value col);
-  /// Multiplies `rows` rows of `from` by `factor` and stores them to `tensor` from row `firstRow`
-  /// on.
+  /// Multiplies `rows` rows of `from` by `factor`. Stores the products to the rows of `tensor` that
+  /// begin at row `firstRow`.
   void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor,
                  const tile::Matrix &slab, Value firstRow, Value rows, int64_t cols);
   /// Returns the pointer to the argument in which the kernel returns `result`. The pointer's base

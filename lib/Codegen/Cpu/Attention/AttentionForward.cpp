@@ -8,7 +8,7 @@
 // when it starts its first unit of that head:
 //
 //   m = -inf, l = 0, O = 0                              for each row
-//   for each block of columns that is not entirely masked
+//   for each block of columns                           unless it is entirely masked
 //     S = Q · Kᵀ                                        tile
 //     S = score_mod(scale · S), -inf where masked       only if necessary
 //     m' = max(m, max S · c);  a = 2^(m - m')           c = log2(e) · scale without score_mod;
@@ -19,9 +19,10 @@
 //
 // Arrays hold m and l for each row of a tile. The l of a row is a vector of 512 bits that contains
 // partial sums. Consecutive units are alternately blocks from the begin and from the end of the
-// rows. With a causal mask, all ranges of units then take about the same time. The run time is that
-// of two matrix products over all blocks that are not entirely masked. The scratch of a worker
-// holds K and V of one head, a tile of scores and a tile of O.
+// rows. With a causal mask, the workers then need about the same time for ranges with the same
+// number of units. The kernel takes about as long as two matrix products over all blocks that are
+// not entirely masked. The scratch of a worker holds K and V of one head, a tile of scores and a
+// tile of O.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,14 +77,11 @@ private:
   func::FuncOp kernel;
   std::optional<KeptFunction> score, mask, weight;
   SmallVector<TileRange> ranges;
-  // The base of the pointer is null if the kernel does not return this result.
+  // Pointers to the results. The base of a pointer is null if the kernel does not return the
+  // result.
   Pointer o, lse;
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Plan
-//===----------------------------------------------------------------------===//
 
 ForwardPlan::ForwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shape, numbers) {
   blockCols = std::min<int64_t>(mostCols, paddedAlong(shape.cols));
@@ -102,10 +100,6 @@ ForwardPlan::ForwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shap
   sum = take(tileRows, numbers.rowLanes, wide);
   correction = take(tileRows, 1, wide);
 }
-
-//===----------------------------------------------------------------------===//
-// Blocks
-//===----------------------------------------------------------------------===//
 
 /// Returns Kᵀ of a block: a matrix of steps × columns.
 Matrix ForwardEmitter::keys(Value block) {
@@ -167,7 +161,8 @@ void ForwardEmitter::modify(const Head &head, Value firstRow, Value rows, Value 
   });
 }
 
-/// Computes weight_mod for a row of a tile. Columns after the last column get its factor.
+/// Computes weight_mod for a row of a tile. Columns after the last column of the matrix get the
+/// factor of the last column.
 void ForwardEmitter::emitFactors(const Head &head, Value firstRow, Value row, Value firstCol) {
   int64_t lanes = plan.numbers.rowLanes;
   ScoreFunction::Values ofRow = knownOfRow(*weight, row);
@@ -192,9 +187,9 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
   int64_t lanes = plan.numbers.rowLanes;
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
-  // With score_mod, c does not include the scale, and a score may be arbitrarily large. In this
-  // case, the code multiplies by c after the subtraction. Otherwise the rounding error of c times a
-  // large score would become large in the result of exp2.
+  // With score_mod, the factor c does not include the scale, and a score may be arbitrarily large.
+  // In this case, the code first subtracts the maximum and then multiplies by c. If it multiplied a
+  // large score by c first, the rounding error would cause a large error of exp2.
   bool folds = foldsScale();
   Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes),
         none = b.number(-infinity, lanes);

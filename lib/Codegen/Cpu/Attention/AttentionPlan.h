@@ -42,13 +42,15 @@ struct Plan {
   int64_t dimSteps() const { return numbers.steps(shape.dim); }
   int64_t valueSteps() const { return numbers.steps(shape.valueDim); }
   int64_t padded(int64_t cols) const { return llvm::alignTo(cols, numbers.rowLanes); }
-  /// Returns `cols` rounded up to whole steps of a product, for a matrix packed along rows.
+  /// Returns the number of columns that a matrix with `cols` columns has after it was packed along
+  /// rows: `cols` rounded up to whole steps of a product.
   int64_t paddedAlong(int64_t cols) const { return numbers.wholeSteps(padded(cols)); }
-  /// Returns the number of rows of steps that packTransposed() writes for `cols` columns.
+  /// Returns the number of rows that packTransposed() writes for `cols` columns: one row per step.
   int64_t transposedSteps(int64_t cols) const {
     return llvm::alignTo(cols, numbers.lanes * numbers.perStep()) / numbers.perStep();
   }
-  /// Reserves scratch of a worker for `rows` rows of `stride` elements, each with `bytes` bytes.
+  /// Reserves space in a worker's scratch for `rows` rows of `stride` elements, each with `bytes`
+  /// bytes.
   Part take(int64_t rows, int64_t stride, int64_t bytes);
   /// Reserves `bytes` bytes in the shared scratch. Returns the offset of the reserved bytes.
   int64_t takeShared(int64_t bytes);

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Packs the rows of Q, dO and O of the query heads of one kv head, and a block of columns of K and
-// V. Also computes δ = Σ O·dO of each row, and copies the log-sum-exp. Rows beyond the end, and
-// rows that the mask removes entirely, get an infinite log-sum-exp, so that their P are 0.
+// V. Also computes δ = Σ O·dO of each row, and copies the log-sum-exp. The log-sum-exp of rows
+// beyond the end, and of rows that are entirely masked, is set to infinity, so that P is 0 in these
+// rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,8 @@ using namespace mlir::fsdp::tile;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Returns the packed rows of a head, beginning at `row`. The rows are packed across rows if
-/// `across` is true, otherwise along rows.
+/// Returns those rows of a head's packed matrix that begin at `row`. If `across` is true, the
+/// matrix was packed across rows, otherwise along rows.
 Matrix BackwardEmitter::rowsOf(const Part &part, Value group, Value row, bool across) {
   Matrix all = matrix(part, plan.numbers.stepType());
   Value first = b.add(b.mul(group, plan.paddedRows), row);

@@ -7,10 +7,10 @@
 //   along rows    a0 a1 a2 a3        across rows    a0 a1 ..      transposed   a0 b0 c0 ..
 //                 b0 b1 b2 b3                       b0 b1 ..                   a1 b1 c1 ..
 //
-// For bf16 dot products, a step is a pair of values of k. The three packings then begin with a0a1
-// a2a3, a0b0 a1b1 and a0a1 b0b1. Elements outside the matrix are packed as zero. A square of lanes
-// × lanes elements is transposed in registers: for s = 1, 2, 4, .., lane l + s of row r and lane l
-// of row r + s are exchanged.
+// For bf16 dot products, a step is a pair of values of k. The packed elements are then pairs: along
+// rows a0a1 a2a3 .., across rows a0b0 a1b1 .., and transposed a0a1 b0b1 ... Elements outside the
+// matrix are packed as zero. A square of lanes × lanes elements is transposed in registers: for s =
+// 1, 2, 4, .., lane l + s of row r and lane l of row r + s are exchanged.
 //
 //===----------------------------------------------------------------------===//
 

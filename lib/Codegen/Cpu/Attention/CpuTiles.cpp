@@ -11,9 +11,9 @@
 //         a(1, k)       | s  | s  |          it with each register of the row of b
 //
 // Each sum adds its products in the order of k, whatever shape the fragments have. The bits
-// therefore depend neither on the number of registers nor on the number of lanes. To compute the
-// sum or the maximum of a row, vectors have the same length on every CPU. The upper half of the
-// lanes is combined with the lower half, until one lane is left.
+// therefore depend neither on the number of registers nor on the number of lanes. The sum or the
+// maximum of a row is computed in vectors whose length is the same on every CPU. At the end, the
+// upper half of the lanes is combined with the lower half, again and again, until one lane is left.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,10 +26,6 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
 static constexpr int64_t lineBytes = 64;
-
-//===----------------------------------------------------------------------===//
-// Numbers
-//===----------------------------------------------------------------------===//
 
 Numbers::Numbers(Type element, const CpuTarget &target) : element(element) {
   MLIRContext *context = element.getContext();
@@ -64,10 +60,6 @@ int64_t Numbers::steps(int64_t k) const {
   llvm_unreachable("unknown arithmetic");
 }
 
-//===----------------------------------------------------------------------===//
-// Scalars and vectors
-//===----------------------------------------------------------------------===//
-
 Value CpuTiles::number(double value, int64_t lanes) {
   TypedAttr attr = getFloatAttr(numbers.wide, value);
   if (lanes)
@@ -99,10 +91,6 @@ Value CpuTiles::foldLanes(Value vector, function_ref<Value(Value, Value)> combin
 Value CpuTiles::sumOfLanes(Value vector) {
   return foldLanes(vector, [&](Value a, Value b) { return addf(a, b); });
 }
-
-//===----------------------------------------------------------------------===//
-// Fragments
-//===----------------------------------------------------------------------===//
 
 Pointer CpuTiles::at(const Matrix &matrix, Value row, Value col) {
   return shift(matrix.place, add(mul(row, matrix.rowStride), mul(col, matrix.colStride)));
@@ -158,10 +146,6 @@ SmallVector<Value> CpuTiles::rowSum(const Fragment &x) {
   }
   return rows;
 }
-
-//===----------------------------------------------------------------------===//
-// Products
-//===----------------------------------------------------------------------===//
 
 Value CpuTiles::multiplyAdd(Value a, Value b, Value sum) {
   if (numbers.arithmetic != Arithmetic::Bf16Dot)

@@ -41,10 +41,11 @@ struct Numbers {
   bool emulatesTiles = false;  ///< true if loops replace the AMX instructions of Arithmetic::Tiles
   bool convertsToBf16 = false; ///< true if the CPU has vcvtneps2bf16
 
-  /// Number of lanes of a register, and number of lanes of the vectors in which rows are summed.
-  /// The latter vectors have 512 bits on every CPU.
+  /// Number of lanes of a register (`lanes`), and number of lanes of the vectors in which rows are
+  /// summed (`rowLanes`). The vectors for sums of rows have 512 bits on every CPU.
   int64_t lanes, rowLanes;
-  /// Maximum number of registers for the sums of a product, in total and per row of a fragment.
+  /// Maximum number of registers that hold sums of a product: in total (`sums`), and for one row of
+  /// a fragment (`sumsPerRow`).
   int64_t sums, sumsPerRow;
 
   /// Number of k values per step.
@@ -53,8 +54,9 @@ struct Numbers {
   bool packsPairs() const {
     return arithmetic == Arithmetic::Bf16Dot || arithmetic == Arithmetic::Tiles;
   }
-  /// Returns `extent`, a number of rows or columns of a block, rounded up to whole steps of tile
-  /// registers if the arithmetic is Tiles.
+  /// Returns the number of rows (or columns) that a block of `extent` rows (or columns) has in
+  /// memory. With Arithmetic::Tiles, this is `extent` rounded up to whole steps of tile registers.
+  /// Otherwise, it is `extent`.
   int64_t wholeSteps(int64_t extent) const {
     return arithmetic == Arithmetic::Tiles ? llvm::alignTo(extent, 2 * amx::tileSize) : extent;
   }
@@ -70,7 +72,7 @@ struct Matrix {
   int64_t rowStride, colStride = 1;
 };
 
-/// Number of rows (known at run time) and of columns (known at compile time) of a matrix.
+/// The size of a matrix: `rows` is known at run time, and `cols` is known at compile time.
 struct Extents {
   Value rows;
   int64_t cols;
@@ -116,15 +118,17 @@ public:
   //===--- Tiles -----------------------------------------------------------===//
   enum class Sums { Zero, Kept };
   // Emits code that computes c = s + a · b, fragment by fragment. If `start` is Zero, s is 0.
-  // Otherwise s is the old c. If `factor` is given, each row of the old c is multiplied by the
-  // row's factor, a vector of equal lanes. The code computes rowsOf(rows, cols) rows, which may be
-  // more than `rows`: memory of `a` must be readable, and memory of `c` writable, for all of them.
-  // With Arithmetic::Tiles, the steps of a row of `a` must be contiguous.
+  // Otherwise s is the old c. If `factor` is given, each row of the old c is first multiplied by
+  // factor(row), which must be a vector whose lanes are equal. The code computes rowsOf(rows, cols)
+  // rows, which may be more than `rows`. For all of these rows, the memory of `a` must be readable
+  // and the memory of `c` must be writable. With Arithmetic::Tiles, the steps of a row of `a` must
+  // be contiguous.
   void gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
             int64_t steps, Sums start, function_ref<Value(Value)> factor = nullptr);
   static int64_t rowsOf(const Numbers &numbers, int64_t rows, int64_t cols);
   void fillTile(const Matrix &tile, int64_t rows, int64_t cols, Value scalar);
-  /// Emits `for (i = from; i < to; ++i) { fetch(i + 1); body(i); }`. `fetch` may be null.
+  /// Emits `for (i = from; i < to; ++i) { fetch(i + 1); body(i); }`. If `fetch` is null, the loop
+  /// contains only body(i).
   void pipeline(Value from, Value to, function_ref<void(Value)> fetch,
                 function_ref<void(Value)> body);
   /// Prefetches `bytes` bytes that begin at `place`.
@@ -145,11 +149,12 @@ public:
   /// Emits code that transposes a matrix of pairs: to(r, s) = from(s, r). `to` has `rows` rows of
   /// `steps` steps; `rows` and `steps` are multiples of 16.
   void transposePairs(const Matrix &from, const Matrix &to, int64_t rows, int64_t steps);
-  /// Stores a vector of wide values of one row as steps along the row, beginning at column `col`.
+  /// Stores a vector that contains values (of type `wide`) of one row, beginning at column `col`.
+  /// In `to`, the values form steps along the row.
   void storeAlong(Value vector, const Matrix &to, Value row, Value col);
-  /// Packs across rows: stores the pairs of `vector`, which belongs to row `row` (even), and
-  /// `next`, which belongs to row `row` + 1. With Arithmetic::Fma, each vector is stored
-  /// separately, and `next` may be null.
+  /// Packs a part of row `row` (`vector`) and the same part of row `row` + 1 (`next`) across rows:
+  /// stores pairs of one element of each. `row` must be even. With Arithmetic::Fma, stores each
+  /// vector separately; `next` may be null.
   void storeAcross(Value vector, Value next, const Matrix &to, Value row, Value col);
 
   Pointer at(const Matrix &matrix, Value row, Value col);

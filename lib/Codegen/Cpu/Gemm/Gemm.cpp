@@ -7,22 +7,23 @@
 // Emits one phase. A worker processes a range of panels of columns, or of panels of rows if
 // Plan::splitRows is true:
 //
-//   for each value of the outer digits
-//     for each block of nc columns, of mc rows, of kc
+//   for each position                              values of the outer digits
+//     for each block                               nc columns, then mc rows, then kc values of k
 //       pack mc × kc of lhs;
-//       for each group of panels of columns
+//       for each group                             panels of columns
 //         pack kc × nr of rhs for each panel;
-//         for each panel of rows, for each strip of the group
-//           for each slab of kc, for each panel of the strip
+//         for each panel of rows, for each strip   strips of the group
+//           for each slab, for each panel          slabs of kc, panels of the strip
 //             tile += lhs · rhs;
 //           after the last k: finish the strip, row by row;
 //
-// Without AMX, a strip is one panel and a slab is all of kc. With AMX, the slab of a panel of rows
-// stays in the L1 cache for all panels of a strip, and whole cache lines of results are written.
+// Without AMX, a strip has one panel, and a slab has all kc values of k. With AMX, the slab of a
+// panel of rows stays in the L1 cache for all panels of a strip, and whole cache lines of results
+// are written.
 //
-// If a strip is whole and needs no epilogue, its sums can be in the result's buffer, otherwise they
-// are in the worker's scratch. The scratch has space for mc × nc sums if partial sums must be kept
-// until the next block of k.
+// The sums of a strip are in the worker's scratch. If the strip is whole and needs no epilogue,
+// they can instead be in the buffer of the result. The scratch has space for mc × nc sums if
+// partial sums must be kept until the next block of k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,16 +53,17 @@ private:
   };
   void emitOuter(Value outer, Range rows, Range cols);
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
-  /// The rows and columns that a worker computes, the columns whose sums are in scratch, and the
-  /// first column of the packed panels.
+  /// A worker computes `rows` and `cols`. The sums of the columns `sumCols` are in scratch. The
+  /// packed panels begin at column `firstCol`.
   struct Ranges {
     Range rows, cols, sumCols;
     Value firstCol;
   };
-  /// Values of k of a micro-kernel: `count` values, the first at `from` in the block of k.
+  /// The values of k that a micro-kernel processes: `count` values, beginning with value `from` of
+  /// the block of k.
   struct Slab {
     Value from, count;
-    Value isFirst; ///< true if the sums of these values are the first of a tile
+    Value isFirst; ///< true if these values are the first values of k that are added to a tile
   };
   void emitStrip(const Position &position, Value row, Value col, const Ranges &ranges, Value kCount,
                  Value kBlock);
@@ -123,7 +125,8 @@ Value PhaseEmitter::kSteps(Value count) {
   return pairs;
 }
 
-/// Returns the constant at which the sums of `problem` start, 0 if they start at a tensor.
+/// Returns the initial value of the sums of `problem` if this value is a constant. Returns 0 if the
+/// initial values are the elements of a tensor.
 static FloatAttr startOf(CodeBuilder &b, const Problem &problem, FloatType type) {
   if (!problem.startsAtConstant())
     return b.getFloatAttr(type, 0.0);

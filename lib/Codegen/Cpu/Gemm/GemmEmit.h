@@ -60,9 +60,9 @@ void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs,
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                     Pointer tile, Value tileStride, Value accumulate, TypedAttr start);
 
-/// Emits a prefetch of one cache line of the panel of `side` that is packed next; `next` is the
-/// panel's first element. The micro-kernel of row panel `tile` issues the prefetch in the iteration
-/// that begins with step `k`.
+/// Emits a prefetch of one cache line of the source of the panel that is packed next. `next` is the
+/// first element of this panel in the operand of `side`. The micro-kernel of row panel `tile`
+/// issues the prefetch in the iteration that begins with step `k`.
 void emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next,
                          Value tile, Value k);
 
@@ -74,7 +74,8 @@ struct Strip {
 /// Prefetches the elements that the epilogue of a strip accesses. Results of AMX products are not
 /// prefetched.
 void emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip);
-/// Loads `source` into sums with Plan::stripCols() columns per row.
+/// Copies the elements of `source` that belong to the strip to `sums`. In `sums`, each row has
+/// Plan::stripCols() columns.
 void emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source, const Strip &strip,
                    Pointer sums);
 /// Applies the elementwise ops after the contraction to the sums of a strip and stores the results.

@@ -27,7 +27,8 @@ namespace {
 class RowEmitter {
 public:
   RowEmitter(CodeBuilder &b, const Kernel &kernel) : b(b), kernel(kernel), plan(kernel.plan) {}
-  /// An operand and the address of its element at the strip's corner, computed before the loops.
+  /// An operand, and the address of its element at the corner of the strip. The code computes the
+  /// address before the loops.
   using Corner = std::pair<const Operand *, Pointer>;
 
   Pointer corner(const Operand &operand, const Strip &strip) {

@@ -8,20 +8,21 @@
 //     a0 a1 a2 a3 ..         a0 b0 c0 .. | a1 b1 c1 .. | a2 b2 c2 .. | ..
 //     b0 b1 b2 b3 ..
 //     c0 c1 c2 c3 ..       with pairs (bf16 dot products, tiles): a0a1 b0b1 .. | a2a3 b2b3 ..
-//                          row tiles: a0a1 a2a3 .. a30a31 | b0b1 b2b3 .. b30b31 | ..
+//                          row tiles:   a0a1 a2a3 .. a30a31 | b0b1 b2b3 .. b30b31 | ..
 //
 // The dimension that is contiguous in the source decides in which of three ways the code packs:
 //
 //   k      loads vectors along k from as many rows as a vector has lanes, and transposes them
-//          in registers: shuffles pick the even (odd) halves of two vectors, first inside
-//          128-bit blocks, then of whole blocks
+//          in registers by shuffles, which merge several vectors: first within each block of 128
+//          bits, then by whole blocks
 //   rows   copies vector by vector, several panels side by side; interleaves pairs
 //   none   copies element by element
 //
-// The source is prefetched, because it is not yet in the caches and the distance between its rows
-// is large. Casts and other unary maps are applied between load and store. In the last panel, rows
-// after the last row of the operand are copies of the last row. Steps after the last value of k are
-// zero. For tile registers, k is padded to whole tiles.
+// The code prefetches the source, because the source is not in the caches yet, and the hardware
+// does not predict loads from rows that are far apart. Casts and other unary maps are applied
+// between load and store. In the last panel, rows after the last row of the operand are copies of
+// the last row. Steps after the last value of k are zero. For tile registers, k is padded to whole
+// tiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,10 +32,10 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// Number of panels that are filled together if rows are contiguous, to read whole cache lines.
+/// If rows are contiguous, this number of panels is filled together, to read whole cache lines.
 static constexpr int64_t panelsPerGroup = 16;
 
-/// Distance along k between a loaded element and the element that is prefetched with it.
+/// When the code loads an element at k, it prefetches the element at k + `prefetchDistance`.
 static constexpr int64_t prefetchDistance = 12;
 
 namespace {
@@ -112,8 +113,8 @@ Value Packer::load(int64_t count, Value row, Value k, Value mask) {
 }
 
 /// Merges the vectors v0, v1, ... of `list`, by shuffles. The lanes of a vector form blocks of
-/// `block` lanes. A block consists of units of `unit` lanes each, as many units as `list` has
-/// vectors. Each block of result j contains unit j of v0, of v1, and so on.
+/// `block` lanes. A block consists of one unit of `unit` lanes for each vector in `list`. Each
+/// block of result j contains unit j of v0, of v1, and so on.
 SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block) {
   if (list.size() == 1)
     return {list.front()};
@@ -141,7 +142,8 @@ SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64
 SmallVector<Value> Packer::transpose(ArrayRef<Value> rows) {
   int64_t bits = getElementTypeOrSelf(rows.front().getType()).getIntOrFloatBitWidth();
   int64_t perBlock = 128 / bits, blocks = lanes / perBlock;
-  // inBlock[g][j] holds column j of each block for the rows of group g.
+  // Group g consists of `perBlock` rows, beginning at row g * perBlock. inBlock[g][j] holds, for
+  // each block of 128 bits, lane j of this block from all rows of the group.
   SmallVector<SmallVector<Value>> inBlock;
   for (int64_t g = 0; g < blocks; ++g)
     inBlock.push_back(mergeHalves(rows.slice(g * perBlock, perBlock), 1, perBlock));
@@ -156,7 +158,8 @@ SmallVector<Value> Packer::transpose(ArrayRef<Value> rows) {
   return result;
 }
 
-/// Packs `count` rows, beginning at row `column`; `count` is at most the number of lanes.
+/// Packs `count` rows of a panel, beginning at row `column` of the panel. `count` is at most the
+/// number of lanes.
 void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
   Type stepType = VectorType::get({lanes}, to.type);
   SmallVector<Value> rows;
@@ -183,8 +186,8 @@ void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
 }
 
 void Packer::packAlongK(Value valid) {
-  // The columns after the last whole vector are packed first. A vector is wider than these columns,
-  // so that its store also overwrites the first columns of the next step.
+  // The columns after the last whole vector are packed first. The store of a vector that is wider
+  // than these columns also overwrites the first columns of the next step, which are packed later.
   int64_t whole = llvm::alignDown(side.width, lanes);
   if (whole < side.width)
     packBlockAlongK(b.constant(whole), side.width - whole, valid);
@@ -205,7 +208,7 @@ Value Packer::interleave(Value first, Value second) {
 }
 
 /// Packs `width` rows at the value `k` and, if steps are pairs, also at `k` + 1. `width` is the
-/// width of one panel, or the total width of the panels that one vector fills.
+/// number of rows of one panel, or of all panels that one vector fills.
 void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   bool pairs = plan.arithmetic != Arithmetic::Fma;
   Value next = b.add(k, 1), hasNext = pairs ? b.isLess(next, kCount) : Value();
@@ -223,8 +226,8 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   if (plan.packsPairs())
     for (auto [one, other] : llvm::zip_equal(first, second))
       one = interleave(one, other);
-  // Steps and columns are stored in ascending order. A vector that is wider than a panel overwrites
-  // elements after the panel, and these are stored later.
+  // Steps and columns are stored in ascending order. If a vector is wider than a panel, its store
+  // also overwrites elements after the panel. These elements get their values from later stores.
   Value number = b.div(row, side.width);
   for (int64_t part = 0; part < width; part += side.width) {
     Pointer panel =

@@ -36,22 +36,22 @@ static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. They are
-/// smaller because these products read more bytes per cycle. The panel is small enough for the L1
-/// cache, and the block takes half of an L2 cache of 2 MiB.
+/// smaller than without tile registers, because such products read more bytes per cycle. The panel
+/// is small enough for the L1 cache, and the block takes half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
 /// Size in bytes of the panels of rhs that are packed together for tile registers.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
-/// Values of k of a slab and panels of a strip, for tile registers. The slab of a panel of lhs and
-/// the sums of a strip, each 16 KiB for tiles of 32 x 32 sums, stay in the L1 cache.
+/// If tile registers are used, a slab has `tileSlab` values of k, and a strip has `tileStrip`
+/// panels. The slab of a panel of lhs and the sums of a strip, each 16 KiB for tiles of 32 x 32
+/// sums, stay in the L1 cache.
 static constexpr int64_t tileSlab = 256, tileStrip = 4;
 /// Minimum size in bytes of a result that is stored past the caches.
 static constexpr int64_t streamedBytes = 2 << 20;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
-/// The micro-kernels of a panel of rhs prefetch the next panel if the number of panels of rows is
-/// within these limits. If there are fewer micro-kernels, they have no time for the prefetches. If
-/// there are more, reading rhs takes only a small part of the time. An rhs of less than
-/// rhsInMemoryBytes is in a cache anyway, so it is not prefetched.
+/// If `minTilesBeside` to `maxTilesBeside` micro-kernels use a panel of rhs, they prefetch the next
+/// panel. Fewer micro-kernels have no time for the prefetches. With more micro-kernels, reading rhs
+/// takes only a small part of the time. An rhs of less than rhsInMemoryBytes is in a cache anyway.
 static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
 /// Maximum size of the partial sums kept in scratch, in bytes.
 static constexpr int64_t sumsBytes = 2 << 20;
@@ -109,9 +109,9 @@ static int64_t padded(const Problem &problem, ArrayRef<int> digits, int64_t tile
                                        : all / inner * llvm::alignTo(inner, tile);
 }
 
-/// Chooses the register tile for tile registers: how many rows and columns of tiles of sums are
-/// kept in the eight registers. In the model, for 32 values of k, a product takes 16 cycles and a
-/// load of a tile takes 8 cycles.
+/// Chooses the register tile if tile registers are used. The sums are kept in a rectangle of the
+/// eight tile registers, and this function chooses how many rows and columns the rectangle has. In
+/// the model, for 32 values of k, a product takes 16 cycles and a load of a tile takes 8 cycles.
 static void chooseTileRegisters(const Problem &problem, Plan &plan) {
   SmallVector<int> rows = problem.digitsOf(Role::M), cols = problem.digitsOf(Role::N);
   double best = 0;
@@ -213,7 +213,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     int64_t group = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1, panels);
     plan.colGroup = llvm::alignTo(group, plan.strip);
   }
-  // With several slabs, sums are loaded and stored several times, which is faster in scratch.
+  // If a block of k has several slabs, sums are loaded and stored several times. This is faster if
+  // the sums are in scratch instead of the result's buffer.
   plan.direct = isDirect(problem, plan) && (plan.kSlab == plan.kc || plan.kBlocks > 1);
   plan.nc = llvm::alignTo(plan.n, plan.nr);
   int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, kept = 1;

@@ -20,9 +20,11 @@ namespace mlir::fsdp::gemm {
 
 /// The ways in which products are computed and summed.
 enum class Arithmetic {
-  Fma,       ///< one fused multiply-add per value of k
-  Bf16Dot,   ///< vdpbf16ps on pairs of values of k, which adds the product at the odd k first
-  Bf16Pairs, ///< fused multiply-adds on widened values in the order of Bf16Dot
+  Fma, ///< one fused multiply-add per value of k
+  /// The instruction vdpbf16ps on pairs of values of k. The instruction first adds the product at
+  /// the odd k of a pair, then the product at the even k.
+  Bf16Dot,
+  Bf16Pairs, ///< fused multiply-adds of widened values, in the order in which Bf16Dot adds
   Tiles      ///< tdpbf16ps on tiles of 16 rows, 16 columns and 32 values of k (Cpu/Amx)
 };
 
@@ -42,9 +44,9 @@ struct Plan {
   // Size of the register tile: mr rows and nr = nv · lanes columns.
   int64_t lanes = 0, mr = 0, nv = 0, nr = 0;
 
-  // `rows` and `cols` are each traversed as one index, and a tile never crosses a border of their
-  // innermost digit. k consists of the digits `kOuter` and the digit `kInner`. `outer` contains all
-  // other digits (see GemmProblem.h).
+  // The digits `rows` together form one index, and so do the digits `cols`. Within a tile, only the
+  // innermost digit of `rows` and the innermost digit of `cols` change. The index k consists of the
+  // digits `kOuter` and the digit `kInner`. `outer` contains all other digits (see GemmProblem.h).
   SmallVector<int> rows, cols, outer, kOuter;
   int kInner = -1;
   int64_t m = 1, n = 1, k = 1, outerCount = 1, kOuterCount = 1;
@@ -52,9 +54,10 @@ struct Plan {
   // Blocks: mc × kc of lhs and kc × nr of rhs are packed at a time. nc limits the number of columns
   // whose partial sums are kept in scratch.
   int64_t mc = 0, nc = 0, kc = 0, kBlocks = 1;
-  int64_t colGroup = 1; ///< panels of rhs that are packed before the rows are traversed
-  int64_t strip = 1;    ///< panels of columns whose results are finished together, row by row
-  int64_t kSlab = 0;    ///< values of k per micro-kernel, at most kc
+  int64_t colGroup = 1; ///< number of panels of rhs that are packed before the loop over rows
+  /// Number of adjacent panels of columns whose results are stored together, row by row.
+  int64_t strip = 1;
+  int64_t kSlab = 0; ///< number of values of k per micro-kernel, at most kc
 
   /// True if the sums are kept directly in the result's buffer.
   bool direct = false;
@@ -101,8 +104,9 @@ struct Plan {
 };
 
 /// Returns true if the epilogue stores a result with streaming stores, which do not read the lines
-/// of the result from memory first. Such a result is larger than the L2 cache of a core, its rows
-/// begin at cache lines if it does, and the kernel does not read its buffer.
+/// of the result from memory first. Only kernels with tile registers do this, and only for large
+/// results whose rows begin at distances that are multiples of a cache line. The kernel must not
+/// read the buffer of the result.
 bool isStreamed(const Problem &problem, const Plan &plan, const StoreStep &store);
 
 /// Chooses the side of the product that becomes the columns (contiguous in the result if possible),

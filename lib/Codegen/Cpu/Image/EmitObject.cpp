@@ -7,7 +7,7 @@
 // Compiles one kernel: translates the LLVM dialect to LLVM IR, adds a wrapper with the ABI of
 // docs/explanation/pipeline.md §7 around each phase, optimises, and emits machine code.
 //
-//   @k(ptr bindings, i64 begin, i64 end, ptr workspace) {
+//   @k(ptr bindings, i64 begin, i64 end, ptr workspace) {                ; the wrapper
 //     call @k.body(bindings[0], bindings[1], ..., begin, end, workspace)   ; inlined
 //   }
 //   @k.launch = constant [n x i64] [...]            ; fsdprt/launch_record.h

@@ -7,17 +7,17 @@
 // The cache has one file per kernel. The name of a file is a hash of everything that determines the
 // kernel's code:
 //
-//     build ids of the compiler and its libraries ─┐
-//     triple, CPU, features, tuning of the target ─┼─ SHA-256 ─> llvmcache-4f1c…
-//     the printed kernel (its name is a hash too) ─┘
+//     build ids of the compiler and its libraries   ─┐
+//     triple, CPU, features, tuning of the target   ─┼─ SHA-256 ─> llvmcache-4f1c…
+//     the printed kernel (its name is a hash too)   ─┘
 //
-//     llvmcache-4f1c…:  hash of the rest, 16 digits │
-//                       {"key": "4f1c…", "phases": .., "shared": .., "worker": ..} │ newline │
-//                       ELF object
+//     llvmcache-4f1c…:   hash of the rest, 16 digits │
+//                        {"key": "4f1c…", "phases": .., "shared": .., "worker": ..}   │ newline │
+//                        ELF object
 //
-//  1. Read the file. A file counts as missing if its hash is wrong or if it has another key. The
-//     same holds for a symbolic link, and for a file that a user other than this user and root owns
-//     or can write.
+//  1. Read the file. A file counts as missing if its hash is wrong, if it contains another key, or
+//     if it is a symbolic link. It also counts as missing if a user other than root and the current
+//     user owns the file or can write to it.
 //  2. If the file is missing, compile the kernel, write a temporary file and rename it. If two
 //     compilers write the file at the same time, both write the same bytes.
 //  3. At the end, LLVM's pruning deletes files that were not used for a week, then the least
@@ -52,10 +52,6 @@ static constexpr StringLiteral prefix = "llvmcache-"; // the prefix that LLVM's 
 static constexpr uint64_t mostBytes = UINT64_C(4) << 30;
 static constexpr size_t hashDigits = 16;
 
-//===----------------------------------------------------------------------===//
-// Identity of the compiler
-//===----------------------------------------------------------------------===//
-
 /// Returns the build id from the notes of a loaded object, or an empty string if there is none.
 static StringRef findBuildId(const dl_phdr_info &object) {
   for (const ElfW(Phdr) &segment : ArrayRef(object.dlpi_phdr, object.dlpi_phnum)) {
@@ -79,7 +75,7 @@ static StringRef findBuildId(const dl_phdr_info &object) {
 }
 
 /// Appends the identity of a loaded object: its build id, or the size and modification time of its
-/// file. Returns 1 if the file does not exist.
+/// file. Returns 1, which ends the iteration over objects, if the file does not exist.
 static int addObject(dl_phdr_info *object, size_t, void *to) {
   auto &text = *static_cast<std::string *>(to);
   StringRef path = object->dlpi_name, id = findBuildId(*object);
@@ -98,10 +94,6 @@ static int addObject(dl_phdr_info *object, size_t, void *to) {
           std::to_string(status.getLastModificationTime().time_since_epoch().count());
   return 0;
 }
-
-//===----------------------------------------------------------------------===//
-// Files
-//===----------------------------------------------------------------------===//
 
 FailureOr<std::unique_ptr<KernelCache>> KernelCache::open(StringRef folder, Location loc) {
   if (std::error_code error = llvm::sys::fs::create_directories(folder))
@@ -263,10 +255,6 @@ void KernelCache::write(StringRef key, const KernelInfo &info, const Object &obj
       failure = why;
   }
 }
-
-//===----------------------------------------------------------------------===//
-// Kernels
-//===----------------------------------------------------------------------===//
 
 FailureOr<KernelCache::Object>
 KernelCache::get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,

@@ -11,7 +11,7 @@
 //   phase 1   for block: for k: for row in block: a[64 k + lane] += x[row, ..]
 //   phase 2   for k: y[64 k + lane] = init + (a of block 0 + block 1 + ...)
 //
-// For a whole block, the sums of a vector of columns stay in registers.
+// While a block of rows is summed, the sums of a vector of columns stay in registers.
 //
 // In a scatter, each worker owns a range of columns and visits all tokens in order for this range.
 // No atomics are needed, and the sums do not depend on which worker has which range.
@@ -40,9 +40,9 @@ void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
   }
 }
 
-/// Emits `body` for the phase's range of positions, which begins at a multiple of the tile. A loop
-/// computes the positions that fill whole vectors. The worker whose range ends at `size` also
-/// computes the remaining positions.
+/// Emits `body` for the positions of the phase's range, whose begin is a multiple of the tile. A
+/// loop processes the positions of whole vectors. The worker whose range ends at `size` also
+/// processes the positions after the last whole vector.
 void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at,
                             function_ref<void(Evaluator &, AffineExpr)> body, int64_t lanes) {
   lanes = lanes ? lanes : vectorLanes(virtualLanes);
@@ -89,14 +89,14 @@ struct ColumnLoops {
 };
 } // namespace
 
-/// The reductions of one segment, which all reduce over the same rows. If there are many rows, each
-/// block of rows is reduced first.
+/// The reductions of one segment, which all reduce over the same rows. If there are many rows, a
+/// first phase reduces each block of rows, and a second phase combines the results of the blocks.
 struct NestBuilder::ColumnReduction {
   ArrayRef<Step> segment;
   ColumnLoops loops;
   int64_t blocks, blockRows;
-  SmallVector<int64_t> partials = {}; ///< for each step, the offset of its block sums in the shared
-                                      ///< scratch
+  /// Offset of the sums of the blocks in the shared scratch, for each step.
+  SmallVector<int64_t> partials = {};
 
   explicit ColumnReduction(ArrayRef<Step> segment) : segment(segment), loops(segment.front()) {
     blocks = std::clamp<int64_t>(loops.count / minBlockRows, 1, maxBlocks);
@@ -174,8 +174,8 @@ bool NestBuilder::buildBlockSums(ColumnReduction &reduction) {
   return commit(phase, {});
 }
 
-/// Emits the code that combines, for one vector of columns, the initial value with the sums of the
-/// blocks in order.
+/// Emits the code for one vector of columns that adds the sums of the blocks to the initial value,
+/// in the order of the blocks.
 void NestBuilder::finishColumns(const ColumnReduction &reduction, Phase &phase, Evaluator &piece,
                                 SmallVector<AffineExpr> column) {
   ++log.body;
@@ -260,8 +260,7 @@ bool NestBuilder::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // A first phase stores the initial value, unless the initial value already is in the buffer of
-  // the sums.
+  // A first phase stores the initial value to the buffer of the sums, unless it is there already.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

@@ -7,8 +7,8 @@
 // Divides the steps of a kernel into segments. Each segment becomes one or more phases:
 //
 //   rows      all steps have the same leading dimensions and read other steps only in their own
-//             row: one loop over rows that contains all steps (RowNests.cpp); for short rows,
-//             lanes across rows (ShortRows.cpp)
+//             row: one loop over rows that contains all steps (RowNests.cpp); if rows are short,
+//             the lanes of a vector hold several rows (ShortRows.cpp)
 //   flat      maps of one shape: one loop over all elements (RowNests.cpp)
 //   squares   maps whose inputs are contiguous along another dimension than their result
 //             (TransposedNests.cpp)
@@ -18,8 +18,8 @@
 //  1. Take as many steps as fit into one segment, and emit the segment's phases. If the emission
 //     refuses the segment, try again without the segment's last step.
 //  2. Values that a later segment reads are stored in the scratch that the workers share.
-//  3. If an argument is updated in place, each read of it must be in an earlier stage than the
-//     store, or in the loop body that afterwards stores to the same element.
+//  3. An argument may be updated in place only if each read of it is in an earlier stage than the
+//     store, or precedes the store to the same element in the same loop body.
 //
 // Phases are emitted before the kernel. The kernel is erased once all phases exist.
 //
@@ -94,8 +94,8 @@ NestBuilder::Phase NestBuilder::begin(int64_t extent, int64_t tile) {
   return phase;
 }
 
-/// Returns the memory for storing a step's value: the destinations, or a view of the shared
-/// scratch.
+/// Returns the memory to which the value of a step is stored: the destinations of the step, or a
+/// view of the shared scratch if the step has no destinations.
 SmallVector<Value> NestBuilder::getTargets(Phase &phase, const Step &step) {
   SmallVector<Value> targets;
   for (BlockArgument destination : step.destinations)
@@ -139,8 +139,8 @@ bool NestBuilder::buildMaps(ArrayRef<Step> segment) {
           buildLongRows(segment, first.getType().getShape().drop_back()));
 }
 
-/// Emits a row reduction in the form of a column reduction, or a column reduction in the form of a
-/// row reduction.
+/// Emits a row reduction by the code for column reductions, or a column reduction by the code for
+/// row reductions.
 bool NestBuilder::buildTurned(ArrayRef<Step> segment) {
   Step other = segment.front();
   bool byRows = other.kind == StepKind::RowReduction;

@@ -14,7 +14,8 @@
 // the next power of two if the row is shorter than 64. Lane l adds elements l, l + 64, ... of the
 // inner loop. Then lane l + 32 is added to lane l, then lane l + 16 to lane l, and so on. The last
 // addition adds the result to the initial value. If the row length is not a multiple of 64, the
-// last elements form vectors whose sizes are powers of two. They are added to the lanes 0, 1, ...
+// last elements form vectors whose sizes are powers of two. Each of these vectors is added to the
+// first lanes.
 //
 // If consecutive columns are consecutive in memory, one flat loop runs over all dimensions of the
 // columns. Otherwise the loop over the innermost dimension is vectorised.
@@ -28,12 +29,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-//===----------------------------------------------------------------------===//
-// Code for one vector of columns
-//===----------------------------------------------------------------------===//
-
-/// Stores a step's value at `indices` to the step's row buffer if it has one, otherwise to its
-/// destinations or to the shared scratch.
+/// Stores `value` as the element at `indices` of the value of `step`. Stores it to the row buffer
+/// of the step if there is one, otherwise to the memory that getTargets() returns.
 void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
                             SmallVector<AffineExpr> indices, Value value) {
   Subscripts subscripts = at.subscripts();
@@ -52,9 +49,9 @@ void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
            fsdp::linearise(subscripts, indices, shape, builder.getContext()));
 }
 
-/// Evaluates all steps of a group (`members`) at one vector of columns. Reductions update
-/// `carried`, which has `pieces` vectors per reduction. All members are evaluated before maps are
-/// stored.
+/// Evaluates all steps of a group (`members`) for one vector of columns. Reductions update
+/// `carried`, which contains `pieces` vectors for each reduction. The results of maps are stored
+/// after all members have been evaluated.
 void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
                            ArrayRef<AffineExpr> rowIndices, ArrayRef<AffineExpr> columnIndices,
                            Evaluator &at, int64_t first, Values &carried, int64_t pieces) {
@@ -92,12 +89,8 @@ void NestBuilder::emitBody(Phase &phase, ArrayRef<const Step *> members,
     emitStore(phase, *step, at, valueIndices(*step, rowIndices, columnIndices, zero), value);
 }
 
-//===----------------------------------------------------------------------===//
-// Loops over columns
-//===----------------------------------------------------------------------===//
-
-/// Emits code on trial and erases it again. Returns the number of gathers in this code and the
-/// positions at which the code asks to split loops.
+/// Emits code on trial and erases the code again. Returns how many gathers the code contains, and
+/// at which positions loops should be split for this code.
 NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit) {
   OpBuilder::InsertionGuard guard(builder);
   Block *block = builder.createBlock(&phase.function.getBody(), phase.function.getBody().end());
@@ -108,7 +101,8 @@ NestBuilder::Trial NestBuilder::attempt(Phase &phase, function_ref<void()> emit)
   phase.state.onRead = nullptr;
   emit();
   Trial trial{phase.state.gathers, phase.state.splits};
-  // Tables of constants that the trial created are kept, because their globals remain.
+  // Keep the tables of constants that the trial created, because erasing the code does not erase
+  // the globals of the tables.
   auto tables = phase.state.stored;
   phase.state = saved;
   for (auto [value, place] : tables)
@@ -168,7 +162,7 @@ NestBuilder::Columns NestBuilder::chooseColumns(Phase &phase, ArrayRef<const Ste
 }
 
 /// Emits the loops of `columns` from `level` inwards. `body` receives the indices of a vector of
-/// columns and the virtual lane of the first column.
+/// columns, and the number of the virtual lane to which the first of these columns is added.
 NestBuilder::Values NestBuilder::emitLoops(
     const Columns &columns, unsigned level, SmallVector<AffineExpr> outer, Evaluator &at,
     int64_t chunk, Values carried,
@@ -257,10 +251,6 @@ Value NestBuilder::reduceLanes(const Step &step, ArrayRef<Value> parts) {
   return vector::ExtractOp::create(builder, loc, value, int64_t(0));
 }
 
-//===----------------------------------------------------------------------===//
-// Groups and rows
-//===----------------------------------------------------------------------===//
-
 void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t> rows,
                             Evaluator &at, ArrayRef<AffineExpr> rowIndices) {
   ++log.stage;
@@ -317,7 +307,7 @@ void NestBuilder::emitGroup(Phase &phase, ArrayRef<Step> group, ArrayRef<int64_t
   unsigned next = 0;
   for (const Step *step : members) {
     if (!step->isReduction()) {
-      // Let later steps read the value from memory.
+      // Later steps read the value from memory instead of computing it again.
       if (Value buffer = rowBuffers.lookup(step->value))
         phase.state.stored[step->value] = {buffer, unsigned(rows.size())};
       else if (!isa<BlockArgument>(step->value))
@@ -386,6 +376,7 @@ bool NestBuilder::buildFlat(ArrayRef<Step> segment) {
     return false;
   }
   log.watch(phase.state);
+  phase.state.prefetchDistance = mapPrefetchDistance;
   Values none;
   emitRange(phase, size, at, [&](Evaluator &piece, AffineExpr position) {
     SmallVector<AffineExpr> indices = fsdp::delinearise(piece.subscripts(), position, columns);

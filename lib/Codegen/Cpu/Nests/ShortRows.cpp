@@ -15,7 +15,7 @@
 // same order as in RowNests.cpp and has the same bits. Values that one step passes to another stay
 // in registers. Results are stored after all values have been computed.
 //
-// This form is used only if code emitted on trial contains no gathers.
+// Rows are computed in this way only if code that is emitted on trial contains no gathers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
   SmallVector<AffineExpr> rowIndices = fsdp::delinearise(at.subscripts(), row, rows);
   for (AffineExpr &expr : rowIndices)
     expr = at.subscripts().simplify(expr);
-  // For the check of in-place updates (AccessLog.h), reads belong to stage 0 and stores to stage 1.
+  // For the check of in-place updates (AccessLog.h), reads have stage 0 and stores have stage 1.
   log.stage = 0;
   log.watchRow(phase.state, segment, rowIndices);
   std::vector<std::pair<const Step *, Values>> results;
@@ -50,7 +50,7 @@ void NestBuilder::emitShortRows(Phase &phase, ArrayRef<Step> segment, ArrayRef<i
             at.broadcast(at.evaluate(step.value, valueIndices(step, rowIndices, column, zero))));
     }
     if (step.isReduction()) {
-      // Combines the upper half of the columns with the lower half.
+      // Combines the second half of the columns with the first half, until one column is left.
       while (columns.size() > 1) {
         size_t half = columns.size() / 2;
         for (size_t i = 0; i < half; ++i)

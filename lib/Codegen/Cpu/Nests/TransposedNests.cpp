@@ -4,21 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers maps whose inputs are contiguous in memory along another dimension than their results.
-// If the lanes were along the dimension in which the results are contiguous, each load would be a
-// gather. If they were along that of the inputs, each store would be a scatter. Instead, blocks of
-// 16 x 16 elements are transposed in registers:
+// Lowers maps whose inputs are contiguous in memory along another dimension than their results. If
+// a vector were a part of the results' contiguous dimension, each load would be a gather. If a
+// vector were a part of the inputs' contiguous dimension, each store would be a scatter. Instead,
+// blocks of 16 x 16 elements are transposed in registers:
 //
 //   for column in 0..15: v[column] = y[row0 + lane, column]     16 plain loads
 //   4 rounds of interleaving v[i] with v[i + 8]                 64 shuffles
 //   for row in 0..15: store v[row] at y[row0 + row, lane]       16 plain stores
 //
 // (This works because the number of an element in the block, 16 · row + column, has eight bits. A
-// round moves the highest bit of the number to the lowest position, so that four rounds exchange
-// row and column.)
+// round of interleaving rotates the number by one bit: the highest bit becomes the lowest bit. Four
+// rounds therefore exchange row and column.)
 //
-//  1. Emit the maps on trial with lanes along each dimension. Choose the dimension with the fewest
-//     gathers, if it has fewer gathers than the last dimension.
+//  1. For each dimension, emit the maps on trial with lanes along this dimension. Choose the
+//     dimension for which the code has the fewest gathers. Refuse the maps if the code for the last
+//     dimension has no more gathers than this code.
 //  2. A unit of work is a block of rows with all columns. Rows or columns that do not fill a block
 //     are computed with lanes along the dimension in which results are contiguous.
 //
@@ -76,7 +77,8 @@ void NestBuilder::emitUnits(Phase &phase, ArrayRef<Step> segment, unsigned acros
   for (const Step &step : segment)
     members.push_back(&step);
   Values none;
-  // Emits the columns from `column` on of rows [first, first + count), with lanes along columns.
+  // Emits the code for rows [first, first + count) and for all columns that begin at `column`, with
+  // lanes along columns.
   auto emitAlong = [&](Evaluator &outer, AffineExpr first, int64_t count, int64_t column) {
     auto rows = scf::ForOp::create(builder, loc, index(0), index(count), index(1));
     OpBuilder::InsertionGuard guard(builder);

@@ -8,8 +8,8 @@
 // right factor is in shared memory. The left factor is in shared memory or in registers. mma.sync
 // multiplies 16 rows by 8 columns, from registers that ldmatrix loads, 512 bytes at a time.
 //
-// The number of instructions of a warp for a step in which each thread has E score elements,
-// without the score functions:
+// In a step in which each thread has E score elements, a warp issues these numbers of instructions,
+// without the instructions of the score functions:
 //
 //   forward    4.5 E      maximum, scale, exponential, sum, half a conversion
 //              O          correction of O, per register
@@ -21,8 +21,8 @@
 //
 // Forward with wgmma: the products of one warpgroup overlap with the exponentials of another
 // warpgroup, and with its own product for O. The time of a step is the larger of two times. The
-// first is the time of the busiest unit. The second is the time of one warpgroup's product for S,
-// plus the time of its exponentials or of its product for O, whichever is longer.
+// first time is that of the busiest unit. The second time is that of one warpgroup's product for S,
+// plus that of its exponentials or of its product for O, whichever is longer.
 //
 // Backward with wgmma: the product for dP runs while P is computed, if there is neither score_mod
 // nor weight_mod. The tensor cores are idle while dS is computed, because all warpgroups
@@ -83,10 +83,6 @@ TensorBytes::TensorBytes(const Shape &shape, Type element) {
   norms = queries * sumBytes;
 }
 
-//===----------------------------------------------------------------------===//
-// Forward
-//===----------------------------------------------------------------------===//
-
 KernelClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
                                  const FunctionWork &work) {
   constexpr double perElement = 4.5, perStep = 95, rowShuffles = 100, lanes = 32;
@@ -118,14 +114,11 @@ KernelClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
   OpWork masked = work.score;
   masked += work.mask;
   clocks.maskedStep = step(masked);
-  // The first scores and the last sums have nothing to overlap with.
+  // The first product Q · Kᵀ of a block of queries and the last product P · V do not overlap with
+  // other work.
   clocks.blockClocks = clocks.freeStep.clocks + groupRows * valueDim / groupThreads * 2;
   return clocks;
 }
-
-//===----------------------------------------------------------------------===//
-// Backward
-//===----------------------------------------------------------------------===//
 
 Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
                                   const FunctionWork &work) {
@@ -180,10 +173,6 @@ Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
   clocks.addClocks = GpuLatencies::addition + queries * dim * sumBytes / rates.cache;
   return clocks;
 }
-
-//===----------------------------------------------------------------------===//
-// mma.sync
-//===----------------------------------------------------------------------===//
 
 namespace {
 /// Products of a pair of blocks, as multiples of its rows and columns: sums of head dimensions.

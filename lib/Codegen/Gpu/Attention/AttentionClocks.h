@@ -32,8 +32,9 @@ struct StepClocks {
                      ///< work
 };
 
-/// The work of the score functions of an attention op or of its gradient. `score` is for every
-/// element. `mask` is additional, for every element of a block that may contain masked elements.
+/// The work of the score functions of an attention op or of its gradient. `score` is the work for
+/// every element. `mask` is the additional work for every element of a block that may contain
+/// masked elements.
 struct FunctionWork {
   OpWork score, mask;
   bool isPlain = true; ///< there is neither score_mod nor weight_mod
@@ -65,10 +66,6 @@ struct TensorBytes {
   TensorBytes(const Shape &shape, Type element);
   double q, k, v, o, norms; ///< norms: an f32 per query of all heads
 };
-
-//===----------------------------------------------------------------------===//
-// mma.sync
-//===----------------------------------------------------------------------===//
 
 /// Work of a launch with a block of threads for each owned block.
 struct Sm80Work {

@@ -6,17 +6,18 @@
 //
 // The code computes the online softmax of a row. Without score_mod, c = log2(e) · scale and
 //
-//   m' = max(m, c · max(s));  a = exp2(m - m');  p = exp2(c · s - m');  l' = l · a + Σ p
+//   m' = max(m, c · max(s));   a = exp2(m - m');   p = exp2(c · s - m');   l' = l · a + Σ p
 //
-// With score_mod, which may return any number (-1e30 for elements to be ignored), c = log2(e) and
+// score_mod may return any number, for example -1e30 for elements to be ignored. With score_mod, c
+// is log2(e) and
 //
-//   m' = max(m, max(s));  a = exp2(c (m - m'));  p = exp2(c (s - m'));  l' = l · a + Σ p
+//   m' = max(m, max(s));   a = exp2(c (m - m'));   p = exp2(c (s - m'));   l' = l · a + Σ p
 //
-// The first form needs one instruction less. In the first form, the rounding error of c · max(s)
-// affects exp2, but the results are correct for scores up to 2^30. Four lanes hold a row. They
-// compute the maximum over the whole row, but until the end, each lane sums only its own columns.
-// As long as all keys of a row were masked, m' is -inf. In this case exp2 uses 0 instead of m', so
-// that all values stay 0.
+// The form without score_mod needs one instruction less. In this form, the rounding error of c ·
+// max(s) affects exp2, but the results are correct for scores up to 2^30. Four lanes hold a row.
+// Together they compute the maximum over the whole row. Each lane sums only its own columns, and
+// finish() adds the sums of the four lanes. As long as all visited keys of a row are masked, m' is
+// -inf. In this case exp2 uses 0 instead of m', so that all values stay 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,13 +46,14 @@ Value ForwardScores::factor() const {
   return b.number((foldsScale() ? op.getScale().convertToDouble() : 1) * log2e);
 }
 
-/// Returns the value of a score that is compared with the maximum m: c · score without score_mod,
-/// otherwise the score.
+/// Returns the number whose maximum over a row is m: c · score without score_mod, otherwise the
+/// score.
 Value ForwardScores::toMax(Value score) const {
   return foldsScale() ? b.mulf(score, factor()) : score;
 }
 
-/// Returns the exponential of x - shift. Both are values as returned by toMax().
+/// Returns the exponential of x - shift. `x` and `shift` are results of toMax(), or maxima of such
+/// results.
 Value ForwardScores::expOf(Value x, Value shift) const {
   Value distance = b.subf(x, shift);
   return b.exp2(foldsScale() ? distance : b.mulf(distance, factor()));

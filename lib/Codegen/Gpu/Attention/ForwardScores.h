@@ -23,8 +23,9 @@ public:
   ForwardScores(GpuBuilder &b, AttentionOp op, const Shape &shape, tile::Layout layout,
                 const Head &head);
 
-  /// The values of a lane's rows over the keys visited so far. `max` holds maxima of the results of
-  /// toMax(), and `sum` holds sums over the columns of this lane.
+  /// The state of the online softmax for the rows of a lane, after the keys visited so far. For
+  /// each row, `max` holds the maximum of the results of toMax(), and `sum` holds the sum over the
+  /// columns of this lane.
   struct State {
     SmallVector<Value> max, sum;
   };
@@ -47,8 +48,9 @@ public:
   /// Returns P · weight_mod. If P is 0, the result is 0 even if weight_mod is NaN or infinity,
   /// which is possible for masked elements.
   tile::Fragment weigh(tile::Fragment p, Value firstCol) const;
-  /// Returns, for each row of O, the factor by which the row is finally multiplied. The factor is 0
-  /// for rows without keys. Also stores log-sum-exps to `lse`, unless the base of `lse` is null.
+  /// Returns, for each row, the factor by which the sums of O must be multiplied at the end. The
+  /// factor is 0 for rows whose keys are all masked. Also stores log-sum-exps to `lse`, unless the
+  /// base of `lse` is null.
   SmallVector<Value> finish(const State &state, const Pointer &lse) const;
 
   FragmentFunction score, mask, weight;
@@ -56,8 +58,9 @@ public:
 private:
   /// The emitted values that belong to one of the lane's rows.
   struct Row {
-    Value number;   ///< row number
-    Value existing; ///< row number, or the last row of the tensor if the row does not exist
+    Value number; ///< row number
+    /// The number of the row to read: `number`, or that of the last row if `number` is too large.
+    Value existing;
     FragmentFunction::Values score, mask, weight;
   };
   bool foldsScale() const;

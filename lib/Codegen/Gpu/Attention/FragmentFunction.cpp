@@ -6,7 +6,7 @@
 //
 // A lane holds a few rows and many columns of a tile. LLVM does not move loads over barriers, and
 // cannot tell which values are equal for all elements of a row. Therefore this class decides where
-// a value is computed, by the arguments that the value depends on:
+// a value is computed. The place depends on the arguments of which the value is a function:
 //
 //   head     once, before all loops            slope[h]
 //   row      for each row, before the loop     length[q]

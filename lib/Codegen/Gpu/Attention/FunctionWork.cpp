@@ -48,10 +48,6 @@ static FunctionWork workOfBoth(Op op) {
 
 FunctionWork attention::workOfFunctions(AttentionOp op) { return workOfBoth(op); }
 
-//===----------------------------------------------------------------------===//
-// score_grad
-//===----------------------------------------------------------------------===//
-
 /// Returns the operations of score_grad whose values score_mod computes, too.
 static DenseSet<Operation *> findRepeated(AttentionGradOp op) {
   DenseSet<Operation *> repeated;

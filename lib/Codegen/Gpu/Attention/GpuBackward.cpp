@@ -36,7 +36,7 @@ public:
   /// Emits the launches that compute dQ, dK and dV.
   void gradients();
   void queries(bool tables);
-  /// Emits a launch of Sm80Captures that runs before or after the gradients.
+  /// Emits a launch of Sm80Captures that runs before or after the launches for gradients.
   void around(int64_t blocks, void (Sm80Captures::*emit)(GpuBuilder &, func::FuncOp) const) {
     launch(Sm80Captures::threads, 1, blocks, 0,
            [&](Sm80Tiles &b) { (captures.*emit)(b, problem.kernel); });

@@ -22,10 +22,6 @@ KeyScores::KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKey
     perColumn = captures.of(Dependence::Column);
 }
 
-//===----------------------------------------------------------------------===//
-// Positions
-//===----------------------------------------------------------------------===//
-
 void KeyScores::placeBlock(Value number, Value block) {
   firstKey = b.mul(block, blockKeys);
   batch = b.to64(b.div(number, shape.kvHeads));
@@ -62,10 +58,6 @@ void KeyScores::placeHead(Value group) {
     keys.push_back(functions->key(b.min(key, b.i32(shape.cols - 1)),
                                   checksKeys ? b.isLower(key, shape.cols) : Value()));
 }
-
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
 
 Query KeyScores::queryAt(Value firstRow, int64_t at, Value lse, Value delta, bool masked) {
   Value row = b.add(b.add(firstRow, b.colOfLane()), at);

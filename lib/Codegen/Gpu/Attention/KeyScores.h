@@ -44,8 +44,8 @@ public:
 
   /// Selects block `block` of the keys of kv head `number`. The heads are counted over all batches.
   void placeBlock(Value number, Value block);
-  /// If `backwards` is true at run time, the blocks of queries are visited in reverse order. Null
-  /// means that they are never visited in reverse order.
+  /// Sets the value that tells at run time whether the blocks of queries are visited in reverse
+  /// order. If `backwards` is null, they are never visited in reverse order.
   void setDirection(Value backwards) { this->backwards = backwards; }
   Value isBackwards() const { return backwards; }
   /// Selects the keys of this lane, which is in warp `warp` of the block.
@@ -60,20 +60,21 @@ public:
   /// Returns the 64-bit number of the query head, counted over all batches.
   Value headNumber() { return b.add(b.mul(batch, shape.heads), head.head); }
 
-  /// Returns lse or δ of a query, whose distance from the lane's first query is given.
+  /// Type of a callback that returns lse or δ of a query. The argument is the distance of the query
+  /// from the first query of the lane.
   using Norm = function_ref<Value(int64_t)>;
-  /// Returns three groups of values for a tile whose first query is `firstRow`: the registers of
-  /// (f·P)ᵀ, the registers of dSᵀ, and the updated sums `columns`. `dp` is empty if dS is not
-  /// needed.
+  /// Emits the computation of P and dS for a tile whose first query is `firstRow`. Returns the
+  /// registers of (f·P)ᵀ, then the registers of dSᵀ, then the updated sums `columns`. `dp` is empty
+  /// if dS is not needed.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);
   /// For plain scores, weigh() returns Pᵀ, and differentiate() returns dSᵀ from Pᵀ, of such a tile.
   SmallVector<Value> weigh(ArrayRef<Value> s, Value firstRow, Norm lse, bool masked);
   SmallVector<Value> differentiate(ArrayRef<Value> p, ArrayRef<Value> dp, Norm delta);
   bool arePlain() const { return functions->isPlain(); }
-  /// These functions handle the sums, by key, of this lane's contributions to captured tensors:
-  /// emptyColumns() returns the initial values, numColumns() returns the number of sums, and
-  /// storeColumns() stores the sums to scratch.
+  /// A lane sums its contributions to captured tensors for each of its keys. emptyColumns() returns
+  /// the initial values of these sums, numColumns() returns their number, and storeColumns() stores
+  /// them to scratch.
   SmallVector<Value> emptyColumns() { return SmallVector<Value>(numColumns(), b.number(0)); }
   int64_t numColumns() const { return perColumn.size() * layout.rowsOfLane(); }
   void storeColumns(ArrayRef<Value> columns);
@@ -85,7 +86,7 @@ private:
   const Shape &shape;
   AttentionGradOp op;
   const Sm80Captures &captures;
-  // The contributions that are summed by key. Empty if dS is not computed.
+  // The contributions that are summed by key; empty if dS is not computed.
   SmallVector<const Sm80Contribution *> perColumn;
   SmallVector<TileRange> ranges;
   bool checksKeys;

@@ -64,8 +64,8 @@ Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Valu
   if (!score.empty())
     y = score.emit(query.score, key.score, query.number, key.number, {b.mulf(x, b.number(scale))});
   Value exponent = b.fma(y, factor, arith::NegFOp::create(b, b.loc, query.lse));
-  // Apart from rounding, the exponent is at most 0. The limit of 127 keeps P finite even if the
-  // scores are so large that P is wrong because of rounding.
+  // Without rounding errors, `exponent` would be at most 0. If the scores are very large, rounding
+  // errors can make it positive, and P is then wrong. The limit of 127 keeps P finite.
   Value most = b.number(127),
         isMore = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most);
   Value p = b.exp2(b.select(isMore, most, exponent));

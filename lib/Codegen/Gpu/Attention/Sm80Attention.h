@@ -36,7 +36,8 @@ struct Sm80Row {
   Sm80Config config;
 };
 /// Returns the first configuration of `table` that allows the head dimensions of `shape` and that
-/// `passes` accepts. Reduces its blocks if `rows` rows and `cols` columns do not fill them.
+/// `passes` accepts. Reduces the blocks of the configuration if a tensor of `rows` rows and `cols`
+/// columns does not fill them.
 std::optional<Sm80Config> chooseRow(ArrayRef<Sm80Row> table, const Shape &shape, int64_t rows,
                                     int64_t cols, function_ref<bool(const Sm80Config &)> passes);
 
@@ -60,10 +61,12 @@ public:
                    ValueRange captures, const Head &head);
 
   bool empty() const { return function.empty(); }
-  /// Return the values that depend only on the row (or column) with this i32 index.
+  /// Return those values of the score function that depend only on the row (ofRow()) or only on the
+  /// column (ofColumn()). The argument is the index of the row or column, an i32.
   Values ofRow(Value row) const;
   Values ofColumn(Value column) const;
-  /// Returns the result for an element. `scores` are the leading arguments of the region.
+  /// Returns the result of the score function for an element. `scores` are the values of those
+  /// arguments of the region that precede the arguments b, h, q and k.
   Value emit(const Values &row, const Values &column, Value q, Value k,
              ArrayRef<Value> scores) const;
   tile::Site siteAt(Value q, Value k, ArrayRef<Value> scores) const;

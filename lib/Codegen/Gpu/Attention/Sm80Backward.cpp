@@ -11,9 +11,9 @@
 //
 // Configurations are chosen as in Sm80Plan.cpp. A thread needs these registers:
 //
-//   rowPieces · blockCols                  S and dP
-//   rowPieces · (dim / 2), (valueDim / 2)  sums
-//   rowPieces · 8, factors, 48             as in Sm80Plan.cpp
+//   rowPieces · blockCols                   S and dP
+//   rowPieces · (dim / 2), (valueDim / 2)   sums
+//   rowPieces · 8, factors, 48              as in Sm80Plan.cpp
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,8 @@ static int64_t otherRegisters(const Sm80Config &c, Type element) {
   return c.rowPieces * (c.blockCols + 8) + (c.rowPieces * 4 + 8) * (element.isF32() ? 2 : 1) + 48;
 }
 
-/// Returns the total size of the tiles in bytes: the rows of the block for two tensors, and two
-/// buffers of columns for each of the two other tensors.
+/// Returns the total size of the tiles in bytes. Two tensors have one tile each, with blockRows()
+/// rows. The two other tensors have two buffers each, with `blockCols` rows.
 static int64_t bytesOfTiles(const Sm80Config &c, const Shape &shape, Type element) {
   return (c.blockRows() + 2 * c.blockCols) *
          (Sm80Tiles::pitchOf(element, shape.dim) + Sm80Tiles::pitchOf(element, shape.valueDim));

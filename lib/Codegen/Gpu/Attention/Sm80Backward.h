@@ -29,22 +29,25 @@ struct Sm90Keys {
 /// units of f32. The arrays `lse`, which is multiplied by log2(e), and `delta` have one f32 for
 /// each query of all heads.
 struct Sm80Backward {
-  Sm80Config queries;                   ///< configuration of the kernel that owns queries
-  SmallVector<Sm80Config> keys;         ///< configurations of the kernels that own keys: one for dK
-                                        ///< and dV, or one each
-  std::optional<Sm90Keys> keysOfGroups; ///< replaces `keys` if the chip has wgmma
-  QueryOrder queryOrder;                ///< order of the blocks of `queries`
-  KeyOrder order;                       ///< order of the blocks of keys; used only if keysOfGroups
-                                        ///< is set
+  Sm80Config queries; ///< configuration of the kernel that owns queries
+  /// Configurations of the kernels that own keys: one kernel for both dK and dV, or two kernels.
+  SmallVector<Sm80Config> keys;
+  /// Kernel that is used instead of `keys`; set if wgmma can be used.
+  std::optional<Sm90Keys> keysOfGroups;
+  QueryOrder queryOrder; ///< order of the blocks of queries of `queries`
+  KeyOrder order;        ///< order of the blocks of keys; used only if keysOfGroups
+                         ///< is set
   int64_t lse = 0, delta = 0, scratchBytes = 0;
-  /// Offsets that are used if keysOfGroups adds to dQ. `added` is the offset of counts (i32): how
-  /// many additions each block of queries has got. `querySums` is the offset of the sums of dQ.
+  /// Offsets that are used if keysOfGroups adds to dQ. `added` is the offset of counts (i32): the
+  /// counts tell how many blocks of keys have added to each block of queries. `querySums` is the
+  /// offset of the sums of dQ.
   int64_t added = 0, querySums = 0;
   /// Offsets that are used if query heads are divided into parts. `addedParts` is the offset of
-  /// counts (i32): how many parts have added their sums, for each block of keys. `keySums` is the
-  /// offset of the sums of dK and dV.
+  /// counts (i32): for each block of keys, a count tells how many parts have added their sums.
+  /// `keySums` is the offset of the sums of dK and dV.
   int64_t addedParts = 0, keySums = 0;
-  int64_t rowStride = 0; ///< distance between heads in `lse` and `delta`, in queries
+  /// Distance between the begins of two heads in the arrays `lse` and `delta`, in queries.
+  int64_t rowStride = 0;
 
   void placeNorms(const Shape &shape, int64_t stride);
 };
@@ -75,13 +78,14 @@ public:
 
   Query query(Value number, Value exists, Value lse, Value delta) const;
   Key key(Value number, Value exists) const;
-  /// Type of a callback that emits the contributions of an element of the scores. Its arguments are
-  /// a function that returns values of score_grad, the position of the element, the values computed
-  /// so far, and a condition. The condition is true if the element is not masked, or null.
+  /// Type of a callback that emits the contributions of an element of the scores. The callback
+  /// receives a function that returns values of score_grad, the position of the element, the values
+  /// computed so far, and a condition. The condition is true if the element is not masked. It is
+  /// null if no check is needed.
   using Contribute =
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
-  /// Returns weight_mod · P and dS of an element with x = q · k and dp = dO · v. `masked` must be
-  /// true if the pair of query and key may be masked although the key exists.
+  /// Returns weight_mod · P and dS of an element, where x is q · k and dp is dO · v. The argument
+  /// `masked` must be true if mask_mod may mask the element or if the query may not exist.
   std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                Contribute contribute = nullptr) const;
 

@@ -11,10 +11,6 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-//===----------------------------------------------------------------------===//
-// Blocks
-//===----------------------------------------------------------------------===//
-
 Value attention::emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn) {
   Value block, left = turn;
   for (const BlockRun &run : runs) {
@@ -66,10 +62,6 @@ SharedTile attention::stageOf(GpuBuilder &b, const SharedTile &tile, int64_t row
 SharedTile attention::rowsOfWarp(GpuBuilder &b, const SharedTile &tile, int64_t rows) {
   return {b.shiftBytes(tile.base, b.mul(b.warp(), rows * tile.pitch)), tile.pitch};
 }
-
-//===----------------------------------------------------------------------===//
-// Matrices
-//===----------------------------------------------------------------------===//
 
 GlobalRows attention::slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head,
                              int64_t heads, int64_t rows, int64_t cols) {

@@ -11,13 +11,13 @@
 
 namespace mlir::fsdp::attention {
 
-/// Blocks [begin, end). If end <= begin, the run is empty.
+/// A run of consecutive blocks: [begin, end). If end <= begin, the run is empty.
 struct BlockRun {
   Value begin, end;
   Value length(GpuBuilder &b) const { return b.max(b.sub(end, begin), b.i32(0)); }
 };
-/// Returns the number of the block at position `turn` of the sequence that the runs form one after
-/// another. Returns 0 if there are no runs.
+/// Concatenates the runs to one sequence of blocks, and returns the number of the block at position
+/// `turn` of this sequence. Returns 0 if there are no runs.
 Value emitBlockAt(GpuBuilder &b, ArrayRef<BlockRun> runs, Value turn);
 /// Emits the bounds begin, fullBegin, fullEnd and end of `range` for the rows or columns [first,
 /// last), as 32-bit numbers of blocks.
@@ -44,11 +44,13 @@ public:
 
 private:
   GpuBuilder &b;
-  // The visited blocks, and those of them that contain no masked element. Each range has one run.
+  // The runs of visited blocks (`all`), and the runs of those visited blocks that contain no masked
+  // element (`full`). Both contain one run for each range.
   SmallVector<BlockRun> all, full;
 };
 
-/// Returns the buffer that iteration `turn` uses. `tile` has two buffers with `rows` rows each.
+/// Returns the buffer that iteration `turn` uses. `tile` consists of two buffers with `rows` rows
+/// each, which the iterations use alternately.
 tile::SharedTile stageOf(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows, Value turn);
 /// Returns the `rows` rows of a tile that belong to this warp.
 tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows);
@@ -57,8 +59,8 @@ tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t
 tile::GlobalRows slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head,
                         int64_t heads, int64_t rows, int64_t cols);
 
-/// Multiplies each row of a fragment by its factor (or by 1 if the factor is null), and stores
-/// those rows that exist in the matrix. `numbers` are the indices of this lane's rows.
+/// Multiplies each row of a fragment by the factor of this row (by 1 if the factor is null). Then
+/// stores those rows that exist in the matrix. `numbers` are the indices of this lane's rows.
 void storeRows(GpuBuilder &b, const tile::Fragment &fragment, ArrayRef<Value> numbers,
                ArrayRef<Value> factors, const tile::GlobalRows &to);
 

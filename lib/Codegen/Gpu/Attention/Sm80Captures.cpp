@@ -12,12 +12,12 @@
 //   k                by the threads that have the key           one per head and key
 //   q and k          a second run computes the scores again and adds to a table
 //
-// Thousands of threads add to a table in unknown order. Therefore they add integers, whose sum does
-// not depend on the order. Each value is multiplied by a power of two and rounded to an integer.
-// The power is chosen such that the largest possible sum fits 62 bits. The power depends on the
-// largest magnitude of all contributions, which the kernels compute before they add to tables. The
-// rounding error of a contribution to an element with n contributions is below 2^-(61 - log2(n)) of
-// the largest magnitude.
+// Thousands of threads add to a table in unknown order. Therefore they add integers, because the
+// sum of integers does not depend on the order. Each contribution is multiplied by a power of two
+// and rounded to an integer. The power is chosen such that the largest possible sum fits 62 bits.
+// To choose the power, the kernels compute the largest magnitude of all contributions before they
+// add to tables. If n contributions are added to an element, the rounding error of each
+// contribution is less than the largest magnitude times 2^-(61 - log2(n)).
 //
 //   clear      tables and maxima
 //   queries, keys, [tables]
@@ -80,10 +80,6 @@ SmallVector<const Sm80Contribution *> Sm80Captures::of(Dependence where) const {
   return found;
 }
 
-//===----------------------------------------------------------------------===//
-// Code inside the backward kernels
-//===----------------------------------------------------------------------===//
-
 static Pointer at(GpuBuilder &b, int64_t bytes, Type type) {
   Pointer scratch = b.scratch(b.getI8Type());
   return {b.address(b.shift(scratch, b.constant(bytes))), type, b.constant(0)};
@@ -101,8 +97,8 @@ Value Sm80Captures::valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at
   return keep ? b.select(keep, value, b.number(0)) : value;
 }
 
-/// Updates the maximum as an integer, because the bits of non-negative floats have the same order
-/// as the floats.
+/// Computes the maximum of floats by an integer operation on their bits, because the bits of
+/// non-negative floats, read as integers, have the same order as the floats.
 void Sm80Captures::noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const {
   Value bits =
       arith::BitcastOp::create(b, b.loc, b.getI32Type(), math::AbsFOp::create(b, b.loc, size));
@@ -115,8 +111,8 @@ void Sm80Captures::storeSum(GpuBuilder &b, const Sm80Contribution &c, Value inde
   noteLargest(b, c, sum);
 }
 
-/// Returns 2^e if `sign` is 1, or 2^-e if `sign` is -1. e is the largest exponent with which no sum
-/// of the table overflows.
+/// Returns 2^e if `sign` is 1, or 2^-e if `sign` is -1. Here e is the largest exponent such that no
+/// sum of the table can overflow if contributions are multiplied by 2^e.
 Value Sm80Captures::scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t sign) const {
   Value bits = b.load(b.getI32Type(), at(b, gradient.largest, b.getI32Type()));
   // The largest magnitude is below 2^(exponent - 126).
@@ -137,10 +133,6 @@ void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value po
   Value place = position.getType().isInteger(64) ? position : b.to64(position);
   update(b, LLVM::AtomicBinOp::add, b.shift(at(b, gradient.table, b.getI64Type()), place), number);
 }
-
-//===----------------------------------------------------------------------===//
-// Launches before and after the backward kernels
-//===----------------------------------------------------------------------===//
 
 static Value indexOfThread(GpuBuilder &b, int64_t firstBlock) {
   return b.add(b.mul(b.sub(b.to64(b.block()), b.constant(firstBlock)), Sm80Captures::threads),
@@ -178,8 +170,8 @@ void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function,
              b.load(b.getF32Type(), b.shift(at(b, c.offset, b.getF32Type()), index)));
 }
 
-/// Emits code that runs body(i, index) for all i and all index < counts[i]. Each i has its own
-/// blocks of threads.
+/// Emits code that runs body(i, index) for all i and all index < counts[i]. A block of threads
+/// processes indices of only one i.
 static void inSegments(GpuBuilder &b, ArrayRef<int64_t> counts,
                        function_ref<void(size_t, Value)> body) {
   int64_t firstBlock = 0;

@@ -14,19 +14,22 @@ namespace mlir::fsdp::attention {
 
 /// One op `fsdp.contribute`, and the location of its partial sums (f32) in the scratch.
 struct Sm80Contribution : Contributed {
-  /// Offset of the sums in bytes, and number of sums (0 if the indices depend on both q and k).
+  /// Offset of the partial sums in bytes (`offset`), and their number (`count`). The number is 0 if
+  /// the indices depend on both q and k.
   int64_t offset = 0, count = 0;
 };
 
 /// The gradient of one captured float tensor.
 struct Sm80Gradient : CapturedFloat {
-  /// Offset of the table of 64-bit fixed-point sums (`table`), and offset of an f32 with the
-  /// largest magnitude of a contribution (`largest`), in bytes.
+  /// Offsets in bytes: `table` is the offset of the table of sums, which are 64-bit fixed-point
+  /// numbers. `largest` is the offset of an f32 that contains the largest magnitude of a
+  /// contribution.
   int64_t table = 0, largest = 0;
   int64_t contributions = 0; ///< maximum number of contributions that are added to one element
 };
 
-/// Returns the emitted value that a value in the region of score_grad has for the current element.
+/// Type of a function that maps a value of the region of score_grad to the value that was emitted
+/// for the current element.
 using ValueAt = function_ref<Value(Value)>;
 
 /// Plans and emits the sums of contributions; see Sm80Captures.cpp.
@@ -39,12 +42,14 @@ public:
   /// Returns true if some contributions are added directly to a table.
   bool hasTables() const;
   int64_t scratchBytes() const { return end; }
-  /// Returns the contributions whose indices depend exactly on the arguments `where`.
+  /// Returns the contributions whose indices depend on the arguments `where` and on no other
+  /// arguments.
   SmallVector<const Sm80Contribution *> of(Dependence where) const;
 
-  /// For each of three launches, these functions return the number of blocks and emit the code:
-  /// clear runs before the kernels of the backward pass, scatter and convert run after them. All
-  /// use 256 threads per block.
+  /// Three launches belong to the contributions. The launch `clear` runs before the kernels of the
+  /// backward pass, and the launches `scatter` and `convert` run after them. For each launch, one
+  /// function returns the number of blocks, and one function emits the code. Each block has 256
+  /// threads.
   int64_t clearBlocks() const { return llvm::divideCeil((end - clearFrom) / 8, threads); }
   void emitClear(GpuBuilder &b, func::FuncOp kernel) const;
   int64_t scatterBlocks() const;
@@ -54,10 +59,11 @@ public:
   static constexpr int64_t threads = 256;
 
   //===--- Inside the backward kernels ---------------------------------------===//
-  /// Returns the contribution of an element, or 0 if `keep` (null means true) is false.
+  /// Returns the contribution of an element, or 0 if `keep` is false at run time. A null `keep`
+  /// means true.
   Value valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at, Value keep) const;
-  /// storeSum() stores `sum` as the partial sum with the number `index`. noteLargest() replaces the
-  /// largest magnitude by |size| if |size| is larger.
+  /// storeSum() stores `sum` as the partial sum with the number `index`. noteLargest() sets the
+  /// stored largest magnitude to |size| if |size| is larger than the stored value.
   void storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index, Value sum) const;
   void noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const;
   /// Adds `value` to the element of the table at `position`, which is an integer of 32 or 64 bits.

@@ -9,7 +9,7 @@
 // each, so that copies overlap with products:
 //
 //   fetch Q, K[0]; fetch V[0];
-//   for each block i of columns that is not entirely masked
+//   for each block i of columns                unless it is entirely masked
 //     wait for K[i]; barrier; fetch K[i + 1];
 //     S = Q · Kᵀ, score_mod, mask; m, P, l as in AttentionForward.cpp;
 //     wait for V[i]; barrier; fetch V[i + 1];
@@ -17,8 +17,8 @@
 //   O / l, lse;
 //
 // After the first barrier of an iteration, K[i] is visible to all warps. Moreover, all warps have
-// read the other buffer, so K[i + 1] may overwrite it. The second barrier has the same effects for
-// V as the first barrier for K. The number of block i is computed from the ranges of
+// read the other buffer, so K[i + 1] may overwrite it. The second barrier of an iteration does for
+// V what the first barrier does for K. The number of block i is computed from the ranges of
 // AttentionTiles, one iteration before the block is processed.
 //
 //===----------------------------------------------------------------------===//
@@ -44,7 +44,8 @@ public:
   void emit();
 
 private:
-  /// The values that the loop over blocks carries: sums of O, then maximum and sum of each row.
+  /// The values that the loop over blocks carries: first the sums of O, then the maximum and the
+  /// sum of each row.
   struct State {
     Fragment o;
     ForwardScores::State rows;
@@ -77,10 +78,6 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Positions
-//===----------------------------------------------------------------------===//
-
 /// Computes which rows of which head this block of threads processes.
 void Sm80Forward::placeUnit() {
   auto [number, rowBlock] = order.tileAt(b, b.block(), b.i32(0));
@@ -109,10 +106,6 @@ void Sm80Forward::fetch(const SharedTile &tile, const GlobalRows &rows, Value tu
   b.copyAsync(stageOf(b, tile, config.blockCols, turn), rows, first, config.blockCols, wholeCols());
 }
 
-//===----------------------------------------------------------------------===//
-// Scores
-//===----------------------------------------------------------------------===//
-
 Fragment Sm80Forward::scoresOf(Value number, Value firstCol) {
   Fragment s =
       b.multiplyRows(b.fill(scoreLayout, b.number(0)), rowsOfWarp(b, qTile, config.warpRows()),
@@ -128,10 +121,6 @@ Fragment Sm80Forward::scoresOf(Value number, Value firstCol) {
       [&] { return scores->modify(s, firstCol, true).registers; });
   return s;
 }
-
-//===----------------------------------------------------------------------===//
-// The loop
-//===----------------------------------------------------------------------===//
 
 SmallVector<Value> Sm80Forward::State::flat() const {
   SmallVector<Value> all(o.registers);
@@ -167,10 +156,6 @@ Sm80Forward::State Sm80Forward::processBlock(Value number, State state) {
   state.o = b.multiplyAcross(state.o, p, stageOf(b, vTile, config.blockCols, number));
   return state;
 }
-
-//===----------------------------------------------------------------------===//
-// Results
-//===----------------------------------------------------------------------===//
 
 /// Stores O and the log-sum-exps of those rows that exist in the tensors. For rows without keys, O
 /// is 0 and the log-sum-exp is -inf.

@@ -7,9 +7,9 @@
 // The second kernel of the backward pass. A block of threads owns a block of keys of one kv head:
 //
 //   fetch K, V;
-//   for each query head that shares the kv head, in order
+//   for each query head                        that shares the kv head, in order
 //     fetch Q[0], dO[0], lse[0], δ[0];
-//     for each block i of queries that is not entirely masked
+//     for each block i of queries              unless it is entirely masked
 //       wait; barrier; fetch Q[i + 1], dO[i + 1], lse[i + 1], δ[i + 1];
 //       Sᵀ = K · Qᵀ;  dPᵀ = V · dOᵀ;  f·P, dS: ScoreGradients.cpp;
 //       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q;
@@ -45,7 +45,7 @@ public:
 private:
   struct Sums {
     Fragment dk, dv;
-    SmallVector<Value> columns; ///< sums of the contributions of each of this lane's keys
+    SmallVector<Value> columns; ///< for each key of this lane, the sums of contributions
   };
   void placeUnit();
   void placeTiles();
@@ -77,10 +77,6 @@ private:
   Value lseTile, deltaTile;
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Positions
-//===----------------------------------------------------------------------===//
 
 void KeyGradients::placeUnit() {
   auto place = order.placeAt(b, b.block(), b.i32(0));
@@ -134,10 +130,6 @@ void KeyGradients::fetch(Value turn) {
   b.copyWordsAsync(numbersAt(deltaTile, turn), delta, first, rows, shape.rows);
 }
 
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
-
 Value KeyGradients::normAt(Value base, Value turn, int64_t at) {
   Value own = b.shiftBytes(numbersAt(base, turn), b.mul(b.colOfLane(), 4));
   return LLVM::LoadOp::create(b, b.loc, b.getF32Type(), b.shiftBytes(own, at * 4));
@@ -189,10 +181,6 @@ KeyGradients::Sums KeyGradients::processBlock(Value number, Sums sums) {
         sums.dk, {scores.layout, llvm::to_vector(all.take_back(s.registers.size()))}, q);
   return sums;
 }
-
-//===----------------------------------------------------------------------===//
-// Heads
-//===----------------------------------------------------------------------===//
 
 SmallVector<Value> KeyGradients::flat(const Sums &sums) {
   SmallVector<Value> all;

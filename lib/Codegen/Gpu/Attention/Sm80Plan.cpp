@@ -59,7 +59,7 @@ std::optional<Sm80Config> attention::chooseRow(ArrayRef<Sm80Row> table, const Sh
     Sm80Config config = row.config;
     if (dim > row.dim || !passes(config))
       continue;
-    // Halve the number of rows of a block as long as the tensor has rows for at most half of them.
+    // Halve the number of rows of a block as long as all rows of the tensor fit half of a block.
     while (config.rowPieces > 1 && rows <= config.blockRows() / 2)
       config.rowPieces /= 2;
     while (config.warps > 4 && rows <= config.blockRows() / 2)

@@ -8,16 +8,16 @@
 //
 //   δ = Σ O·dO for each query; δ and lse (inf without keys) to scratch;
 //   fetch Q, dO, K[0], V[0];
-//   for each block i of keys that is not entirely masked
+//   for each block i of keys                   unless it is entirely masked
 //     wait; barrier; fetch K[i + 1], V[i + 1];
 //     S = Q · Kᵀ;  dP = dO · Vᵀ;  dS: ScoreGradients.cpp;
 //     dQ += dS · K;
 //   scale · dQ;
 //
 // The kernel also sums contributions to captured tensors if the indices of the contributions do not
-// depend on the key. If the indices depend on both query and key, the kernel records only the
-// largest magnitude of the contributions. A second kernel with the same loop then adds the latter
-// contributions to tables (Sm80Captures.cpp).
+// depend on the key. If the indices of contributions depend on both query and key, this kernel only
+// records the largest magnitude of these contributions. A second kernel with the same loop then
+// adds them to tables (Sm80Captures.cpp).
 //
 // Each row of dQ is summed by only one block of threads, so the bits are reproducible. The
 // disadvantage is that S and dP are computed both here and in Sm80KeyGradients.cpp, so that there
@@ -55,8 +55,8 @@ private:
   void placeQueries();
   std::pair<Value, Value> normOf(Value row, Value exists);
   void fetch(Value turn);
-  /// This lane's sums of contributions over all elements and over each row, and the largest
-  /// magnitudes of its contributions.
+  /// Sums of this lane's contributions over all elements (`head`) and over each row (`row`), and
+  /// the largest magnitudes of this lane's contributions.
   struct Sums {
     SmallVector<Value> head, row, largest;
   };
@@ -178,10 +178,6 @@ void QueryGradients::fetch(Value turn) {
               wholeCols());
 }
 
-//===----------------------------------------------------------------------===//
-// Contributions
-//===----------------------------------------------------------------------===//
-
 QueryGradients::Sums QueryGradients::sumsOf(ValueRange values) const {
   int64_t rows = scoreLayout.rowsOfLane();
   Sums sums;
@@ -257,10 +253,6 @@ void QueryGradients::storeSums(const Sums &sums) {
     b.when(b.isEqual(b.lane(), 0), [&, c = c] { captures.noteLargest(b, *c, most); });
   }
 }
-
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
 
 /// Returns dS for a tile of scores. The values of a column are computed once and used for all rows.
 SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment &dp, Value firstCol,

@@ -4,17 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Accumulators have the same layout as those of mma. This is also the layout in which stmatrix
-// expects the values that it stores. One stmatrix stores two groups of 8 columns as four 8x8
+// The accumulators of wgmma have the same layout as the accumulators of mma. stmatrix also expects
+// the values that it stores in this layout. One stmatrix stores two groups of 8 columns as four 8x8
 // matrices. Lane l provides the address of one row of one matrix:
 //
 //   matrix   0              1               2               3
 //   rows     0 .. 7         8 .. 15         0 .. 7          8 .. 15        row l % 16
 //   group    first          first           second          second         group l / 16
 //
-// In shared memory, a row of a panel consists of eight chunks of 16 bytes. The 8 elements of the
-// row in one group of columns are one chunk. The swizzle stores chunk c at the place of chunk c ^
-// (row % 8). Therefore eight lanes with eight rows address different chunks.
+// In shared memory, a row of a panel consists of eight chunks of 16 bytes. A chunk holds the 8
+// elements of one group of columns. The swizzle stores chunk c at the place of chunk c ^ (row % 8).
+// Therefore the addresses of eight lanes, which belong to eight different rows, are in different
+// chunks and do not conflict.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,10 +29,6 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 static constexpr int64_t elementBytes = 2, chunkBytes = 16;
-
-//===----------------------------------------------------------------------===//
-// Tensor maps
-//===----------------------------------------------------------------------===//
 
 bool attention::hasTensorMap(RankedTensorType type) {
   constexpr int64_t largestSize = INT64_C(1) << 32, largestStride = INT64_C(1) << 40;
@@ -66,10 +63,6 @@ std::optional<GpuTensorMap> attention::mapOfResult(func::FuncOp kernel, Value re
       return mapOfHeads(kernel, getDestination(kernel, operand.getOperandNumber()), boxRows);
   return std::nullopt;
 }
-
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
 
 static Value panelAt(Sm90Builder &b, const PanelTile &tile, int64_t panel) {
   return b.shiftBytes(tile.base, panel * tile.rows * Sm90Builder::panelBytes);
@@ -114,20 +107,18 @@ void attention::storeFragment(Sm90Builder &b, const Fragment &fragment, ArrayRef
 }
 
 SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, Type element) {
-  // Two groups of 8 columns are already in the registers of the factor of a step of k = 16.
+  // A step of 16 values of k needs two groups of 8 columns of the fragment. Their values are
+  // already in the registers in which the product expects its left factor.
   SmallVector<Value> words;
   for (size_t i = 0; i < fragment.registers.size(); i += 2)
     words.push_back(b.pack(fragment.registers[i], fragment.registers[i + 1], element));
   return words;
 }
 
-//===----------------------------------------------------------------------===//
-// Registers of roles
-//===----------------------------------------------------------------------===//
-
-/// Returns the number of registers per thread of the producer and of each consumer. When the block
-/// starts, its warpgroups have equal shares of the 65536 registers, in multiples of 8 per thread.
-/// The consumers take the registers that the producer releases.
+/// Returns the number of registers per thread of the producer and of each consumer. When a block of
+/// threads starts, its warpgroups share the 65536 registers equally: each thread has the same
+/// number of registers, a multiple of 8. The consumers take the registers that the producer
+/// releases.
 RoleRegisters attention::registersOfRoles(int64_t groups) {
   switch (groups) {
   case 2:

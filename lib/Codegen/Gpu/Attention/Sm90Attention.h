@@ -17,10 +17,6 @@
 
 namespace mlir::fsdp::attention {
 
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
-
 /// A tile in shared memory: panels of 64 columns, each with `rows` rows.
 struct PanelTile {
   Value base;
@@ -42,28 +38,26 @@ GpuTensorMap mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows);
 /// kernel does not return `result`.
 std::optional<GpuTensorMap> mapOfResult(func::FuncOp kernel, Value result, int64_t boxRows);
 
-/// Emits code that starts to copy rows of head `number`, beginning at `firstRow`, to the tile `to`,
-/// as panels with `cols` columns together. The barrier `barrier` counts the tileBytes() bytes that
-/// arrive. One thread runs this code.
+/// Emits code that starts to copy rows of head `number` to the tile `to`, beginning at row
+/// `firstRow`. Together, the panels of the tile have `cols` columns. The barrier `barrier` counts
+/// the tileBytes() bytes that arrive. One thread runs this code.
 void copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow, Value number,
               int64_t cols, Value barrier);
 /// Emits code that starts to store the panels of a tile in shared memory to rows of a head. One
 /// thread runs this code.
 void storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow, Value number,
                int64_t cols);
-/// Multiplies each of the 16 rows of a fragment by its factor, and stores the rows to the tile
-/// `to`. The tile must begin at a row that is a multiple of 8. All threads of a warp run this code.
+/// Multiplies each of the 16 rows of a fragment by the factor of this row, and stores the rows to
+/// the tile `to`. The tile must begin at a row that is a multiple of 8. All threads of a warp run
+/// this code.
 void storeFragment(Sm90Builder &b, const tile::Fragment &fragment, ArrayRef<Value> factors,
                    Type element, const PanelTile &to);
 /// Stores words that toFactor() has returned, to the tile `to`.
 void storeWords(Sm90Builder &b, const tile::Layout &layout, ArrayRef<Value> words,
                 const PanelTile &to);
-/// Converts P or dS to the left factor of a product: the words of each step of k, in registers.
+/// Converts P or dS to the left factor of a product. Returns the words of this factor in the order
+/// of the steps of k.
 SmallVector<Value> toFactor(GpuBuilder &b, const tile::Fragment &fragment, Type element);
-
-//===----------------------------------------------------------------------===//
-// Registers of roles
-//===----------------------------------------------------------------------===//
 
 /// Number of registers per thread of the producer warpgroup, and of each consumer warpgroup.
 struct RoleRegisters {
@@ -76,15 +70,12 @@ RoleRegisters registersOfRoles(int64_t groups);
 void giveRegisters(Sm90Builder &b, int64_t groups);
 void takeRegisters(Sm90Builder &b, int64_t groups);
 
-//===----------------------------------------------------------------------===//
-// Forward
-//===----------------------------------------------------------------------===//
-
 /// Tiling of the forward kernel. `groups` warpgroups own 64 rows each, and one more warpgroup
 /// copies tiles. All warpgroups visit blocks of `blockCols` keys.
 struct Sm90Config {
   int64_t groups, blockCols;
-  bool inTurns = false;   ///< true if the consumer warpgroups start their products alternately
+  /// True if the consumer warpgroups start their products in turn, one after another.
+  bool inTurns = false;
   bool ownOutput = false; ///< true if O has memory of its own and does not use the memory of Q
 
   int64_t blockRows() const { return Sm90Builder::groupRows * groups; }
@@ -92,8 +83,9 @@ struct Sm90Config {
 };
 /// Returns the configuration for `op`, or nothing if wgmma cannot be used.
 std::optional<Sm90Config> chooseSm90Forward(AttentionOp op, const GpuTarget &target);
-/// Returns the estimated number of registers of a consumer thread, which includes
-/// `functionRegisters` for score functions, and the number of bytes of shared memory.
+/// Returns the estimated number of registers of a consumer thread, and the number of bytes of
+/// shared memory. The number of registers includes `functionRegisters` registers for score
+/// functions.
 Sm80Needs sm90ForwardNeeds(const Sm90Config &config, const Shape &shape, int64_t functionRegisters);
 
 LogicalResult lowerSm90Forward(func::FuncOp kernel, AttentionOp op, const Sm90Config &config,

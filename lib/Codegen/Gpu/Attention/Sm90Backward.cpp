@@ -8,8 +8,8 @@
 //   2. dK and dV, and the sums of dQ in scratch         Sm90KeyGradients.cpp
 //   3. dQ from its sums                                 Sm90QuerySums.cpp
 //
-// If dQ is computed by the kernel of Sm80QueryGradients.cpp, only this kernel and the kernel of
-// step 2 are launched. A consumer thread needs these registers:
+// If the kernel of Sm80QueryGradients.cpp computes dQ, this kernel is launched instead of steps 1
+// and 3. A consumer thread needs these registers:
 //
 //   (dim + valueDim) / 2         sums of dK and dV
 //   tileQueries                  S and dP of the queries of a tile; in addition
@@ -20,8 +20,8 @@
 //   8                            with masks: bounds of unmasked blocks, existing rows and keys
 //   4                            if query heads share keys: the head, blocks of earlier heads
 //
-// Each of these terms is necessary. Without it, the plan would accept shapes for which ptxas spills
-// (see test/Codegen/Gpu/attention-spills.test).
+// Each of these terms is necessary: if one of them were left out, the plan would accept shapes for
+// which ptxas spills registers (see test/Codegen/Gpu/attention-spills.test).
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,10 +34,6 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 using Places = Sm90KeyPlaces;
-
-//===----------------------------------------------------------------------===//
-// Plan
-//===----------------------------------------------------------------------===//
 
 Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
     : queryBytes(tileBytes(config.blockQueries, shape.dim)),
@@ -84,7 +80,8 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
       if (!hasFunctions)
         configs.push_back({2, 128, 128, /*addsToQ=*/true});
       configs.push_back({2, 128, 64, /*addsToQ=*/true});
-      // With 64 queries per block, each warpgroup computes one panel of columns of dQ.
+      // If dQ has several panels of columns, blocks have 64 queries, and each warpgroup computes
+      // one panel of columns of dQ.
     } else {
       configs.push_back({2, 64, 64, /*addsToQ=*/true});
     }
@@ -118,10 +115,6 @@ void attention::placeSm90Scratch(Sm80Backward &plan, const Shape &shape) {
   }
   plan.scratchBytes = end * 4;
 }
-
-//===----------------------------------------------------------------------===//
-// The kernel of dK and dV
-//===----------------------------------------------------------------------===//
 
 static void initBarriers(Sm90Builder &b, const Sm90Keys &config, const Places &places) {
   b.when(b.isEqual(b.thread(), 0), [&] {

@@ -17,10 +17,6 @@
 
 namespace mlir::fsdp::attention {
 
-//===----------------------------------------------------------------------===//
-// Plan
-//===----------------------------------------------------------------------===//
-
 /// Returns the tiling of the kernel with wgmma that computes dK and dV of `op`, or nothing if wgmma
 /// cannot be used.
 std::optional<Sm90Keys> chooseSm90Keys(AttentionGradOp op, const GpuTarget &target);
@@ -44,17 +40,13 @@ int64_t normBlocks(const Sm80Problem &problem);
 void emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem);
 int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 
-//===----------------------------------------------------------------------===//
-// Layout of memory
-//===----------------------------------------------------------------------===//
-
 /// Returns `dim`, a head dimension, rounded up to a multiple of 16.
 inline int64_t paddedDim(int64_t dim) { return tile::Sm80Tiles::paddedCols(dim); }
 
 /// The layout of the sums of dQ for one block of queries. If a block has 64 queries, each consumer
-/// warpgroup has all rows of one panel of columns. If it has 128 queries, each has half of the
-/// rows. The sums are stored in the order of the threads: thread t stores its first four sums at 4
-/// · t, and each following group of four sums 512 elements later.
+/// warpgroup holds all rows of one panel of columns. If a block has 128 queries, each consumer
+/// warpgroup holds half of the rows. The sums are stored in groups of four: thread t of a warpgroup
+/// stores its group i at 512 · i + 4 · t.
 struct QuerySums {
   QuerySums(const Sm90Keys &config, const Shape &shape)
       : byColumns(config.blockQueries == Sm90Builder::groupRows),
@@ -70,7 +62,8 @@ struct QuerySums {
 /// Offsets in shared memory, in bytes.
 struct Sm90KeyPlaces {
   static constexpr int64_t stages = 2, normBytes = 4;
-  /// mbarriers. Of each kind, there is one barrier, or one barrier for each stage (buffer).
+  /// Indices of the mbarriers. A kind of barrier has either one barrier, or one barrier for each
+  /// stage (buffer).
   enum Barrier {
     KeysFull = 0,
     QueriesFull = 1,
@@ -90,10 +83,6 @@ struct Sm90KeyPlaces {
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
 
-//===----------------------------------------------------------------------===//
-// Roles
-//===----------------------------------------------------------------------===//
-
 class Sm90KeyRole {
 public:
   Sm90KeyRole(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores)
@@ -102,7 +91,8 @@ public:
         base(b.sharedAt(0)) {}
 
 protected:
-  /// A buffer for queries, and the parity of the barrier phase in which the buffer is filled.
+  /// The number of a buffer for queries (`index`), and the parity of the barrier phase in which the
+  /// buffer is filled.
   struct Stage {
     Value index, parity;
   };
@@ -126,17 +116,17 @@ protected:
   /// block of threads.
   void place(Value block, Value turn);
   /// Emits body(turn, carried) for each block of keys of this block of threads, and returns the
-  /// carried values. Their initial values are `first`. If `unrolls` is true, the body is emitted
-  /// once per turn instead of in a loop, because a role with few registers has none for the
-  /// variables of a loop.
+  /// carried values. The initial values are `first`. If `unrolls` is true, the body is emitted once
+  /// for each turn, without a loop. Roles with few registers need this, because they have no
+  /// registers for the variables of a loop.
   SmallVector<Value> forEachBlock(ValueRange first, bool unrolls,
                                   function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
   /// Emits body(head, carried) for each query head of this part. `head` is the number of the query
   /// head among the heads that share the keys.
   SmallVector<Value> forEachHead(ValueRange first,
                                  function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
-  /// Return the number of threads of the consumers (consumers()), and this number including the
-  /// warp that adds to dQ (withAdder()).
+  /// Return numbers of threads: consumers() counts the threads of all consumers, and withAdder()
+  /// also counts the threads of the warp that adds to dQ.
   int64_t consumers() const { return config.groups * Sm90Builder::groupThreads; }
   int64_t withAdder() const { return consumers() + 32; }
 
@@ -156,7 +146,7 @@ protected:
 /// Emits the code of the producer, which copies tiles for the consumers. One thread runs this code.
 void emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                      KeyScores &scores);
-/// Emits the code of one warp, which adds the consumers' dQ to the sums of dQ in scratch.
+/// Emits the code of the warp that adds the consumers' parts of dQ to the sums of dQ in scratch.
 void emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                     KeyScores &scores);
 /// Emits the code of consumer warpgroup `group`.

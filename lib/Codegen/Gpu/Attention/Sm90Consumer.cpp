@@ -19,13 +19,12 @@
 // warpgroup overlaps with the products of another. A warpgroup that has started its two products
 // signals the next warpgroup.
 //
-// If masked and unmasked blocks had separate code, a branch would be necessary between the start
-// and the end of a product. Therefore the partly masked blocks come first and have a loop of their
-// own, which always includes the first block. If there can be blocks without masked elements, only
-// few blocks are partly masked. In the loop over masked blocks, the softmax does not overlap with
-// products of the same warpgroup. The advantage is that the score functions are emitted twice
-// instead of three times. If there can be no blocks without masked elements, all blocks are treated
-// as masked.
+// Masked and unmasked blocks need different code. In a common loop, this would require a branch
+// between the start and the end of a product. Therefore the partly masked blocks come first and
+// have a loop of their own, which always includes the first block. In this loop, the softmax does
+// not overlap with products of the same warpgroup. This takes little time, because few blocks are
+// partly masked, and the score functions are emitted only twice instead of three times. If no block
+// can be free of masked elements, there is only one loop, which treats all blocks as masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,8 +46,8 @@ public:
   void emit();
 
 private:
-  /// The values that the loop over keys carries. `weights` is P of the latest block as a left
-  /// factor.
+  /// The values that the loop over keys carries. `weights` is the P of the latest block, in the
+  /// form of a left factor.
   struct State {
     Fragment o;
     ForwardScores::State rows;
@@ -99,16 +98,12 @@ Consumer::Consumer(Sm90Builder &b, const Sm90Problem &problem, Value group)
       outputLayout(Layout::mmaSums(warpRows, paddedValueDim(shape))), group(group),
       warp(b.rem(b.warp(), Sm90Builder::groupThreads / 32)), isFirstLane(b.isEqual(b.lane(), 0)) {
   // Hide from ptxas that the address of the barriers is a constant. Otherwise ptxas computes the
-  // address in uniform registers at places where a single lane arrives at a barrier. It then treats
-  // the surrounding code as code of single lanes, too, and copies each matrix descriptor before the
-  // descriptor is used.
+  // address in uniform registers at places where a single lane arrives at a barrier. In this case,
+  // ptxas also treats the surrounding code as code of single lanes. It then copies each matrix
+  // descriptor before the descriptor is used.
   Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
   barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
 }
-
-//===----------------------------------------------------------------------===//
-// State
-//===----------------------------------------------------------------------===//
 
 SmallVector<Value> Consumer::State::flat() const {
   SmallVector<Value> all(o.registers);
@@ -131,10 +126,6 @@ Consumer::State Consumer::unflatten(ValueRange values) const {
   return state;
 }
 
-//===----------------------------------------------------------------------===//
-// Products
-//===----------------------------------------------------------------------===//
-
 SmallVector<Value> Consumer::multiplyKeys(const Stage &stage) {
   PanelTile all = queries(), keyTile = keys(stage);
   Value own =
@@ -152,7 +143,7 @@ SmallVector<Value> Consumer::multiplyValues(const State &state, const Stage &sta
 }
 
 /// Emits code that waits until the previous warpgroup has arrived at the barrier of this warpgroup.
-/// The first warpgroup follows the last one.
+/// For the first warpgroup, the previous warpgroup is the last warpgroup.
 void Consumer::waitForTurn() {
   if (config.inTurns)
     b.syncNamed(b.add(group, 1), 2 * Sm90Builder::groupThreads);
@@ -163,11 +154,8 @@ void Consumer::endTurn() {
     b.arriveNamed(b.add(b.rem(b.add(group, 1), config.groups), 1), 2 * Sm90Builder::groupThreads);
 }
 
-//===----------------------------------------------------------------------===//
-// Blocks of keys
-//===----------------------------------------------------------------------===//
-
-/// Computes the weights of the block at position `turn` from `sums`, the block's product Q · Kᵀ.
+/// Computes the weights of the block at position `turn`. `sums` is the product Q · Kᵀ of this
+/// block.
 Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows,
                              SmallVector<Value> &correction, bool masked) {
   Fragment s{scoreLayout, std::move(sums)};
@@ -183,8 +171,8 @@ void Consumer::correct(Fragment &o, ArrayRef<Value> correction) {
     x = b.mulf(x, correction[outputLayout.rowOf(reg)]);
 }
 
-/// Waits for the product Q · Kᵀ of a block, and returns the weights of the block. Nothing overlaps
-/// with this computation.
+/// Computes the product Q · Kᵀ of a block, waits for the product, and returns the weights of the
+/// block. No other product of the warpgroup runs at the same time.
 Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
                               SmallVector<Value> &correction) {
   Stage stage = stageOf(b.add(met, turn));
@@ -261,12 +249,8 @@ Consumer::State Consumer::addLast(State state, const Stage &stage) {
   return state;
 }
 
-//===----------------------------------------------------------------------===//
-// Blocks of queries
-//===----------------------------------------------------------------------===//
-
-/// Stores O / l of the rows of a warp, through shared memory. If O uses the memory of Q, signals
-/// that the tile of Q is empty as soon as the store has read O.
+/// Copies O / l of the rows of a warp to shared memory, and from there to the result. If O uses the
+/// memory of Q, signals that the tile of Q is empty as soon as O has been read from shared memory.
 void Consumer::finish(const QueryTile &tile, const State &state) {
   SmallVector<Value> inverses =
       scores->finish(state.rows, b.destination(problem.kernel, problem.op.getLse()));

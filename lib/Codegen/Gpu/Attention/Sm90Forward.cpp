@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// On each multiprocessor runs one block of threads, which processes several blocks of queries one
+// Each multiprocessor runs one block of threads, which processes several blocks of queries one
 // after another. One warpgroup copies tiles (Sm90Producer.cpp). Two or three other warpgroups
 // compute 64 rows each (Sm90Consumer.cpp).
 //

@@ -23,10 +23,10 @@
 //
 // The rows of Sᵀ and dPᵀ are keys. Therefore Pᵀ and dSᵀ are already in the registers in which the
 // later products expect their left factors. With score_mod or weight_mod, f·P is computed after
-// both products. For dQ, both warpgroups read dS of all keys, with queries as rows. dSᵀ is in
-// shared memory, and the matrix descriptors of the product transpose it. Each row of dK and dV is
-// summed by only one block of threads, in the order of heads and queries. All blocks of threads of
-// a head add to each row of dQ, in a fixed order (Sm90KeyProducer.cpp).
+// both products. To compute dQ, both warpgroups read dSᵀ of all keys from shared memory. In this
+// product, the rows must be queries, so the matrix descriptors transpose dSᵀ. Each row of dK and dV
+// is summed by only one block of threads, in the order of heads and queries. All blocks of threads
+// of a head add to each row of dQ, in a fixed order (Sm90KeyProducer.cpp).
 //
 // If query heads are divided into parts, each part adds its dK and dV to the sums of the earlier
 // parts in scratch. The last part computes the results from the sums:
@@ -73,13 +73,14 @@ public:
 
 private:
   struct Sums {
-    SmallVector<Value> dk, dv, columns; ///< columns: sums of contributions by key
+    SmallVector<Value> dk, dv, columns; ///< `columns` holds the sums of contributions for each key
   };
   Sums consumeHead(Value before, Value after, Sums sums);
   Sums processBlock(Value block, const Stage &stage, Sums sums);
   /// The gradients for all queries of a block, or for some of them.
   struct Gradients {
-    SmallVector<Value> p, ds, columns; ///< (f·P)ᵀ and dSᵀ as left factors, and sums by key
+    /// (f·P)ᵀ and dSᵀ in the form of left factors, and the sums for each key.
+    SmallVector<Value> p, ds, columns;
   };
   Gradients gradients(Value block, const Stage &stage, SmallVector<Value> columns);
   auto norms(int64_t place, int64_t firstQuery, const Stage &stage);
@@ -109,17 +110,13 @@ private:
 };
 } // namespace
 
-//===----------------------------------------------------------------------===//
-// Scores
-//===----------------------------------------------------------------------===//
-
-/// Signals that this warp has read a buffer.
+/// Signals that this warp no longer needs the contents of a buffer.
 void KeyConsumer::release(Value barrier) {
   b.syncWarp();
   b.when(b.isEqual(b.lane(), 0), [&] { b.arrive(barrier); });
 }
 
-/// Returns the factor that consists of this warpgroup's rows of K or V.
+/// Returns a factor of products: the rows of K or V that belong to this warpgroup.
 SharedFactor KeyConsumer::rowsOfGroup(int64_t place, int64_t k) {
   Value first =
       b.shiftBytes(sharedAt(place), b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
@@ -140,7 +137,8 @@ auto KeyConsumer::norms(int64_t place, int64_t firstQuery, const Stage &stage) {
 /// have none.
 SmallVector<Value> KeyConsumer::masked(Value block, TypeRange types,
                                        function_ref<SmallVector<Value>(bool)> emit) {
-  // If there are several tiles, a branch keeps loads for later queries from moving up.
+  // If a block has several tiles, the code has a branch for each tile. The branch prevents LLVM
+  // from moving the loads of later tiles before the first tile.
   bool isOneTile = config.tileQueries == config.blockQueries;
   if (!scores.isEverMasked() || (!scores.isEverFree() && isOneTile))
     return emit(scores.isEverMasked());
@@ -148,7 +146,8 @@ SmallVector<Value> KeyConsumer::masked(Value block, TypeRange types,
       scores.blocks->isFree(block), types, [&] { return emit(false); }, [&] { return emit(true); });
 }
 
-/// Returns the gradients for those queries of block `block` that begin at `firstQuery`.
+/// Returns the gradients for one tile of queries: the tile that begins at query `firstQuery` of
+/// block `block`.
 KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block,
                                                 int64_t firstQuery, const Stage &stage,
                                                 ArrayRef<Value> columns) {
@@ -214,8 +213,8 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
       size_t count = s.size();
       SmallVector<Value> both = std::move(s);
       llvm::append_range(both, dp);
-      // Make `block` a result of the wait. Otherwise LLVM moves the loads for later queries up to
-      // the first queries, and the loaded values do not fit the registers.
+      // Make `block` a result of the wait. Otherwise LLVM moves the loads for later queries to
+      // the code for the first queries, and the loaded values do not fit the registers.
       if (first > 0)
         both.push_back(block);
       both = b.waitForSums(both);
@@ -231,10 +230,6 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
   all.columns = columns;
   return all;
 }
-
-//===----------------------------------------------------------------------===//
-// dQ
-//===----------------------------------------------------------------------===//
 
 /// Stores dSᵀ to shared memory. The products that read this buffer two blocks ago are complete: all
 /// warpgroups wait for them before the barrier of the previous block. The new dSᵀ is visible to the
@@ -275,10 +270,6 @@ void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.fenceAsync();
   b.arriveNamed(b.i32(Places::SumsFull), withAdder());
 }
-
-//===----------------------------------------------------------------------===//
-// Blocks of queries
-//===----------------------------------------------------------------------===//
 
 KeyConsumer::Sums KeyConsumer::processBlock(Value block, const Stage &stage, Sums sums) {
   int64_t rows = config.blockQueries;
@@ -330,10 +321,6 @@ KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Value after, Sums sums)
   sums.columns.clear();
   return sums;
 }
-
-//===----------------------------------------------------------------------===//
-// Results
-//===----------------------------------------------------------------------===//
 
 void KeyConsumer::storeResults(const Sums &sums) {
   ArrayRef<Value> numbers = scores.numbers;
@@ -407,10 +394,6 @@ void KeyConsumer::store(const Sums &sums) {
   b.when(
       b.isEqual(part, plan.order.parts - 1), [&] { storeResults(all); }, [&] { storePart(all); });
 }
-
-//===----------------------------------------------------------------------===//
-// Blocks of keys
-//===----------------------------------------------------------------------===//
 
 void KeyConsumer::emit() {
   Value warp = b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32));

@@ -5,14 +5,15 @@
 //===----------------------------------------------------------------------===//
 //
 // Emits the first warpgroup of the kernel of Sm90KeyGradients.cpp. Warp 0 copies tiles. In scratch,
-// the lse and δ of each head begin at a multiple of a block of queries. Therefore copies are
-// aligned, and queries that do not exist have lse = inf.
+// the arrays lse and δ of each head begin at an index that is a multiple of the size of a block of
+// queries. Therefore copies of blocks are aligned. For queries that do not exist, the scratch
+// contains lse = inf.
 //
 // Warp 1 adds the dQ that the consumers stored in shared memory to the sums in scratch, in a fixed
 // order. For each block of queries, a count in scratch tells how many blocks of keys have added
-// their dQ. A block of keys waits until all earlier blocks of keys have added their dQ. The first
-// block of keys stores its dQ instead of adding it. Only those earlier blocks of keys count whose
-// ranges contain the block of queries. To count them, each lane examines every 32nd block.
+// their dQ. A block of keys waits until all earlier blocks of keys that visit the block of queries
+// have added their dQ. The first block of keys that visits a block of queries stores its dQ instead
+// of adding it. To count the earlier blocks, each lane of the warp examines every 32nd block.
 //
 //   wait until the consumers have stored         (named barrier)
 //   wait until count[block] = number of earlier blocks of keys;
@@ -20,10 +21,11 @@
 //   when shared memory has been read: signal the consumers;
 //   when the sums have been written: count[block] += 1;
 //
-// Blocks of keys add in the order of the blocks of threads (BlockOrder.h). This order begins with
-// the last keys of a head, except in the second round of a pair, which begins with the first keys.
-// With a causal mask, each block of keys then starts with queries to which the block before it has
-// just added. Therefore all blocks proceed at the same pace.
+// Blocks of keys add their dQ in the order in which the blocks of threads run (BlockOrder.h). This
+// order begins with the last keys of a head. If each block of threads processes a pair of blocks,
+// the order of the second blocks of the pairs begins with the first keys. With a causal mask, a
+// block of keys thus begins with those queries to which the previous block of keys has just added
+// its dQ. Therefore blocks wait for each other only briefly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,10 +37,6 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 using Places = Sm90KeyPlaces;
-
-//===----------------------------------------------------------------------===//
-// Copies
-//===----------------------------------------------------------------------===//
 
 namespace {
 class KeyProducer : public Sm90KeyRole {
@@ -83,8 +81,8 @@ void KeyProducer::copyBlock(Value turn, Value number) {
   copyNorms(places.delta, plan.delta, firstRow, stage, arrived);
 }
 
-/// Copies the keys and values of the block. In a second turn, waits until the consumers have read
-/// the keys and values of the first turn.
+/// Copies the keys and values of the block. For the second block of keys, first waits until the
+/// consumers have read the keys and values of the first block.
 void KeyProducer::copyKeys() {
   Value full = barrier(Places::KeysFull),
         number = b.to32(b.add(b.mul(scores.batch, shape.kvHeads), scores.kvHead));
@@ -114,10 +112,6 @@ void attention::emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, cons
   KeyProducer(b, problem, config, scores).emit();
 }
 
-//===----------------------------------------------------------------------===//
-// Sums of dQ
-//===----------------------------------------------------------------------===//
-
 namespace {
 class QueryAdder : public Sm90KeyRole {
 public:
@@ -130,9 +124,8 @@ private:
 };
 } // namespace
 
-/// Returns how many blocks of keys add to the block `block` of queries before this block of keys
-/// does. These are the blocks of later keys (or, in the second turn, of earlier keys) that visit
-/// `block`.
+/// Returns how many blocks of keys add to the block `block` of queries before this block of keys.
+/// These are the blocks of later keys (or, in the second turn, of earlier keys) that visit `block`.
 Value QueryAdder::addedBefore(Value block) {
   Value own = b.div(scores.firstKey, config.blockKeys()), from = b.add(own, 1),
         to = b.i32(scores.keyBlocks());
@@ -151,7 +144,8 @@ Value QueryAdder::addedBefore(Value block) {
   return b.overWarp(count[0], [&](Value x, Value y) { return b.add(x, y); });
 }
 
-/// Adds this block of keys' part of dQ for the block of queries at position `turn`.
+/// Adds the part of dQ that this block of keys contributes to the block of queries at position
+/// `turn`.
 void QueryAdder::add(Value turn) {
   Value block = scores.blockAt(turn), before = addedBefore(block), isFirst = b.isEqual(b.lane(), 0);
   // Use a 32-bit index, which no optimisation turns into loop-carried pointers. This warp has too

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Chooses among the orders of BlockOrder.h by the model of AttentionOrder.h, with the clocks of
-// AttentionClocks.h. Several heads are processed together if the data that their blocks share fits
-// the L2 cache. In the forward pass, this data is keys and values. In the backward pass, it is
-// queries and the sums of their gradients.
+// AttentionClocks.h. Several heads are processed together if the L2 cache has space for the data
+// that the blocks of these heads share. In the forward pass, blocks share keys and values. In the
+// backward pass, blocks share queries and the sums of their gradients.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +18,17 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
-/// Number of bytes of the L2 cache that the heads that are processed together may use.
+/// Maximum number of bytes that blocks share if several heads are processed together. These bytes
+/// must fit the L2 cache.
 static constexpr int64_t cacheBytes = INT64_C(32) << 20;
-/// Number of heads that are processed together if there is no mask, whatever their length. All
-/// blocks of keys of a head then read the same queries at about the same time, so that these heads
-/// take less than half of the memory bandwidth.
+/// Number of heads that are processed together if there is no mask. All blocks of keys of a head
+/// then read the same queries at about the same time. Therefore reads of the queries of these heads
+/// take less than half of the memory bandwidth, even if the heads do not fit the L2 cache.
 static constexpr int64_t streamedHeads = 16;
 
 namespace {
-/// The content of the attribute attentionOrderAttr, "kind:together/parts".
+/// The parsed content of the attribute attentionOrderAttr, which has the form
+/// "kind:together/parts".
 struct AskedOrder {
   StringRef kind;
   int64_t together = 1, parts = 1;
@@ -53,10 +55,6 @@ static InFlightDiagnostic emitBadOrder(Operation *op) {
   return emitError(op->getLoc()) << attentionOrderAttr << ": found "
                                  << op->getParentOp()->getAttr(attentionOrderAttr) << ", expected ";
 }
-
-//===----------------------------------------------------------------------===//
-// Forward
-//===----------------------------------------------------------------------===//
 
 /// Returns the clocks of the tiles of a head, by their row block, and adds their work to `all`.
 static SmallVector<double> clocksOfTiles(AttentionOp op, const Sm90Config &config,
@@ -98,10 +96,6 @@ FailureOr<QueryOrder> attention::chooseSm90Order(AttentionOp op, const Sm90Confi
                             << ", or \"pairs\" if that is even";
   return order;
 }
-
-//===----------------------------------------------------------------------===//
-// Backward
-//===----------------------------------------------------------------------===//
 
 /// Returns the work of a kernel of keys.
 static KeyWork workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape) {

@@ -15,13 +15,13 @@ namespace mlir::fsdp::attention {
 
 /// The name of a kernel's attribute that selects the order of blocks, for tuning and tests.
 /// In the forward pass, its value is "sections:4" (4 heads together) or "pairs". In the backward
-/// pass, its value is "single" or "pairs". Optionally, the number of heads or pairs that are
-/// processed together and the number of parts of the query heads follow, as in "pairs:2/4".
+/// pass, its value is "single" or "pairs". Two numbers may follow, as in "pairs:2/4": how many
+/// heads or pairs are processed together, and into how many parts the query heads are divided.
 inline constexpr StringLiteral attentionOrderAttr = "fsdp.attention_order";
 
-/// Returns the order of the blocks of queries. This is the order that the kernel's attribute
-/// selects or, without the attribute, the order that is fastest in the model. Emits an error if the
-/// order that the attribute selects is not possible.
+/// Returns the order of the blocks of queries. If the kernel has the attribute, the attribute
+/// selects the order. Otherwise, the function selects the order that is fastest according to the
+/// model. Emits an error if the order that the attribute selects is not possible.
 FailureOr<QueryOrder> chooseSm90Order(AttentionOp op, const Sm90Config &config, const Shape &shape,
                                       const GpuTarget &target);
 /// Returns the order of the blocks of keys, which is chosen in the same way.

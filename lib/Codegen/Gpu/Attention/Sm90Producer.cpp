@@ -11,7 +11,8 @@
 //       wait until V's next buffer is empty; copy V to it;
 //
 // K and V have separate rings of buffers, because scores are computed one block ahead of the sums
-// of O. Elements outside a tensor are copied as 0, and barriers count their bytes, too.
+// of O. Elements outside a tensor are copied as 0, and barriers also count the bytes of these
+// elements.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The launch for norms: eight lanes together compute lse · log2(e) and δ = Σ O·dO of a query. For
-// queries without keys and for queries that do not exist, lse is inf. The same launch sets the
+// In the launch for norms, eight lanes together compute lse · log2(e) and δ = Σ O·dO of a query.
+// For queries without keys and for queries that do not exist, lse is inf. This launch also sets the
 // counts of additions to zero.
 //
-// The launch for dQ: dQ is the scale times the sums, converted to the type of dQ. QuerySums defines
-// the layout of the sums. If no block of keys visits a block of queries, the memory of its sums is
-// uninitialised, and dQ is set to 0.
+// The launch for dQ multiplies the sums by the scale and converts them to the type of dQ. QuerySums
+// defines the layout of the sums. If no block of keys visits a block of queries, the memory of its
+// sums is uninitialised, and dQ is set to 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +24,6 @@ using namespace mlir::fsdp::tile;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 static constexpr int64_t lanesOfQuery = 8, numbersOfLane = 8;
-
-//===----------------------------------------------------------------------===//
-// Norms
-//===----------------------------------------------------------------------===//
 
 int64_t attention::normBlocks(const Sm80Problem &problem) {
   return problem.shape.batch * problem.shape.heads * problem.plan.rowStride /
@@ -56,7 +52,7 @@ static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
   return delta;
 }
 
-/// Sets the counts of parts with the indices `number`, `number` + `queries`, and so on, to zero.
+/// Sets the counts of parts at the indices `number`, `number` + `queries`, and so on to zero.
 static void clearParts(GpuBuilder &b, const Sm80Backward &plan, Value number, int64_t queries) {
   int64_t counts = plan.order.kvHeads * plan.order.keyBlocks;
   b.loop(number, b.constant(counts), queries, [&](Value count) {
@@ -94,10 +90,6 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
   });
 }
 
-//===----------------------------------------------------------------------===//
-// dQ from its sums
-//===----------------------------------------------------------------------===//
-
 int64_t attention::queriesOfSumsBlocks(const Sm80Problem &problem) {
   const Shape &shape = problem.shape;
   return shape.batch * shape.heads * problem.plan.rowStride /
@@ -115,7 +107,7 @@ void attention::emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem) {
   Value count =
       b.load(b.getI32Type(), b.shift(b.scratch(b.getI32Type()), b.add(number, plan.added)));
   Value first = b.add(b.add(b.mul(number, sums.floats()), plan.querySums), own);
-  // If byColumns is true, a thread reads sums of all warpgroups, otherwise those of one.
+  // If byColumns is true, the sums of a row belong to all warpgroups, otherwise to one warpgroup.
   int64_t parts = sums.byColumns ? sums.groups : 1;
   if (!sums.byColumns)
     first = b.add(first, b.mul(b.to64(b.div(b.thread(), threads)), sums.floatsOfGroup()));

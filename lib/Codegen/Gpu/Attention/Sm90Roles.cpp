@@ -18,10 +18,6 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-//===----------------------------------------------------------------------===//
-// Shared memory
-//===----------------------------------------------------------------------===//
-
 Sm90Places::Sm90Places(const Sm90Config &config, const Shape &shape) {
   int64_t outputBytes = tileBytes(config.blockRows(), shape.valueDim);
   queryBytes = tileBytes(config.blockRows(), shape.dim);
@@ -45,10 +41,6 @@ PanelTile Sm90Role::values(const Stage &stage) {
           config.blockCols};
 }
 
-//===----------------------------------------------------------------------===//
-// Blocks of queries
-//===----------------------------------------------------------------------===//
-
 QueryTile Sm90Role::tileAt(Value block, Value round) {
   auto [head, rowBlock] = problem.order.tileAt(b, block, round);
   Value own = b.rem(head, shape.heads);
@@ -68,10 +60,6 @@ void Sm90Role::forEachTile(function_ref<Value(const QueryTile &, Value, Value)> 
            return {body(tileAt(block, round), round, met[0])};
          });
 }
-
-//===----------------------------------------------------------------------===//
-// Blocks of keys
-//===----------------------------------------------------------------------===//
 
 bool Sm90Problem::leavesFree() const {
   return mayVisitFree(ranges, shape.rows, config.blockRows());

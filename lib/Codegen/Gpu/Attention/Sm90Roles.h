@@ -28,9 +28,9 @@ inline int64_t paddedDim(const Shape &shape) { return llvm::alignTo(shape.dim, 1
 class Sm90Places {
 public:
   static constexpr int64_t stages = 2;
-  /// mbarriers. Of each kind, there is one barrier, or one barrier for each stage (buffer). A phase
-  /// of a Full barrier ends when all bytes have arrived. A phase of an Empty barrier ends when all
-  /// consumers have read the bytes.
+  /// Indices of the mbarriers. A kind of barrier has either one barrier, or one barrier for each
+  /// stage (buffer). A phase of a Full barrier ends when all bytes have arrived. A phase of an
+  /// Empty barrier ends when all consumers have finished reading the buffer.
   enum Barrier {
     QueriesFull = 0,
     QueriesEmpty = 1,
@@ -66,8 +66,8 @@ struct Sm90Problem {
 /// A block of queries of one head.
 struct QueryTile {
   Head head;
-  Value number, kvNumber; ///< 32-bit numbers of the query head and of the kv head, counted over all
-                          ///< batches
+  /// 32-bit numbers of the query head and of the kv head; the heads of all batches are counted.
+  Value number, kvNumber;
   Value firstRow, endRow;
 };
 
@@ -79,7 +79,7 @@ public:
               const QueryTile &tile);
 
   Value count;       ///< number of blocks; 1 if all elements are masked
-  Value maskedCount; ///< number of the blocks with masked elements
+  Value maskedCount; ///< number of blocks with masked elements
 
   /// Returns the number of the block at position `turn` of the sequence.
   Value at(Value turn) const;
@@ -93,7 +93,7 @@ private:
 
 /// A position in a ring of `stages` buffers.
 struct Stage {
-  Value index, parity; ///< number of the buffer; parity of the phase in which the buffer is filled
+  Value index, parity; ///< number of the buffer, and parity of the phase in which it is filled
 };
 
 /// Emits code that the producer and the consumers have in common.
@@ -105,8 +105,8 @@ public:
 
 protected:
   /// Emits body(tile, t, k) for each tile of this block of threads. Before this tile, `t` tiles and
-  /// `k` blocks of keys have been visited. The body returns the number of blocks of keys that have
-  /// been visited at the end of the tile.
+  /// `k` blocks of keys were visited at run time. The body returns the number of blocks of keys
+  /// that were visited up to the end of this tile.
   void forEachTile(function_ref<Value(const QueryTile &, Value, Value)> body);
   Value barrier(Sm90Places::Barrier which) {
     return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);

@@ -14,8 +14,8 @@
 namespace mlir::fsdp::gemm {
 
 /// The tiling of a block of threads. The block computes `blockRows` x `blockCols` elements of the
-/// result, and each of its warps `warpRows` x `warpCols`. Factors are loaded into `stages` buffers,
-/// `blockK` values of k at a time.
+/// result, and each warp of the block computes `warpRows` x `warpCols` of these elements. Factors
+/// are loaded into `stages` buffers, `blockK` values of k at a time.
 struct GpuConfig {
   int64_t blockRows, blockCols, blockK;
   int64_t warpRows, warpCols;
@@ -38,7 +38,8 @@ struct GpuSide {
   bool alongK = true;
   int64_t unit = 1;   ///< number of contiguous elements that one copy transfers
   bool async = false; ///< true if cp.async copies the factor, without conversion
-  int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0; ///< sizes, and offset in the stage
+  /// Size of the tile (rows, bytes per row, bytes). `offset` is its offset in a stage, in bytes.
+  int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0;
 };
 
 /// The plan of a contraction kernel. The plan contains all sizes that the kernel's code uses.
@@ -49,15 +50,15 @@ struct GpuPlan {
   GpuSide lhs, rhs;
   SmallVector<int> outer, kOuter;
   int kInner = -1;
-  int64_t outerCount = 1, k = 1, kBlocks = 1; ///< kBlocks is the number of tiles over all digits of
-                                              ///< k
+  /// KBlocks is the number of tiles of k, over all digits of k.
+  int64_t outerCount = 1, k = 1, kBlocks = 1;
   int64_t multiprocessors = 1;
   int64_t splits = 1;    ///< number of parts of k; a second launch adds their sums in order
   int64_t storeCols = 1; ///< number of contiguous elements of a row of the result that one thread
                          ///< computes
 
-  /// Return the sizes and the numbers of the tiles of the result. The tiles that the blocks of a
-  /// cluster compute count as one tile.
+  /// Return sizes and counts of the tiles of the result. Here, the blocks of a cluster together
+  /// compute one tile.
   int64_t tileRows() const { return config.blockRows * config.cluster; }
   int64_t rowTiles() const { return llvm::divideCeil(lhs.size, tileRows()); }
   int64_t colTiles() const { return llvm::divideCeil(rhs.size, config.blockCols); }
@@ -74,12 +75,14 @@ struct GpuPlan {
   }
 };
 
-/// Number of columns of sums that a warpgroup writes to shared memory at a time, distance between
-/// rows of sums in bytes, and size in bytes of the memory for them. The memory holds either f32
-/// sums with padded rows, or two panels of results: one panel is stored while the other is written.
+/// Each warpgroup has memory for sums: `groupBytes` bytes of shared memory. The warpgroup writes
+/// `groupCols` columns of sums at a time. The distance between rows of sums is `groupPitch` bytes.
+/// The memory holds either f32 sums with padded rows, or two panels of results: one panel is stored
+/// while the other is written.
 inline constexpr int64_t groupCols = 32, groupPitch = groupCols * 4 + 32, groupBytes = 2 * 64 * 128;
 static_assert(groupBytes >= 64 * groupPitch);
-/// Maximum number of copies per factor and thread for which the addresses are kept in registers.
+/// If a thread executes at most this number of copies per factor, the addresses of the copies are
+/// kept in registers.
 inline constexpr int64_t maxUnrolledCopies = 8;
 /// The name of a kernel's attribute that selects the tile of a contraction, for tuning and tests.
 /// Its value is "128x64", or "128x64/4" for k in four parts.

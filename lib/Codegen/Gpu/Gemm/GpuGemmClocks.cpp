@@ -79,10 +79,6 @@ static double countBytes(const Problem &problem, const GpuPlan &plan) {
   return bytes;
 }
 
-//===----------------------------------------------------------------------===//
-// wgmma
-//===----------------------------------------------------------------------===//
-
 /// Clocks of a step of blockK values of k.
 static GpuClocks stepOfGroups(const GpuPlan &plan, const GpuRates &rates) {
   constexpr double perGroup = 45; // instructions of a warp
@@ -131,10 +127,6 @@ static GpuCost costOfGroups(const Problem &problem, const GpuPlan &plan, const G
   return cost;
 }
 
-//===----------------------------------------------------------------------===//
-// mma.sync
-//===----------------------------------------------------------------------===//
-
 static GpuCost costOfWarps(const Problem &problem, const GpuPlan &plan, const GpuRates &rates) {
   constexpr double mmaMacs = 16 * 8 * 16, perStep = 20, perSplit = 6, copyBytes = 16;
   const GpuConfig &c = plan.config;
@@ -161,10 +153,6 @@ static GpuCost costOfWarps(const Problem &problem, const GpuPlan &plan, const Gp
                         steps * stepClocks + epilogueClocks + GpuLatencies::global,
                         plan.multiprocessors, countBytes(problem, plan));
 }
-
-//===----------------------------------------------------------------------===//
-// Launches
-//===----------------------------------------------------------------------===//
 
 GpuCost gemm::costOf(const Problem &problem, const GpuPlan &plan) {
   GpuPlan whole = plan;

@@ -6,7 +6,8 @@
 //
 // A thread computes strips of up to 16 bytes of contiguous results. The inputs of the elementwise
 // ops are loaded for several strips before the first strip is computed. Loads are as wide as the
-// alignment of addresses allows. A value that all elements of a strip share is loaded once.
+// alignment of addresses allows. If all elements of a strip read the same value, the value is
+// loaded once.
 //
 // If k is split, sums are stored in scratch as [part][outer][row][col]. The parts are added in
 // order, so results are reproducible.
@@ -35,11 +36,8 @@ bool gemm::startsFromZero(const Problem &problem) {
   return init.binding < 0 && init.maps.empty() && cast<FloatAttr>(init.splat).getValue().isZero();
 }
 
-//===----------------------------------------------------------------------===//
-// Strips
-//===----------------------------------------------------------------------===//
-
-/// Returns whether an element is in the result, or null if no tile exceeds the result.
+/// Returns the condition that an element is in the result. Returns null if all elements of all
+/// tiles are in the result.
 Value GpuEpilogue::existsAt(Value row, Value col) {
   Value exists;
   if (plan.lhs.size % plan.config.blockRows)
@@ -72,10 +70,6 @@ void GpuEpilogue::forEachStrip(const StagedSums &staged, Value thread, int64_t t
   });
 }
 
-//===----------------------------------------------------------------------===//
-// Positions
-//===----------------------------------------------------------------------===//
-
 Position GpuEpilogue::positionOf(const Strip &strip) {
   Position position(problem.digits.size());
   setDigits(b, problem, position, strip.outer, plan.outer);
@@ -88,10 +82,6 @@ Pointer GpuEpilogue::placeOf(const Operand &operand, const Position &position) {
   Value offset = b.add(emitOffset(b, operand.strides, position), operand.access.offset);
   return b.shift(bindings[operand.access.binding], offset);
 }
-
-//===----------------------------------------------------------------------===//
-// Loads and stores
-//===----------------------------------------------------------------------===//
 
 GpuEpilogue::Row GpuEpilogue::load(const Operand &operand, const Position &position) {
   const Access &access = operand.access;
@@ -116,8 +106,9 @@ GpuEpilogue::Row GpuEpilogue::applyMaps(const Operand &operand, Row row) {
   return row;
 }
 
-/// If the strip does not exist, the code uses zeros instead of loading, because another thread may
-/// write at the address of the strip.
+/// Emits the load of a strip's elements of `operand`. If the strip does not exist at run time, the
+/// code uses zeros instead of loading, because another thread may write at the address of the
+/// strip.
 GpuEpilogue::Row GpuEpilogue::loadExisting(const Operand &operand, const Strip &strip,
                                            const Position &position) {
   if (!strip.exists || operand.access.binding < 0)
@@ -137,10 +128,6 @@ void GpuEpilogue::store(const StoreStep &step, const Position &position, const R
   for (auto [i, value] : llvm::enumerate(values))
     b.store(value, b.shift(place, b.constant(static_cast<int64_t>(i) * stride)));
 }
-
-//===----------------------------------------------------------------------===//
-// Parts of k
-//===----------------------------------------------------------------------===//
 
 Pointer GpuEpilogue::partOf(const Strip &strip, Value split) {
   Value outer = b.add(b.mul(b.to64(split), plan.outerCount), b.to64(strip.outer));
@@ -169,10 +156,6 @@ SmallVector<Value> GpuEpilogue::collect(const Strip &strip) {
   SmallVector<Type> types(plan.storeCols, b.getF32Type());
   return b.choose(strip.exists, types, run, [&] { return Row(plan.storeCols, b.number(0)); });
 }
-
-//===----------------------------------------------------------------------===//
-// Results
-//===----------------------------------------------------------------------===//
 
 Value GpuEpilogue::indexOf(ArrayRef<int64_t> strides, const Position &position, int64_t lane) {
   Value index = b.add(emitOffset(b, strides, position), lane * colStride(strides));
@@ -233,10 +216,6 @@ void GpuEpilogue::finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums)
   for (auto [i, strip] : llvm::enumerate(strips))
     keep(strip, split, sums(i));
 }
-
-//===----------------------------------------------------------------------===//
-// The launch that adds the parts of k
-//===----------------------------------------------------------------------===//
 
 /// Adds the parts of k and computes the results, one strip per thread.
 static void emitFinish(GpuBuilder &b, const Problem &problem, const GpuPlan &plan,

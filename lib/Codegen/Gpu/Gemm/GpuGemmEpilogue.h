@@ -40,14 +40,15 @@ public:
   void forEachStrip(const StagedSums &staged, Value thread, int64_t threads,
                     function_ref<void(ArrayRef<Strip>, SumsOf)> body);
   /// Adds the initial value to strips, applies the elementwise ops and stores the results. sums(i)
-  /// returns the sums of strip i. All strips are loaded before the first is computed.
+  /// returns the sums of strip i. The inputs of all strips are loaded before the first strip is
+  /// computed.
   void finish(ArrayRef<Strip> strips, SumsOf sums);
-  /// Returns the elements of the result for the sums of a strip. There must be a single result.
+  /// Computes the elements of the result from the sums of a strip. There must be a single result.
   SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
   /// If k is split into parts, stores the sums of the strips in scratch, at the place of the part
   /// with the index `split`. Otherwise calls finish().
   void finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums);
-  /// Returns the sums of a strip over all parts of k, which are added in order.
+  /// Adds the sums of a strip over all parts of k, in the order of the parts. Returns the results.
   SmallVector<Value> collect(const Strip &strip);
 
 private:

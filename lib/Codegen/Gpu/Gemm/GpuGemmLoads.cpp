@@ -23,10 +23,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-//===----------------------------------------------------------------------===//
-// Banks
-//===----------------------------------------------------------------------===//
-
 static constexpr int64_t chunkBytes = 16, bankBytes = 128;
 
 bool gemm::isReadSingly(const GpuPlan &plan, const GpuSide &side) {
@@ -51,12 +47,9 @@ Value gemm::shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value 
   return b.shiftBytes(b.shiftBytes(pointer, swizzled), rows * rowBytes + (bytes & ~mask));
 }
 
-//===----------------------------------------------------------------------===//
-// Units
-//===----------------------------------------------------------------------===//
-
-/// Returns how many elements of a unit exist: those of the elements from `first` on that are below
-/// `limit`. If `inParts` is false, all elements of the unit exist or none.
+/// Returns how many elements of a unit exist. The elements have the indices `first`, `first` + 1,
+/// and so on. An element exists if its index is below `limit`. If `inParts` is false, either all
+/// elements of the unit exist, or none.
 Value TileLoader::countUnits(Value first, Value limit, bool inParts) {
   Value all = b.i32(side.unit);
   if (!inParts)
@@ -109,10 +102,6 @@ void TileLoader::place(const Position &outerDigits, Value firstOfTile) {
     units.push_back(makeUnit(i));
 }
 
-//===----------------------------------------------------------------------===//
-// Copies
-//===----------------------------------------------------------------------===//
-
 void TileLoader::copyAsync(Value target, Value source, Value count) {
   int64_t size = side.unit * bytes();
   auto cache =
@@ -153,7 +142,7 @@ void TileLoader::copy(const Unit &unit, Value target, Value kFirst, Value kOffse
   Value count = unit.rows;
   if (plan.k % plan.config.blockK) {
     Value ofK = countUnits(b.add(kFirst, unit.k), b.i32(plan.k), side.alongK && plan.k % side.unit);
-    // If rows are values of k, either all elements of a row exist, or none.
+    // If each row of the tile belongs to one value of k, all elements of a unit have the same k.
     if (!side.alongK)
       ofK = b.select(b.isLess(b.add(kFirst, unit.k), b.i32(plan.k)), b.i32(side.unit), b.i32(0));
     count = count ? b.min(count, ofK) : ofK;

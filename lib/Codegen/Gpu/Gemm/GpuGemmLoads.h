@@ -25,13 +25,14 @@
 
 namespace mlir::fsdp::gemm {
 
-/// Returns true if the elements of a factor are read one by one. This is the case for f32 if rows
-/// are values of k, because ldmatrix cannot transpose f32 elements.
+/// Returns true if the elements of a factor are read one by one. This is necessary for f32 elements
+/// if each row of the tile belongs to one value of k, because ldmatrix cannot transpose f32
+/// elements.
 bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Returns the byte offset of chunk `chunk` of row `row` from the start of a tile.
 Value emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
-/// Returns the address that is `rows` rows (a multiple of 8) and `bytes` bytes after the swizzled
-/// offset `swizzled`. After the addition of `bytes`, the address must still be in the same row.
+/// Returns the address of an element of the tile at `pointer`: `rows` rows (a multiple of 8) below
+/// the element with the swizzled offset `swizzled`, and `bytes` bytes to its right in the same row.
 Value shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value swizzled, int64_t rows,
                     int64_t bytes);
 
@@ -42,7 +43,8 @@ public:
              const Operand &operand, Pointer binding)
       : b(b), problem(problem), plan(plan), side(side), operand(operand), binding(binding) {}
 
-  /// Selects the tile by the first row (or column) of the result and by the outer digits.
+  /// Selects the tiles of a block of threads: `first` is the first row (or column) of the result,
+  /// and `outer` contains the outer digits.
   void place(const Position &outer, Value first);
   /// Starts to copy tile `kBlock` of k to `target` with all threads.
   void fetch(Value target, Value kBlock);

@@ -14,14 +14,14 @@
 //               +----+----+
 //
 // Chooses the cheapest tile of a table that fits the chip, and the cheapest number of parts of k.
-// The cost of a tile has three terms. The first is the time of its multiply-adds or of its loads,
-// whichever is longer; the second is a fraction of the shorter of these times. The third is the
-// time before and after the loop. The cost of a launch is the cost of a tile times the number of
-// rounds that the multiprocessors need for all tiles. If the kernel has the attribute
+// The cost of a tile has three terms. The first term is the time of the multiply-adds or of the
+// loads, whichever is longer. The second term is a fraction of the shorter time. The third term is
+// the time before and after the loop. The cost of a launch is the cost of a tile times the number
+// of rounds that the multiprocessors need for all tiles. If the kernel has the attribute
 // `fsdp.gemm_tile` ("128x64"), the attribute selects the tile instead.
 //
-// A thread needs registers for its sums, for the factors of mma (twice as many if f32 factors are
-// split), two for each copy, and 48 for addresses and bounds.
+// A thread needs registers for its sums and for the factors of mma (twice as many if f32 factors
+// are split). It also needs two registers for each copy, and 48 registers for addresses and bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,9 +50,11 @@ static const GpuConfig table32[] = {
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
 /// Minimum number of tiles of k that a part has if k is split.
 static constexpr int64_t minSplitBlocks = 8;
-/// Constants of the model: cycles of an additional launch, and cycles around the loop of a tile.
+/// In the model, an additional launch takes `launchCycles` cycles. A tile takes `tileCycles` cycles
+/// before and after its loop.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
-/// Constants of the model, per multiprocessor and cycle: multiply-adds, bytes loaded, bytes stored.
+/// In the model, a multiprocessor does these numbers of multiply-adds per cycle by mma or by wgmma,
+/// and loads or stores these numbers of bytes per cycle.
 static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,
                         bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;
@@ -66,10 +68,6 @@ int64_t GpuPlan::sharedBytes() const {
     return config.stages * stageBytes() + config.blockRows / 64 * groupBytes + 16 * config.stages;
   return std::max(config.stages * stageBytes(), config.blockRows * sumsPitch());
 }
-
-//===----------------------------------------------------------------------===//
-// Types
-//===----------------------------------------------------------------------===//
 
 /// Chooses the type of the factors in shared memory.
 static FailureOr<Type> chooseElement(const Problem &problem, std::string &reason) {
@@ -87,12 +85,9 @@ static FailureOr<Type> chooseElement(const Problem &problem, std::string &reason
   return Type(Float32Type::get(result.getContext()));
 }
 
-//===----------------------------------------------------------------------===//
-// Sides
-//===----------------------------------------------------------------------===//
-
-/// Returns the largest power of two n, at most `limit`, such that each group of n elements along
-/// digit `inner` is contiguous in memory and aligned to its size.
+/// Divides the elements along digit `inner` into groups of n elements. Returns the largest power of
+/// two n, at most `limit`, for which each group is contiguous in memory and aligned to the size of
+/// a group.
 static int64_t alignedNeighbours(const Problem &problem, const Operand &operand, int inner,
                                  int64_t limit) {
   if (operand.access.binding < 0)
@@ -129,8 +124,9 @@ static void placeSide(const Problem &problem, const GpuPlan &plan, const Operand
                         chunkBytes / std::max(bytes, bytesOf(operand.access.elementType)));
   side.async = operand.access.binding >= 0 && operand.access.maps.empty() &&
                operand.access.elementType == plan.element;
-  // Only cp.async can copy a unit of which some elements do not exist. If rows are values of k, the
-  // rows (or columns) must also have only one digit.
+  // If some elements of a unit do not exist, only cp.async can copy the unit. If each row of the
+  // tile belongs to one value of k, the rows (or columns) of the result must also have only one
+  // digit.
   auto straddles = [&](int64_t unit) {
     return size % unit &&
            (!side.async || unit * bytes < 4 || (!side.alongK && side.digits.size() > 1));
@@ -151,10 +147,6 @@ static void setConfig(const Problem &problem, GpuPlan &plan, const GpuConfig &co
   plan.rhs.offset = plan.lhs.bytes;
   plan.kBlocks = product(problem, plan.kOuter) * llvm::divideCeil(plan.k, config.blockK);
 }
-
-//===----------------------------------------------------------------------===//
-// The choice
-//===----------------------------------------------------------------------===//
 
 int64_t gemm::estimateRegisters(const GpuPlan &plan) {
   const GpuConfig &c = plan.config;
@@ -196,7 +188,7 @@ static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
   return cycles;
 }
 
-/// Returns the name of a tile in the attribute `fsdp.gemm_tile`.
+/// Returns the text by which the attribute `fsdp.gemm_tile` selects a tile.
 static std::string nameOf(const GpuConfig &config) {
   return (config.warpgroups ? "wg" : "") + std::to_string(config.blockRows) + "x" +
          std::to_string(config.blockCols) +
@@ -239,8 +231,8 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
   return best.has_value();
 }
 
-/// Returns how many contiguous elements of a row a thread computes: 16 bytes of the narrowest
-/// result, without crossing a border of the innermost digit.
+/// Returns how many contiguous elements of a row a thread computes. These elements are 16 bytes of
+/// the narrowest result, or fewer so that they do not cross a border of the innermost digit.
 static int64_t chooseStoreCols(const Problem &problem, const GpuPlan &plan) {
   int64_t cols = 1;
   for (const StoreStep &store : problem.stores)

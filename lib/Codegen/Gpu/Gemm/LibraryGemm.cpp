@@ -8,12 +8,14 @@
 //     (GemmProblem.h) each, and each matrix is contiguous along one of its two digits.
 //  2. All other inputs must be matrices with the shape of the result, or single rows with the width
 //     of the result.
-//  3. Identify the epilogue by computing its value at some points, in f64 and without intermediate
-//     rounding. Epilogues consist of sums, products, quotients and exponentials. Therefore two
-//     epilogues that agree at these points are equal. The supported epilogues are the sum of all
-//     inputs, the GELU of this sum, and the sum times the derivative of GELU.
+//  3. Identify the epilogue: compute its value at some points, in f64 and without intermediate
+//     rounding, and compare it with the values of the supported epilogues. Epilogues consist of
+//     sums, products, quotients and exponentials. Therefore two epilogues that have the same values
+//     at these points are equal. The supported epilogues are the sum of all inputs, the GELU of
+//     this sum, and the sum times the derivative of GELU.
 //
-// Not supported are scales, and gradients of a bias that are summed together with the product.
+// Two features of cuBLASLt are not used: scales, and gradients of a bias that are summed together
+// with the product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,10 +38,6 @@ using namespace mlir::fsdp::gemm;
 /// of the activation.
 static constexpr int64_t auxLeadingUnit = 8;
 
-//===----------------------------------------------------------------------===//
-// Evaluation of the epilogue
-//===----------------------------------------------------------------------===//
-
 using Numbers = DenseMap<Value, double>;
 
 /// Returns the result of a scalar op for the arguments `x`, or nothing if the op is unsupported.
@@ -57,8 +55,8 @@ static std::optional<double> apply(Operation &op, ArrayRef<double> x) {
       .Default(std::optional<double>());
 }
 
-/// Computes an elementwise op for the given arguments, and records its results and inner values in
-/// `numbers`. Returns false if the op is unsupported.
+/// Evaluates the body of an elementwise op for the given arguments. Records the value of each op of
+/// the body, and the results, in `numbers`. Returns false if the op is unsupported.
 static bool evaluate(linalg::LinalgOp op, ArrayRef<double> arguments, Numbers &numbers) {
   Block &body = op->getRegion(0).front();
   for (auto [argument, number] : llvm::zip(body.getArguments(), arguments))
@@ -114,7 +112,7 @@ static SmallVector<double> evaluateStores(const Problem &problem, double root,
   for (const MapStep &map : problem.maps) {
     SmallVector<double> arguments;
     for (auto [i, load] : llvm::enumerate(map.loadOf)) {
-      // An operand whose value is not used gets the value 0.
+      // If an operand's value is not used, 0 stands for the value.
       double number = 0;
       if (load >= 0) {
         std::optional<double> loaded =
@@ -150,10 +148,6 @@ static double geluGradient(double x) {
   return (1 + t) / 2 + x / 2 * (1 - t * t) * scale * (1 + 3 * 0.044715 * x * x);
 }
 
-//===----------------------------------------------------------------------===//
-// The library call
-//===----------------------------------------------------------------------===//
-
 namespace {
 /// A tensor that the kernel reads in addition to the factors.
 struct Variable {
@@ -174,7 +168,8 @@ private:
   bool readFactors();
   bool collectVariables();
   int addVariable(const Operand &operand, bool isInit);
-  /// Returns true if, at every point, all stored values equal the values that `expect` returns.
+  /// Returns true if, at every point of the comparison, all values that the kernel stores equal the
+  /// values that `expect` returns.
   bool agrees(function_ref<SmallVector<double>(double, ArrayRef<double>)> expect) const;
   bool readForm();
   bool placeVariables(size_t result);
@@ -184,7 +179,7 @@ private:
   GpuProduct product;
   int batch = 0, m = 0, n = 0, k = 0;
   SmallVector<Variable> variables;
-  SmallVector<int> loads; ///< index of each load in `variables`
+  SmallVector<int> loads; ///< for each load of the kernel, the index of its tensor in `variables`
 };
 } // namespace
 
@@ -343,7 +338,7 @@ bool Reader::placeVariables(size_t result) {
     if (place)
       return false;
     place = readMatrix(*variable.operand, m, n);
-    // A single row is described as a matrix in which every row is this row.
+    // Describe a single row as a matrix whose rows are all at the same address.
     if (!place && variable.isRow) {
       place = GpuMatrix();
       place->binding = variable.operand->access.binding;

@@ -12,7 +12,7 @@
 namespace mlir::fsdp::gemm {
 
 /// Returns the cuBLASLt call that computes a contraction kernel including its epilogue. Returns
-/// nothing if no call computes this, or if the target does not use the library.
+/// nothing if no call computes the kernel, or if the target does not use the library.
 std::optional<GpuProduct> readAsLibraryProduct(func::FuncOp kernel, const GpuTarget &target);
 
 /// Makes the library call the only launch of the kernel.

@@ -59,18 +59,15 @@ private:
   func::FuncOp kernel;
   Layout layout;
 
-  Value outer, split, firstRow, firstCol; ///< position of the block's tile
-  Value warpRow, warpCol;                 ///< first element of the warp in the block's tile
+  Value outer, split, firstRow, firstCol; ///< position of the tile that the block computes
+  Value warpRow, warpCol;                 ///< first row and column of the warp within this tile
   Value kFirst, kCount;                   ///< first tile of k, and number of tiles of k
-  // Swizzled offset in bytes of the first load of a lane, for each factor.
+  // Swizzled offset in bytes of the first element that a lane loads: of lhs (`rowLane`) and of rhs
+  // (`colLane`).
   Value rowLane, colLane;
   std::optional<TileLoader> lhs, rhs;
 };
 } // namespace
-
-//===----------------------------------------------------------------------===//
-// Positions
-//===----------------------------------------------------------------------===//
 
 void Sm80Gemm::placeBlock() {
   int64_t tiles = plan.rowTiles() * plan.colTiles();
@@ -103,13 +100,9 @@ TileLoader Sm80Gemm::loader(const GpuSide &side, const Operand &operand, Value f
   return made;
 }
 
-//===----------------------------------------------------------------------===//
-// Factors
-//===----------------------------------------------------------------------===//
-
-/// Returns the offset of the row whose address a lane provides to ldmatrix. If `down` is true, the
-/// four matrices are numbered first downwards in the tile. Otherwise they are numbered first along
-/// the rows.
+/// Returns the offset of the row whose address a lane provides to ldmatrix. ldmatrix loads a square
+/// of 2 x 2 matrices. If `down` is true, matrix 1 is below matrix 0 in the tile. Otherwise, matrix
+/// 1 is to the right of matrix 0.
 Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
   Value lane = b.lane();
   Value row = down ? b.rem(lane, 16) : b.add(b.rem(lane, 8), b.mul(b.div(lane, 16), 8));
@@ -121,8 +114,8 @@ Value Sm80Gemm::laneOf(const GpuSide &side, bool down, Value warpFirst) {
   return emitSwizzled(b, plan, side, row, chunk);
 }
 
-/// Returns the offset of the f32 element that a lane loads if rows are values of k: column l/4 of
-/// row l%4.
+/// Returns the offset of the f32 element that lane l loads if each row of the tile belongs to one
+/// value of k: column l/4 of row l%4.
 Value Sm80Gemm::laneOfNumbers(const GpuSide &side, Value warpFirst) {
   Value col = b.add(b.rowOfLane(), warpFirst);
   return b.add(emitSwizzled(b, plan, side, b.rem(b.lane(), 4), b.div(col, 4)),
@@ -139,8 +132,9 @@ void Sm80Gemm::placeLanes() {
   colLane = place(plan.rhs, false, warpCol);
 }
 
-/// Loads single elements in the order in which mma expects its left factor: rows k and k + 4 of
-/// column `col` and, if `both` is true, also of column col + 8.
+/// Loads single elements in the order in which mma expects its left factor. The elements are in
+/// rows k and k + 4 of column `col`. If `both` is true, the elements in these rows of column col +
+/// 8 are loaded, too.
 static SmallVector<Value> loadNumbers(GpuBuilder &b, const GpuSide &side, Value tile, Value lane,
                                       int64_t col, int64_t k, bool both) {
   SmallVector<Value> words;
@@ -204,10 +198,6 @@ Fragment Sm80Gemm::multiply(Fragment sums, Value stage) {
   return sums;
 }
 
-//===----------------------------------------------------------------------===//
-// The loop
-//===----------------------------------------------------------------------===//
-
 void Sm80Gemm::fetch(Value number, Value stage) {
   b.when(b.isLess(number, kCount), [&] {
     Value target = stageAt(stage), kBlock = b.add(kFirst, number);
@@ -217,7 +207,7 @@ void Sm80Gemm::fetch(Value number, Value stage) {
   b.commit();
 }
 
-/// Returns the byte offset of the stage after this one.
+/// Returns the byte offset of the stage that follows the stage at offset `stage`.
 Value Sm80Gemm::next(Value stage) {
   Value after = b.add(stage, plan.stageBytes());
   return b.select(b.isEqual(after, config.stages * plan.stageBytes()), b.i32(0), after);
@@ -243,10 +233,6 @@ Fragment Sm80Gemm::runLoop() {
   state.truncate(state.size() - 2);
   return {layout, state};
 }
-
-//===----------------------------------------------------------------------===//
-// After the loop
-//===----------------------------------------------------------------------===//
 
 void Sm80Gemm::stageSums(const Fragment &sums) {
   b.waitForCopies(0);

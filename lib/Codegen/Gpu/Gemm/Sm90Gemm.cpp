@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// On each multiprocessor runs one block, which computes several tiles of the result one after
-// another. One lane of the first warpgroup is the producer. Two warpgroups of 64 rows each are
-// consumers. The stages (buffers) form a ring, which continues from tile to tile:
+// Each multiprocessor runs one block, which computes several tiles of the result one after another.
+// One lane of the first warpgroup is the producer. Two warpgroups of 64 rows each are consumers.
+// The stages (buffers) form a ring, which continues from tile to tile:
 //
 //   producer                                  consumers
 //   for each tile, for each tile of k         for each tile
@@ -17,15 +17,16 @@
 //                                               for each 32 columns: sums to shared memory,
 //                                                 strips of the result;
 //
-// If k is split into equal parts, each tile of the result is processed once per part. Its sums are
-// stored in scratch, and a second launch adds the sums of the parts and applies the epilogue.
+// If k is split into equal parts, each tile of the result is processed once for each part. The sums
+// of a part are stored in scratch. A second launch adds the sums of the parts and applies the
+// epilogue.
 //
 // The two blocks of a cluster compute adjacent tiles of a column of tiles, which need the same tile
 // of rhs. Each block copies half of the tile of rhs to both blocks, after the consumers of both
 // blocks have released the stage.
 //
-// A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h). A row
-// holds 64 values of k of a row (or column) of the result, or 64 rows (or columns) for one k.
+// A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h). Such a row
+// holds 64 values of k for one row (or column) of the result, or 64 rows (or columns) for one k.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,10 +43,6 @@ static constexpr int64_t groupThreads = Sm90Builder::groupThreads, consumers = 2
                          threads = (consumers + 1) * groupThreads;
 static constexpr int64_t panelBytes = Sm90Builder::panelBytes, panel = Sm90Builder::panelCols;
 static constexpr int64_t producerRegisters = 40, consumerRegisters = 232;
-
-//===----------------------------------------------------------------------===//
-// The kernel
-//===----------------------------------------------------------------------===//
 
 static int64_t barriersAt(const GpuPlan &plan) {
   return plan.config.stages * plan.stageBytes() + consumers * groupBytes;
@@ -103,7 +100,8 @@ void Sm90Gemm::initBarriers() {
   config.cluster > 1 ? b.clusterBarrier() : b.barrier();
 }
 
-/// Returns the stage for this block's `number`-th tile of k, counted over all tiles of the result.
+/// Returns the stage for the tile of k with the number `number`, counted over all tiles of the
+/// result that this block processes.
 Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
   Value index = b.rem(number, config.stages), barrier = b.shiftBytes(barriers, b.mul(index, 8));
   return {b.shiftBytes(b.sharedAt(0), b.mul(index, plan.stageBytes())), barrier,
@@ -125,12 +123,8 @@ void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
   });
 }
 
-//===----------------------------------------------------------------------===//
-// Producer
-//===----------------------------------------------------------------------===//
-
-/// Copies one factor's part of a stage. If a cluster has several blocks, each of `parts` blocks
-/// copies 1/parts of it to all blocks of the cluster.
+/// Copies the tile of one factor to a stage. If `parts` blocks of a cluster share the tile, each of
+/// them copies 1/parts of the tile to all blocks of the cluster.
 void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
                         const Stage &stage, Position position) {
   int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner,
@@ -179,13 +173,9 @@ void Sm90Gemm::produce() {
   });
 }
 
-//===----------------------------------------------------------------------===//
-// Consumers
-//===----------------------------------------------------------------------===//
-
 SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) {
-  // The 64 rows of lhs of a warpgroup are 64 rows within a panel, or they are a panel whose rows
-  // are values of k.
+  // A warpgroup multiplies 64 rows of lhs. If lhs.alongK is true, these are 64 rows of a panel.
+  // Otherwise, they are the columns of a panel, and a row of the panel belongs to one value of k.
   auto factor = [&](const GpuSide &side, Value place) {
     return side.alongK ? b.factorAlong(place, side.width, config.blockK)
                        : b.factorAcross(place, config.blockK, config.blockK);
@@ -230,7 +220,8 @@ void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
   }
 }
 
-/// Returns the results for 16 rows and 64 columns, packed in words: two words for four sums.
+/// Computes the results for 16 rows and 64 columns, rounds them to 16 bits, and returns them in
+/// words of two results.
 SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
   GpuPlan pairs = plan;
   pairs.storeCols = 2;
@@ -246,7 +237,8 @@ SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
       strip.exists = b.isLess(strip.col, b.i32(plan.rhs.size));
     SmallVector<Value> results = epilogue.compute(strip, sums.slice(i, 2));
     for (Value &result : results) {
-      // pack() rounds two f32 results with one instruction.
+      // Remove the rounding of each result, because pack() rounds two f32 results with one
+      // instruction.
       auto narrowed = result.getDefiningOp<arith::TruncFOp>();
       bool isPacked = narrowed && narrowed.getIn().getType().isF32() && !narrowed.getRoundingmode();
       result = isPacked ? narrowed.getIn() : b.convertFloat(result, b.getF32Type());
@@ -263,14 +255,15 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   int first = plan.rhs.digits.back(), second = plan.lhs.digits.back();
   Value chunk = ownChunk(), barrier = b.add(group, 1), isFirst = b.isEqual(ownThread, 0),
         lane = b.lane();
-  // The row whose address this lane provides.
+  // The row whose address this lane provides to storeMatrices().
   Value row = b.add(b.mul(b.div(ownThread, 32), 16), b.rem(lane, 16));
   Value swizzled = b.createOrFold<arith::XOrIOp>(b.loc, b.div(lane, 16), b.rem(lane, 8));
   Value place = b.add(b.mul(row, panelBytes), b.mul(swizzled, 16));
   for (int64_t from = 0; from < config.blockCols; from += panel) {
     Value target = b.shiftBytes(chunk, from / panel % 2 * panel * panelBytes);
-    // If the number of panels is odd, the first panel of a tile uses the buffer of the last panel
-    // of the previous tile, so wait for all stores; otherwise wait for all but one.
+    // Wait until the buffer of this panel has been read. The two buffers alternate, so it is
+    // usually sufficient to wait for all stores except the latest. But if the number of panels is
+    // odd, the first panel of a tile uses the same buffer as the latest store.
     int64_t pending = from == 0 && config.blockCols / panel % 2 ? 0 : 1;
     b.when(isFirst, [&] { b.waitForStores(pending, /*sourceOnly=*/true); });
     b.syncNamed(barrier, groupThreads);
@@ -296,7 +289,7 @@ void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
   }
 }
 
-/// Releases a stage. In each warp, as many lanes as the cluster has blocks signal one block each.
+/// Releases a stage. In each warp, lane i signals block i of the cluster.
 void Sm90Gemm::release(const Stage &stage) {
   b.when(b.isLower(b.lane(), config.cluster),
          [&] { config.cluster > 1 ? b.arriveIn(stage.empty, leaves) : b.arrive(stage.empty); });
@@ -307,8 +300,8 @@ void Sm90Gemm::consume() {
   // matrix descriptor before it is used; see Sm90Consumer.cpp.
   Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
   barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
-  // All lanes get the number of an existing block, because mapa may also run in lanes that do not
-  // arrive.
+  // `leaves` is the number of the block that a lane signals. It must be valid in all lanes, because
+  // mapa may also run in lanes that signal no block.
   leaves = b.rem(b.lane(), config.cluster);
   SmallVector<Value> zeros(config.blockCols / 2, b.number(0));
   forEachTile([&](Value first) {

@@ -21,8 +21,8 @@ using namespace mlir::fsdp::gemm;
 /// Limits of cuTensorMapEncodeTiled for the alignment and size of strides, and for dimensions.
 static constexpr int64_t strideAlignment = 16, strideLimit = INT64_C(1) << 40, maxDimensions = 5;
 
-/// Returns true if, within a tile, all digits of the rows (or columns) except the innermost are
-/// constant.
+/// Returns true if, among the digits of the rows (or columns), only the innermost digit changes
+/// within a tile.
 static bool isFlat(const Problem &problem, const GpuSide &side) {
   return side.digits.size() == 1 || problem.digits[side.digits.back()].size % side.width == 0;
 }

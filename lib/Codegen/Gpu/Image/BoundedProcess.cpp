@@ -6,7 +6,7 @@
 //
 //  1. Fork. The child becomes the leader of a process group, limits the size of files, redirects
 //     its output to a pipe, and executes the program. If the program cannot be executed, the child
-//     sends the error through a second pipe. Otherwise the start of the program closes this pipe.
+//     sends the error through a second pipe. If the program starts, this closes the second pipe.
 //  2. Read the pipe until the program ends, the time limit passes or the text is too long.
 //  3. Kill the process group, including processes that the program started and did not end.
 //
@@ -66,8 +66,9 @@ static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
   return errno;
 }
 
-/// Appends text from the pipe to `text`, up to `most` bytes in all, plus one byte if there is more
-/// text. Returns true if the pipe is still open.
+/// Reads from the pipe once and appends the bytes to `text`. `text` grows to at most `most` + 1
+/// bytes: the last byte tells that the program wrote too much. Returns true if the pipe is still
+/// open.
 static bool readSome(int pipe, size_t most, std::string &text) {
   char piece[1 << 14];
   ssize_t count = read(pipe, piece, sizeof piece);
@@ -76,8 +77,9 @@ static bool readSome(int pipe, size_t most, std::string &text) {
   return count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/// Reads until the program ends or a limit is reached. A program that has ended remains a zombie,
-/// so that the system does not use the number of its process group again.
+/// Reads until the program ends or a limit is reached. After the program has ended, it remains a
+/// zombie. Otherwise the system could already use the number of its process group for another
+/// group.
 static ProcessEnd::Kind readWithin(pid_t child, int output, const ProcessLimits &limits,
                                    std::string &text) {
   Clock::time_point last = Clock::now() + std::chrono::seconds(limits.seconds);

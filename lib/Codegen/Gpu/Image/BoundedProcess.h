@@ -21,7 +21,7 @@ struct ProcessLimits {
 /// How a program ended, and what it wrote to standard output and standard error.
 struct ProcessEnd {
   enum Kind { Exited, Signalled, TimedOut, WroteTooMuch, NotBegun } kind;
-  int number = 0; ///< exit code, number of the signal, or errno if the program could not be started
+  int number = 0; ///< exit code, signal number, or error number (errno) of the failed start
   std::string text;
 };
 

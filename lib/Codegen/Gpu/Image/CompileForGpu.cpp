@@ -8,8 +8,8 @@
 //     | PTX of all kernels     | cubin, if ptxas is found |
 //
 // In the image, a launch becomes a phase whose range is its blocks of threads. The scratch of a
-// kernel becomes shared scratch. The driver loads the cubin if the GPU is the chip. For a newer
-// GPU, the driver compiles the PTX.
+// kernel becomes shared scratch. At run time, the driver loads the cubin if the GPU has the chip
+// for which the cubin was assembled. For a newer GPU, the driver compiles the PTX.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,12 +113,13 @@ public:
   explicit GpuTargetInfo(GpuTarget target) : target(std::move(target)) {}
 
   /// A chunk of R rows of logits reads a bf16 weight [V, H] twice. It also reads and writes the
-  /// gradient of the weight in f32. These are 12 V H bytes for 6 R V H operations. A GPU does about
-  /// 300 operations in the time of one byte (H100: 990 TFLOP/s, 3.35 TB/s). With 2048 rows the
-  /// operations take 3.5 times as long as the bytes.
+  /// gradient of the weight in f32. These are 12 V H bytes for 6 R V H operations. In the time in
+  /// which a GPU transfers one byte, it does about 300 operations (H100: 990 TFLOP/s, 3.35 TB/s).
+  /// With 2048 rows, the operations therefore take 3.5 times as long as the transfers.
   ChunkLimits getChunkLimits() const override { return {256 << 20, 2048}; }
-  /// Tensor maps, and the widest form of cp.async, copy multiples of 16 bytes.
-  int64_t getRowAlignment() const override { return 16; }
+  /// Rows are aligned to 16 bytes, because tensor maps and the widest form of cp.async copy
+  /// multiples of 16 bytes.
+  RowAlignment getRowAlignment() const override { return {16, true}; }
   bool hostComputes() const override { return false; }
   StringRef getClusterName() const override { return gpuClusterName; }
   std::optional<std::string> whyNoAttention(Operation *op) const override {

@@ -30,10 +30,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
-//===----------------------------------------------------------------------===//
-// Supported kernels
-//===----------------------------------------------------------------------===//
-
 static std::string describeShape(const Shape &shape, Type type) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -82,14 +78,10 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
                                         : std::nullopt;
 }
 
-//===----------------------------------------------------------------------===//
-// Compilation
-//===----------------------------------------------------------------------===//
-
 /// Allows tanh to have an absolute error of 2^-21 (GpuMath.cpp) if scores are computed from bf16 or
 /// f16. This is sufficient, because the exponential of a score depends on the absolute error of the
-/// score. A capped score has an error of the cap times 2^-21, which is not more than the error of
-/// the f32 sum over products.
+/// score. A capped score is the cap times a tanh, so its error is the cap times 2^-21. This is not
+/// more than the error of the score before the cap, which is a sum of products in f32.
 static void shortenTanh(func::FuncOp kernel, LLVM::LLVMFuncOp entry) {
   Type element = getElementTypeOrSelf(kernel.front().front().getOperand(0).getType());
   if (element.isF32())

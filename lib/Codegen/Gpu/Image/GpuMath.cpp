@@ -64,8 +64,9 @@ static Value emitTanh(OpBuilder &b, Location loc, Value x) {
   return math::CopySignOp::create(b, loc, result, x);
 }
 
-/// Emits x / y. A division that is correct for all values needs scaled operands. If the divisor is
-/// a constant with a normal inverse, x is multiplied by the rounded inverse, without scaling.
+/// Emits x / y. If y is a constant whose inverse is a normal number, the code multiplies x by the
+/// rounded inverse. Other divisions scale the operands, because otherwise the result would be wrong
+/// for some values.
 static Value emitDivision(OpBuilder &b, Location loc, Value x, Value y) {
   llvm::APFloat divisor(0.f);
   if (matchPattern(y, m_ConstantFloat(&divisor))) {

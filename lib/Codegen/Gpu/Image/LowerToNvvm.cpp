@@ -61,8 +61,8 @@ static LogicalResult legalise(ModuleOp entries) {
     fill(patterns);
     GreedyRewriteConfig config;
     config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
-    // LLVM merges equal blocks later, and comparing all blocks here would take longer than the
-    // patterns.
+    // Do not merge equal blocks: LLVM merges them later, and comparing all blocks here would take
+    // longer than applying the patterns.
     config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
     return applyPatternsGreedily(entries, std::move(patterns), config);
   };

@@ -7,7 +7,7 @@
 // Runs NVIDIA's assembler on files in a temporary folder, with a time limit, and reads its output:
 //
 //   ptxas info    : Compiling entry function 'k' for 'sm_80'       the entry that follows
-//       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+//       0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads    spills
 //   ptxas info    : Used 213 registers, used 1 barriers, 388 bytes cmem[0]
 //   ptxas info    : (C7510) Potential Performance Loss: ..         warning
 //   ptxas k.ptx, line 12; error : ..                                error
@@ -50,10 +50,6 @@ std::string fsdp::findPtxas() {
   return {};
 }
 
-//===----------------------------------------------------------------------===//
-// The log
-//===----------------------------------------------------------------------===//
-
 /// Returns the number before the text `what` in a line, or 0 if there is none.
 static int64_t numberBefore(StringRef line, StringRef what) {
   SmallVector<StringRef> found;
@@ -95,11 +91,12 @@ static void warnOfSerialised(StringRef log, Location loc) {
       emitWarning(loc) << "ptxas: " << line.substr(line.find('(')).trim();
 }
 
-/// Number of additional registers per thread for an entry that spilled, and maximum number of
-/// blocks per multiprocessor.
+/// An entry that spilled gets `roomRegisters` additional registers per thread. A multiprocessor
+/// runs at most `mostBlocks` blocks.
 static constexpr int64_t roomRegisters = 16, mostBlocks = 32;
 
-/// For each entry with a bound, the number of blocks that must fit a multiprocessor.
+/// Maps each entry that has a bound to this bound: how many blocks of the entry must fit a
+/// multiprocessor.
 using Bounds = llvm::StringMap<int64_t>;
 
 /// Returns the position at which the body of an entry begins in the PTX. Returns npos if the PTX
@@ -158,18 +155,15 @@ static LogicalResult checkSpills(const GpuImage &image, SpillPolicy policy, Loca
   return success(fine);
 }
 
-//===----------------------------------------------------------------------===//
-// The run
-//===----------------------------------------------------------------------===//
-
 static std::string readAll(StringRef path) {
   auto buffer =
       llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   return buffer ? (*buffer)->getBuffer().str() : std::string();
 }
 
-/// Maximum sizes, in bytes, of a file that ptxas writes, of the text output of ptxas, and of a note
-/// of a diagnostic. Kernels of the largest models have some MiB of machine code and of text.
+/// Maximum sizes in bytes: of a file that ptxas writes, of the text that ptxas prints, and of the
+/// part of this text that a diagnostic contains. For the largest models, the machine code and the
+/// text have some MiB each.
 static constexpr uint64_t mostFileBytes = uint64_t(1) << 30;
 static constexpr size_t mostLogBytes = size_t(16) << 20, mostNoteBytes = size_t(16) << 10;
 

@@ -8,21 +8,22 @@
 // later have 16 bytes. This file uses the following opcodes (low 12 bits):
 //
 //   0x23c                 HMMA    multiplies matrices
-//   0x1f0 (low 9 bits)    HGMMA   multiplies for a warpgroup; columns: 8 · (1 + bits 53 .. 57);
+//   0x1f0 (low 9 bits)    HGMMA   multiplies for a warpgroup; 8 · (1 + bits 53 .. 57) columns;
 //                                 ends a group of products unless bits 84 .. 86 are set
 //   0x9c5, bit 47         WARPGROUP.DEPBAR  waits until at most bits 72 .. 74 groups are in flight
 //   0x308, bits 74 .. 77  MUFU    special functions; 2: exponentials
 //   0x11d (low 9 bits)    BAR     barriers of threads
 //   0x992, bits 76 .. 78  MEMBAR  fences of memory; 0: of the block alone
-//   0x947                 BRA     branches to the next instruction plus a signed offset:
-//                                 before sm_90 in bytes, bits 32 .. 81; from sm_90 on in words
-//                                 of four bytes, bits 34 .. 81 followed by bits 16 .. 23
+//   0x947                 BRA     branches to the next instruction plus a signed offset: before
+//                                 sm_90 an offset in bytes in bits 32 .. 81; from sm_90 on an
+//                                 offset in words of four bytes in bits 34 .. 81, followed by
+//                                 bits 16 .. 23
 //
 // A loop extends from the target of a backward branch to that branch. A loop is ignored if the
 // target of the branch is inside another loop that ends before the branch. Such a branch repeats a
 // wait, and its code is at the end of the entry. The main loop is the innermost loop with the
-// largest number of matrix instructions. Among loops with the same number, it is the loop with the
-// fewest instructions.
+// largest number of matrix instructions. If several loops have this number of matrix instructions,
+// the main loop is the one with the fewest instructions.
 //
 // Products in flight are followed through two turns of the main loop, in the order of its
 // instructions, and the second turn is counted.
@@ -42,8 +43,8 @@ static constexpr size_t instructionBytes = 16;
 static constexpr uint64_t multiplies = 0x23c, multipliesInGroup = 0x1f0, branches = 0x947,
                           waitsForGroup = 0x9c5, isSpecial = 0x308, meetsThreads = 0x11d,
                           fencesMemory = 0x992;
-/// Number of cycles for which a product of 16 rows, 8 columns and k = 16 occupies the tensor core
-/// of one scheduler, on sm_80 (m16n8k16) and on sm_90.
+/// Number of cycles for which the tensor core of one scheduler is busy with a product of 16 rows, 8
+/// columns and 16 values of k: on sm_80 (`cyclesOfMma`), and on sm_90 (`cyclesOfGroupCols`).
 static constexpr int64_t cyclesOfMma = 8, cyclesOfGroupCols = 4;
 
 namespace {
@@ -77,7 +78,8 @@ struct Instruction {
 } // namespace
 
 namespace {
-/// The instructions [begin, end) of a loop. `mma` is the number of those that multiply matrices.
+/// The instructions [begin, end) of a loop. `mma` is the number of instructions of the loop that
+/// multiply matrices.
 struct Loop {
   size_t begin, end;
   int64_t mma = 0, tensorCycles = 0;

@@ -15,7 +15,8 @@
 
 namespace mlir::fsdp {
 
-/// Lowers `work`, which is a copy of `kernel`, without fusing ops; see GpuLoops.cpp. Erases `work`.
+/// Lowers a kernel without fusing ops; see GpuLoops.cpp. Lowers and then erases `work`, which must
+/// be a copy of `kernel`.
 LogicalResult lowerGpuLoops(func::FuncOp work, func::FuncOp kernel, GpuKernel &info);
 
 } // namespace mlir::fsdp

@@ -5,18 +5,19 @@
 //===----------------------------------------------------------------------===//
 //
 // Emits reductions over any dimensions. A thread computes contiguous elements of the result and
-// visits the reduced elements in order. If this needs too few threads, the reduced elements are
+// visits the reduced elements in order. If there would be too few threads, the reduced elements are
 // divided into parts. The results of the parts are stored in scratch, and a second launch adds
 // these results in order:
 //
 //   launch 1   part[p, n] = x[first of p, n] + x[.., n] + ..
 //   launch 2   y[n] = init[n] + (part[0, n] + part[1, n] + ..)
 //
-// A scatter has one block per token. The block of the first token with an id adds the updates of
-// all tokens with that id to the row, in order. The block of any other token finds an earlier token
-// with the same id and exits. A warp examines 32 ids at a time:
+// A scatter has one block per token. If a token is the first token with its id, the block of this
+// token adds the updates of all tokens with the same id to the row of the id, in order. The blocks
+// of the other tokens find an earlier token with the same id and exit. A warp examines 32 ids at a
+// time:
 //
-//   for base = 32 (t / 32); base < tokens; base += 32
+//   for base = 32 (t / 32); base < tokens; base += 32                t: number of the token
 //     found = ballot(base + lane >= t and ids[base + lane] == id);
 //     for each bit of found: sum += updates[base + bit];
 //
@@ -33,12 +34,8 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t blockThreads = 128;
 
-//===----------------------------------------------------------------------===//
-// Columns
-//===----------------------------------------------------------------------===//
-
-/// Reduces the elements [from, to) of the reduced dimensions, for `width` elements of the result
-/// that begin at `first`.
+/// Computes `width` elements of the result, beginning with element `first`, from a part of the
+/// reduced elements: the elements [from, to).
 GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayRef<int64_t> shape,
                                    AffineExpr first, int64_t width, Value from, Value to,
                                    int64_t count) {
@@ -63,12 +60,13 @@ GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayR
 }
 
 /// Combines the results of the parts in order, and then combines the sums with the initial values.
-/// The results are stored as [parts, elements], or for row reductions as [elements, parts].
+/// In scratch, the results of the parts form a tensor [parts, elements], or for row reductions a
+/// tensor [elements, parts].
 void GpuNests::finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_t> offsets,
                            int64_t parts) {
   RankedTensorType type = segment.front().getType();
   int64_t size = type.getNumElements();
-  // For row reductions, the results of the parts of an element are contiguous.
+  // True if the results of all parts of an element are contiguous, as in row reductions.
   bool inner = segment.front().kind == StepKind::RowReduction;
   log.watch(entry.state);
   emitPositions(entry, size, 1, [&](Evaluator &at, AffineExpr position, int64_t) {
@@ -162,8 +160,8 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
     return commit(entry, segment);
   if (!commit(entry, {}))
     return false;
-  // For all kinds of steps, the results of the parts are stored as [parts, elements], which is the
-  // order that finishParts() expects for column reductions.
+  // This function stores the results of the parts as [parts, elements] for all kinds of steps.
+  // finishParts() expects this order for column reductions.
   SmallVector<Step> turned(segment);
   for (Step &step : turned)
     step.kind = StepKind::ColumnReduction;
@@ -171,10 +169,6 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
   finishParts(finish, turned, offsets, parts);
   return commit(finish, segment);
 }
-
-//===----------------------------------------------------------------------===//
-// Scatter
-//===----------------------------------------------------------------------===//
 
 /// Adds to row `row` the updates of all tokens, from `token` on, that have the id `id`.
 void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id,
@@ -254,8 +248,7 @@ bool GpuNests::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // A first launch stores the initial value, unless the initial value already is in the buffer of
-  // the sums.
+  // A first launch stores the initial value to the buffer of the sums, unless it is there already.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 //   row = row of this block, warp or part of a warp;
-//     for u = number of the thread; u < columns / width; u += threads of the row
+//     for u = number of the thread; u < columns / width; u += threads of the row   columns
 //       a0[j] += x[row, width u + j]                        group 1: reductions
 //     s = tree over j, lanes, warps in order                equal in all threads
 //     for u ..: y[row, width u + j] = x[row, ..] - s / n    group 2: maps
@@ -30,11 +30,8 @@ using namespace mlir::fsdp;
 
 static constexpr int64_t warpThreads = 32, warpBlockThreads = 128;
 
-//===----------------------------------------------------------------------===//
-// Threads
-//===----------------------------------------------------------------------===//
-
-/// Returns `value`, of any type, of another lane: its number is this lane's number xor `bits`.
+/// Returns the `value` of another lane: of the lane whose number is this lane's number xor `bits`.
+/// The value may have any type.
 Value GpuNests::exchange(Value value, int64_t bits) {
   Location loc = b.loc;
   Type type = value.getType();
@@ -82,7 +79,8 @@ Value GpuNests::getShared(Entry &entry, Type element, int64_t elements) {
   return memref::GetGlobalOp::create(b, b.loc, type, name);
 }
 
-/// Reduces a value over the threads of a row, with warps in order. Every thread gets the result.
+/// Reduces a value over the threads of a row: first over each warp, then over the warps of the row
+/// in order. Every thread gets the result.
 Value GpuNests::reduceThreads(Entry &entry, Value value, int64_t perRow,
                               function_ref<Value(Value, Value)> combine) {
   for (int64_t bits = std::min(perRow, warpThreads) / 2; bits > 0; bits /= 2)
@@ -116,10 +114,6 @@ void GpuNests::whenFirst(const RowThreads &threads, function_ref<void()> body) {
   else
     body();
 }
-
-//===----------------------------------------------------------------------===//
-// Columns
-//===----------------------------------------------------------------------===//
 
 GpuNests::Values
 GpuNests::emitColumns(int64_t size, int64_t width, Evaluator &at, const RowThreads &threads,
@@ -190,10 +184,6 @@ void GpuNests::emitBody(Entry &entry, ArrayRef<Step> members, ArrayRef<int64_t> 
   else
     storeThem();
 }
-
-//===----------------------------------------------------------------------===//
-// Groups
-//===----------------------------------------------------------------------===//
 
 /// Emits a group of steps that have only one element per row. Every thread of the row computes the
 /// element, and one thread stores it.
@@ -268,12 +258,8 @@ void GpuNests::emitGroup(Entry &entry, ArrayRef<Step> group, ArrayRef<int64_t> r
   }
 }
 
-//===----------------------------------------------------------------------===//
-// Rows
-//===----------------------------------------------------------------------===//
-
 /// Returns the number of threads for a row of `size` columns. The number is less than the size of a
-/// warp only if the rows then still fill all blocks.
+/// warp only if the number of rows is a multiple of the number of rows per block.
 static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
   int64_t vectors = llvm::divideCeil(size, width);
   if (vectors > 4 * warpThreads || (vectors > warpThreads && count < 1024))
@@ -284,7 +270,8 @@ static int64_t chooseThreads(int64_t size, int64_t count, int64_t width) {
 }
 
 /// Forms groups. If `late` is true, all maps of one shape form one group even if they read one
-/// another. A map that another map reads is then evaluated again where it is read.
+/// another. If a map of the group reads the value of another map of the group, it evaluates the
+/// other map again instead of loading the value.
 SmallVector<ArrayRef<Step>> GpuNests::formGroups(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
   const Step *firstMap =
       llvm::find_if(segment, [](const Step &step) { return !step.isReduction(); });
@@ -334,7 +321,8 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
       emitGroup(entry, group, rows, at, indices, threads);
     entry.state.onRead = nullptr;
   };
-  // Here each warp has one row or none, so that warps with a row never wait for warps without one.
+  // If the last block is not full, each of its warps has threads of one row or of no row. Therefore
+  // warps with a row never wait for warps without a row.
   if (count % rowsPerBlock)
     b.when(b.isLess(row, index(count)), emit);
   else
@@ -388,7 +376,7 @@ bool GpuNests::buildSplitRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
                      sum(inner, inner.addDim(vector, 0, size / width - 1) * width, width, next);
                      return next;
                    });
-  // One thread of the last part processes the remaining columns.
+  // One thread of the last part processes the columns after the last whole vector.
   if (int64_t rest = size % width) {
     Value last = b.both(b.isEqual(at.materialise(part), parts - 1), b.isEqual(b.thread(), 0));
     SmallVector<Type> types = llvm::map_to_vector(carried, [](Value v) { return v.getType(); });

@@ -28,7 +28,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Maximum number of bytes that a thread moves at once, and of elements that a thread computes.
+/// Maximum number of bytes that a thread loads or stores at once, and maximum number of elements
+/// that a thread computes at once.
 static constexpr int64_t maxBytes = 16, maxWidth = 8;
 static constexpr int64_t flatThreads = 256;
 
@@ -40,10 +41,6 @@ GpuNests::~GpuNests() {
   for (Entry &entry : entries)
     eraseWithGlobals(entry.function);
 }
-
-//===----------------------------------------------------------------------===//
-// Entries
-//===----------------------------------------------------------------------===//
 
 GpuNests::Entry GpuNests::begin() {
   Entry entry;
@@ -93,7 +90,8 @@ Value GpuNests::view(Entry &entry, int64_t offset, int64_t elements, Type elemen
   return memref::ViewOp::create(b, b.loc, type, entry.scratch, index(offset), ValueRange());
 }
 
-/// Returns the memory for storing a step's value: its destinations, or a view of the scratch.
+/// Returns the memory to which the value of a step is stored: the destinations of the step, or a
+/// view of the scratch if the step has no destinations.
 GpuNests::Values GpuNests::getTargets(Entry &entry, const Step &step) {
   Values targets;
   for (BlockArgument destination : step.destinations)
@@ -125,8 +123,8 @@ bool GpuNests::readsWhatItWrites() const {
   });
 }
 
-/// Returns the number of elements per thread: 16 bytes of the narrowest tensor, or fewer so that
-/// the number divides `inner` and there are enough threads.
+/// Returns the number of elements per thread. This is the number of elements of the narrowest
+/// tensor in 16 bytes, halved until it divides `inner` and there are enough threads.
 int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t total) const {
   int64_t bits = 64;
   auto include = [&](Type type) {
@@ -146,11 +144,7 @@ int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t tot
   return width;
 }
 
-//===----------------------------------------------------------------------===//
-// Flat maps
-//===----------------------------------------------------------------------===//
-
-/// Emits code for one thread for each `width` positions of [0, size), and for one more thread that
+/// Emits code in which each thread processes `width` positions of [0, size). One more thread
 /// processes the remaining positions.
 void GpuNests::emitPositions(Entry &entry, int64_t size, int64_t width,
                              function_ref<void(Evaluator &, AffineExpr, int64_t)> body) {
@@ -195,10 +189,6 @@ bool GpuNests::buildFlat(ArrayRef<Step> segment) {
   entry.state.onRead = nullptr;
   return commit(entry, segment);
 }
-
-//===----------------------------------------------------------------------===//
-// Segments
-//===----------------------------------------------------------------------===//
 
 bool GpuNests::buildMaps(ArrayRef<Step> segment) {
   const Step &first = segment.front();

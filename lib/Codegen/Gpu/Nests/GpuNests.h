@@ -39,7 +39,8 @@ private:
     int64_t blocks = 1, threads = 1;
   };
   using Values = SmallVector<Value>;
-  /// The threads of one row: their number `perRow`, and the number `local` of this thread in them.
+  /// The threads that process one row. There are `perRow` such threads, and this thread has the
+  /// index `local` among them.
   struct RowThreads {
     int64_t perRow;
     Value local;

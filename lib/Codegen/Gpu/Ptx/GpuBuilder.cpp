@@ -22,12 +22,9 @@ Value fsdp::callIntrinsic(OpBuilder &b, Location loc, StringRef name, ValueRange
       .getResult(0);
 }
 
-//===----------------------------------------------------------------------===//
-// Entries
-//===----------------------------------------------------------------------===//
-
-/// Returns a name for the shared memory that is not the begin of any kernel's name, because the
-/// names of launches begin with the name of a kernel.
+/// Returns a name for the shared memory such that no kernel has a name that begins with the
+/// returned name. The returned name also differs from the names of all launches, because these
+/// begin with the name of a kernel.
 static std::string nameShared(func::FuncOp kernel) {
   std::string name = "shared";
   auto functions = kernel->getParentOfType<ModuleOp>().getOps<func::FuncOp>();
@@ -114,10 +111,6 @@ Pointer GpuBuilder::destination(func::FuncOp kernel, Value result) const {
   return {};
 }
 
-//===----------------------------------------------------------------------===//
-// Scalars
-//===----------------------------------------------------------------------===//
-
 Value GpuBuilder::i32(int64_t value) { return arith::ConstantIntOp::create(*this, loc, value, 32); }
 
 Value GpuBuilder::number(double value) {
@@ -132,10 +125,6 @@ Value GpuBuilder::to32(Value value) {
 }
 Value GpuBuilder::thread() { return NVVM::ThreadIdXOp::create(*this, loc, getI32Type()); }
 Value GpuBuilder::block() { return NVVM::BlockIdXOp::create(*this, loc, getI32Type()); }
-
-//===----------------------------------------------------------------------===//
-// Threads
-//===----------------------------------------------------------------------===//
 
 void GpuBuilder::barrier() { NVVM::BarrierOp::create(*this, loc); }
 void GpuBuilder::syncWarp() { NVVM::SyncWarpOp::create(*this, loc, i32(-1)); }
@@ -156,10 +145,6 @@ Value GpuBuilder::overWarp(Value value, function_ref<Value(Value, Value)> combin
     value = combine(value, exchange(value, bits));
   return value;
 }
-
-//===----------------------------------------------------------------------===//
-// Memory
-//===----------------------------------------------------------------------===//
 
 Value GpuBuilder::sharedAt(int64_t bytes) { return shiftBytes(sharedBase, bytes); }
 

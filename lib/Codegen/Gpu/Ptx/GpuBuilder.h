@@ -54,8 +54,8 @@ public:
   Value block();
   Value lane() { return rem(thread(), 32); }
   Value warp() { return div(thread(), 32); }
-  /// Return the row l/4 and the column 2 (l%4) of lane l. This is the position, in an accumulator
-  /// of mma or wgmma, of register 0 of the lane.
+  /// Return l/4 and 2 (l%4) for lane l. In an accumulator of mma or wgmma, these are the row and
+  /// the column of the element in register 0 of the lane.
   Value rowOfLane() { return div(lane(), 4); }
   Value colOfLane() { return mul(rem(lane(), 4), 2); }
   /// Emits 2^x. Results below 2^-126 become 0.
@@ -69,8 +69,8 @@ public:
   void syncWarp();
   /// Returns `value` of the lane whose number is this lane's number xor `bits` (shfl.bfly).
   Value exchange(Value value, int64_t bits);
-  /// Combine the values of the four lanes that hold a row (overQuad()), or of all lanes of the warp
-  /// (overWarp()). Each of the lanes gets the result.
+  /// Combine a value over several lanes, each of which gets the result. overQuad() combines the
+  /// four lanes that hold a row, and overWarp() combines all lanes of the warp.
   Value overQuad(Value value, function_ref<Value(Value, Value)> combine);
   Value overWarp(Value value, function_ref<Value(Value, Value)> combine);
 

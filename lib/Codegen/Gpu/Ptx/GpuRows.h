@@ -11,7 +11,7 @@
 
 namespace mlir::fsdp {
 
-/// Loads `count` contiguous elements. The address `place` must be a multiple of the size of
+/// Loads `count` contiguous elements. The address of `place` must be a multiple of the size of
 /// `aligned` elements.
 SmallVector<Value> loadRow(GpuBuilder &b, const Pointer &place, int64_t count, int64_t aligned);
 /// Stores contiguous elements to `place`, which must be aligned as for loadRow().

@@ -19,7 +19,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Default bytes of the workspace of cuBLAS, on chips without and with warpgroup instructions.
+/// Default size in bytes of the workspace of cuBLAS: on chips without warpgroup instructions
+/// (`plainWorkspace`), and on chips with them (`largeWorkspace`).
 static constexpr int64_t plainWorkspace = 4 << 20, largeWorkspace = 32 << 20;
 
 static const GpuTarget chips[] = {

@@ -5,18 +5,20 @@
 //===----------------------------------------------------------------------===//
 //
 // ldmatrix reads four matrices of 8 rows x 16 bytes. Lane l provides the address of row l%8 of
-// matrix l/8, and receives word l%4 of row l/4 of each matrix. They are numbered as follows:
+// matrix l/8, and receives word l%4 of row l/4 of each matrix. The matrices are numbered as
+// follows:
 //
 //   rows (factor a)   0 2      columns of b    0 1     b by rows of k   0 2
 //                     1 3      (its rows)      2 3     (.trans)         1 3
 //
-// The words are then the operands of mma. The accumulator of a product is, without data movement,
-// the left factor of the next product: two tiles of 8 columns, rounded to 16 bits, form a step of
-// k = 16. In tf32, one tile of 8 columns is a step. In this case, a lane holds columns 2 (l%4) and
-// 2 (l%4) + 1, but mma expects columns l%4 and l%4 + 4. This is correct, because any order of the
-// values of k is allowed if the rows of the right factor have the same order.
+// With this numbering, the received words are the operands of mma. The accumulator of a product can
+// be the left factor of the next product, without exchange of data between lanes. For this purpose,
+// two tiles of 8 columns are rounded to 16 bits, and form a step of 16 values of k. In tf32, one
+// tile of 8 columns is a step. A lane then holds columns 2 (l%4) and 2 (l%4) + 1, although mma
+// expects columns l%4 and l%4 + 4. The result is nevertheless correct if the rows of the right
+// factor are permuted in the same way, because a sum over k may have any order.
 //
-// f32: x = high + low with high = tf32(x), low = tf32(x - high). A product of f32 values is
+// An f32 value x is split into high = tf32(x) and low = tf32(x - high). A product of f32 values is
 // computed as low·high + high·low + high·high, with an error of about 2^-22 · |a|·|b|.
 //
 //===----------------------------------------------------------------------===//
@@ -28,10 +30,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
-//===----------------------------------------------------------------------===//
-// Factors
-//===----------------------------------------------------------------------===//
-
 /// Returns the address of the row that this lane provides to ldmatrix, in a block of 16 rows x 32
 /// bytes. The matrices of the block are numbered first downwards, then to the right.
 Value Sm80Tiles::laneOfRows(const SharedTile &tile) {
@@ -39,7 +37,8 @@ Value Sm80Tiles::laneOfRows(const SharedTile &tile) {
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
 }
 
-/// Returns the same address, but for matrices that are numbered first to the right, then downwards.
+/// Returns the address of the row that this lane provides to ldmatrix, as laneOfRows() does. Here,
+/// the matrices are numbered first to the right, then downwards.
 Value Sm80Tiles::laneOfCols(const SharedTile &tile) {
   Value row = add(rem(lane(), 8), mul(div(lane(), 16), 8)), half = rem(div(lane(), 8), 2);
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
@@ -125,10 +124,6 @@ std::array<Sm80Tiles::Factor, 2> Sm80Tiles::loadAcross(const SharedTile &tile, i
   return {left, half(1)};
 }
 
-//===----------------------------------------------------------------------===//
-// Products
-//===----------------------------------------------------------------------===//
-
 SmallVector<Value> Sm80Tiles::mma(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> sums) {
   auto type = LLVM::LLVMStructType::getLiteral(getContext(), SmallVector<Type>(4, getF32Type()));
   auto numbers = isSplit()          ? NVVM::MMATypes::tf32
@@ -201,10 +196,6 @@ Fragment Sm80Tiles::multiplyAcross(Fragment sums, const Fragment &a, const Share
   return sums;
 }
 
-//===----------------------------------------------------------------------===//
-// Copies
-//===----------------------------------------------------------------------===//
-
 void Sm80Tiles::commit() { NVVM::CpAsyncCommitGroupOp::create(*this, loc); }
 void Sm80Tiles::waitForCopies(int64_t pending) {
   NVVM::CpAsyncWaitGroupOp::create(*this, loc, pending);
@@ -247,7 +238,8 @@ void Sm80Tiles::copyAsync(const SharedTile &to, const GlobalRows &from, Value fi
     total % threads ? when(isLower(number, total), copy) : copy();
   };
   Value own = thread();
-  // Each thread copies the chunk with the same number `unit` in each of its rows.
+  // A thread copies the chunk `unit` of several rows. The number `unit` is the same in all of these
+  // rows.
   if (threads % units == 0) {
     Value row = div(own, units), unit = rem(own, units);
     for (int64_t from = 0; from < total; from += threads)

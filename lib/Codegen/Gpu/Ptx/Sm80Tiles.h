@@ -81,8 +81,9 @@ public:
   Fragment multiplyAcross(Fragment sums, const Fragment &a, const SharedTile &b);
 
   //===--- Pieces of products ----------------------------------------------===//
-  /// The words that a lane holds of one factor of a product. If f32 values are split in two, `low`
-  /// holds their second parts. Otherwise `low` is empty.
+  /// The words that a lane holds of one factor of a product. If f32 values are split in two parts,
+  /// `high` holds the first parts and `low` the second parts. Otherwise `high` holds the values,
+  /// and `low` is empty.
   struct Factor {
     SmallVector<Value> high, low;
   };

@@ -13,8 +13,8 @@
 // A matrix descriptor (9.7.15.5.1.2.2, "Matrix Descriptor Format") has units of 16 bytes:
 //
 //   bits     0 .. 13   address in shared memory
-//           16 .. 29   distance between panels; unused if columns extend along k, because
-//                      a step is then in one panel
+//           16 .. 29   distance between panels; unused if columns extend along k
+//                      (then one panel per step)
 //           32 .. 45   distance between groups of eight rows: 1024 bytes
 //           62 .. 63   1: 128-byte swizzle
 //
@@ -31,12 +31,8 @@ using namespace mlir::fsdp;
 
 /// Maximum time in nanoseconds for which a wait suspends a thread before the thread checks again.
 static constexpr int64_t waitNanoseconds = 10'000'000;
-/// Number of values of k of one wgmma instruction, and their size in bytes.
+/// Number of values of k that one wgmma instruction multiplies, and size of these values in bytes.
 static constexpr int64_t stepCols = 16, stepBytes = 32;
-
-//===----------------------------------------------------------------------===//
-// Assembly
-//===----------------------------------------------------------------------===//
 
 SmallVector<Value> Sm90Builder::assembly(const Twine &text, const Twine &constraints,
                                          ValueRange operands, TypeRange results) {
@@ -66,10 +62,6 @@ static std::string tied(size_t count) {
     text += std::to_string(i) + ",";
   return text;
 }
-
-//===----------------------------------------------------------------------===//
-// Roles
-//===----------------------------------------------------------------------===//
 
 Value Sm90Builder::uniform(Value value) {
   return NVVM::ShflOp::create(*this, loc, value.getType(), i32(-1), value, i32(0), i32(31),
@@ -103,10 +95,6 @@ void Sm90Builder::arriveNamed(Value number, int64_t count) {
   NVVM::BarrierArriveOp::create(*this, loc, number, i32(count));
 }
 
-//===----------------------------------------------------------------------===//
-// Barriers in memory
-//===----------------------------------------------------------------------===//
-
 void Sm90Builder::initBarrier(Value barrier, int64_t count) {
   NVVM::MBarrierInitOp::create(*this, loc, barrier, i32(count), Value());
 }
@@ -125,10 +113,6 @@ void Sm90Builder::expect(Value barrier, int64_t bytes) {
 void Sm90Builder::arrive(Value barrier) {
   NVVM::MBarrierArriveOp::create(*this, loc, getI64Type(), barrier, Value());
 }
-
-//===----------------------------------------------------------------------===//
-// Boxes
-//===----------------------------------------------------------------------===//
 
 void Sm90Builder::fenceAsync() {
   auto space = NVVM::SharedSpaceAttr::get(getContext(), NVVM::SharedSpace::shared_cta);
@@ -180,10 +164,6 @@ void Sm90Builder::waitForStores(int64_t pending, bool sourceOnly) {
                                        sourceOnly ? getUnitAttr() : UnitAttr());
 }
 
-//===----------------------------------------------------------------------===//
-// Clusters
-//===----------------------------------------------------------------------===//
-
 static LLVM::LLVMPointerType clusterPointer(MLIRContext *context) {
   return LLVM::LLVMPointerType::get(context,
                                     static_cast<unsigned>(NVVM::NVVMMemorySpace::SharedCluster));
@@ -214,10 +194,6 @@ void Sm90Builder::arriveIn(Value barrier, Value number) {
   assembly("mbarrier.arrive.shared::cluster.b64 _, [$0];", "l,~{memory}", address, {});
 }
 
-//===----------------------------------------------------------------------===//
-// Blocks of threads
-//===----------------------------------------------------------------------===//
-
 void Sm90Builder::fenceGlobal() {
   NVVM::FenceProxyOp::create(*this, loc, NVVM::ProxyKind::async_global, NVVM::SharedSpaceAttr());
 }
@@ -233,10 +209,6 @@ void Sm90Builder::increment(Value place) {
   Value address = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), place);
   assembly("red.release.gpu.global.add.u32 [$0], 1;", "l,~{memory}", address, {});
 }
-
-//===----------------------------------------------------------------------===//
-// Products
-//===----------------------------------------------------------------------===//
 
 Value Sm90Builder::describe(Value place, int64_t panelDistance) {
   constexpr uint64_t swizzle128 = UINT64_C(1) << 62, eightRows = UINT64_C(8 * panelBytes / 16)
@@ -264,7 +236,7 @@ SharedFactor Sm90Builder::factorAcross(Value place, int64_t rows, int64_t k) {
   return factor;
 }
 
-/// Returns "{$first, $first+1, ..}" with `count` operands.
+/// Returns a list of `count` operands of inline assembly: "{$first, $first+1, ..}".
 static std::string operandsFrom(size_t first, size_t count) {
   std::string text = "{";
   for (size_t i = 0; i < count; ++i)
@@ -272,7 +244,8 @@ static std::string operandsFrom(size_t first, size_t count) {
   return text + "}";
 }
 
-/// Returns "add.s64 name, $operand, bytes / 16;".
+/// Returns the instruction "add.s64 name, $operand, bytes / 16;", which sets the register `name` to
+/// the descriptor in `operand` plus `bytes` bytes.
 static std::string stepTo(StringRef name, size_t operand, int64_t bytes) {
   return ("add.s64 " + name + ", $" + Twine(operand) + ", " + Twine(bytes / 16) + ";\n").str();
 }

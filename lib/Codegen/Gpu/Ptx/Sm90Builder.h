@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Emits asynchronous copies of tensor boxes (TMA), mbarriers that count the copied bytes, and
-// products of warpgroups (four warps, 128 threads) with factors in shared memory. Names in
-// parentheses in the section headings are those of the PTX ISA document, chapter 9.7.
+// products of warpgroups (four warps, 128 threads) with factors in shared memory. The section
+// headings contain names of the PTX ISA document, chapter 9.7, in parentheses.
 //
 // A tile in shared memory consists of panels. A panel has the layout of a copied box with 64
 // elements of 16 bits per row. It has 64 columns and `rows` rows of 128 bytes. The panels of a tile
@@ -46,12 +46,13 @@ public:
   static constexpr int64_t tileAlignment = 1024, barrierBytes = 8;
 
   //===--- Roles -----------------------------------------------------------===//
-  /// Returns the value of lane 0 (shfl.sync), so that the assembler knows the value to be uniform.
+  /// Returns the value of lane 0 (shfl.sync), so that the assembler knows that the value is the
+  /// same in all lanes.
   Value uniform(Value value);
   /// Reads the number of the block again. Values that are computed from this number then need no
   /// registers before this point.
   Value blockAgain();
-  /// Returns the uniform number of this thread's warpgroup in the block.
+  /// Returns the number of this thread's warpgroup in the block, after a call of uniform().
   Value warpgroup() { return uniform(div(thread(), groupThreads)); }
   Value threadOfGroup() { return rem(thread(), groupThreads); }
   /// Returns true in one lane of the warp (elect.sync). All lanes must execute the instruction.
@@ -135,8 +136,8 @@ public:
 
   //===--- Synchronisation between blocks ----------------------------------===//
 
-  /// Makes this thread's bulk copies from and to global memory ordered with its ordinary accesses
-  /// (fence.proxy.async).
+  /// Orders this thread's bulk copies from and to global memory with its ordinary accesses to
+  /// global memory (fence.proxy.async).
   void fenceGlobal();
   // Waits until an i32 in global memory equals `value`. Earlier writes of the thread that stored
   // the value are then visible (ld.acquire). A block with a lower number must store the value.
@@ -146,13 +147,13 @@ public:
 
   //===--- Products (wgmma) ------------------------------------------------===//
 
-  /// Returns a factor of a product: the rows of a tile from row r on. The first `k` columns (a
-  /// multiple of 16) are the values of k. The tile has `rows` rows. `place` is the address of row r
-  /// in the first panel. r is a multiple of 8.
+  /// Returns a factor of a product. The factor consists of the rows of a tile that begin at row r,
+  /// a multiple of 8. The first `k` columns of the tile (a multiple of 16) are the values of k. The
+  /// tile has `rows` rows, and `place` is the address of row r in the first panel.
   SharedFactor factorAlong(Value place, int64_t rows, int64_t k);
-  /// Returns a factor of a product: the columns of a tile from column c on. The first `k` of its
-  /// `rows` rows are the values of k. `place` is the address of row 0 of the panel that begins with
-  /// column c. c is a multiple of 64.
+  /// Returns a factor of a product. The factor consists of the columns of a tile that begin at
+  /// column c, a multiple of 64. The tile has `rows` rows, of which the first `k` rows are the
+  /// values of k. `place` is the address of row 0 of the panel that begins with column c.
   SharedFactor factorAcross(Value place, int64_t rows, int64_t k);
   /// Starts the product sums + lhs · rhs as one group, for 64 rows and `cols` columns (a multiple
   /// of 8, up to 256). The result is cols / 2 registers, which in each warp have the layout

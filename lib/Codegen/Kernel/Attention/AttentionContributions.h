@@ -22,7 +22,7 @@ struct CapturedFloat {
   Value result;
 };
 
-/// An `fsdp.contribute` op of score_grad that adds to a gradient, if this gradient has uses.
+/// An `fsdp.contribute` op of score_grad, which adds to a gradient that has uses.
 struct Contributed {
   ContributeOp op;
   unsigned gradient; ///< index of the gradient in the list that collectCapturedFloats() returns

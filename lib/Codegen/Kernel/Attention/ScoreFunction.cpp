@@ -213,7 +213,7 @@ void ScoreFunction::emitOp(CodeBuilder &b, Operation *op, const Site &site, Valu
   state.propertiesAttr = op->getPropertiesAsAttribute();
   Operation *copy = b.create(state);
   for (auto [result, original] : llvm::zip_equal(copy->getResults(), op->getResults()))
-    // Users of a result expect 32 bits if the range of the result allows 32 bits.
+    // If the range of a result fits 32 bits, the users of the result expect a value of 32 bits.
     known[original] =
         isNarrow(original) && is64(original.getType()) ? toWidth(b, result, 32) : result;
 }

@@ -37,11 +37,12 @@ struct Captured {
 
 /// The position in the score matrix of the elements that one register of a fragment holds.
 struct Site {
-  Value b, h, q;             ///< 64-bit scalars
-  Value column;              ///< column of lane 0, a 64-bit scalar
-  Value lastColumn;          ///< last column of the matrix; null if no lane is beyond it
-  SmallVector<Value> scores; ///< values of the arguments before b, h, q, k: (s), (), or (g, s)
-  int64_t lanes = 0;         ///< number of lanes; 0 if the site is the single element at `column`
+  Value b, h, q;    ///< 64-bit scalars
+  Value column;     ///< column of lane 0, a 64-bit scalar
+  Value lastColumn; ///< last column of the matrix; null if no lane is beyond it
+  /// Values of the region's leading arguments, which precede b: (s), () or (g, s).
+  SmallVector<Value> scores;
+  int64_t lanes = 0; ///< number of lanes; 0 if the site is the single element at `column`
 };
 
 class ScoreFunction {
@@ -59,9 +60,9 @@ public:
   /// Returns the value that the region yields.
   Value result() const { return region.front().getTerminator()->getOperand(0); }
 
-  /// Returns the values that are stored in a buffer of the tile. If `dependence` is Row, these
-  /// values depend on the row but not on the column; otherwise they depend on the column but not on
-  /// the row.
+  /// Returns those values of the region that are computed in advance and stored in a buffer of the
+  /// tile. If `dependence` is Row, returns the values that depend on the row but not on the column.
+  /// Otherwise returns the values that depend on the column but not on the row.
   ArrayRef<Value> staged(Dependence dependence) const {
     return dependence == Dependence::Row ? rows : columns;
   }

@@ -75,8 +75,8 @@ static Value keepBelow(CodeBuilder &b, const RandomDraw &draw, Value words, int6
   return b.select(kept, scale, b.zero(vector));
 }
 
-/// Returns x if `element` is x + k and x is known to be a multiple of 4. In this case, lane 0 is at
-/// the start of a block. Otherwise returns null.
+/// If `element` is x + k, and x is known to be a multiple of 4, returns x. Lane 0 is then at the
+/// start of a block. Otherwise returns null.
 static Value getAlignedBase(Value element, Value k) {
   auto add = element.getDefiningOp<arith::AddIOp>();
   if (!add || (add.getLhs() != k && add.getRhs() != k) || add.getLhs() == add.getRhs())

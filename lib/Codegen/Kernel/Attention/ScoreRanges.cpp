@@ -8,8 +8,9 @@
 //     known (inferResultRange) if the ranges of all operands are known and if 32-bit arithmetic
 //     computes the same result as 64-bit arithmetic. The ranges of values read from memory are
 //     unknown.
-//  2. Staging: A value is computed in advance and stored if a value that depends on more arguments
-//     reads it, and if loading it is cheaper than recomputing it.
+//  2. Staging: A value is computed in advance and stored under two conditions: another value that
+//     depends on more arguments reads the value, and loading the value is cheaper than recomputing
+//     it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,10 +31,6 @@ ScoreFunction::ScoreFunction(Region &region, unsigned scores, ArrayRef<int64_t> 
   findRanges();
   stage();
 }
-
-//===----------------------------------------------------------------------===//
-// Ranges
-//===----------------------------------------------------------------------===//
 
 /// Values in the range from -farthest to farthest - 1 are computed in 32 bits.
 static constexpr int64_t farthest = INT64_C(1) << 31;
@@ -88,10 +85,6 @@ void ScoreFunction::findRanges() {
   }
 }
 
-//===----------------------------------------------------------------------===//
-// Stored values
-//===----------------------------------------------------------------------===//
-
 /// Returns true if recomputing `value` is cheaper than loading it from a buffer. This holds for
 /// arguments, for values that depend only on b and h, and for sums, differences and integer casts
 /// of cheap values.
@@ -106,8 +99,8 @@ bool ScoreFunction::isCheap(Value value) const {
 
 void ScoreFunction::stage() {
   llvm::SmallSetVector<Value, 8> all[3];
-  // Marks `value`, which another value reads, as stored. If recomputing `value` is cheap, marks the
-  // values from which it is recomputed instead.
+  // Marks `value` as stored, because another value reads it. If recomputing `value` is cheap,
+  // instead marks the values from which `value` is recomputed.
   std::function<void(Value)> require = [&](Value value) {
     Dependence own = dependenceOf(value);
     Operation *op = value.getDefiningOp();

@@ -79,7 +79,8 @@ static FailureOr<Access> traceCollapse(tensor::CollapseShapeOp op) {
   ArrayRef<int64_t> shape = op.getSrcType().getShape();
   SmallVector<int64_t> strides;
   for (const ReassociationIndices &group : op.getReassociationIndices()) {
-    // Stride and size of the dimension that the visited dimensions of the group form together.
+    // The visited dimensions of the group together form one dimension. `stride` is the stride and
+    // `span` the size of this dimension.
     int64_t stride = 0, span = 0;
     for (int64_t d : llvm::reverse(group)) {
       if (shape[d] == 1)

@@ -58,8 +58,8 @@ SmallVector<int> Problem::digitsOf(Role role) const {
 namespace {
 using DigitList = SmallVector<int>;
 
-/// Digits that can be split into an outer and an inner digit. The number of a split digit denotes
-/// both parts.
+/// A list of digits that can be split into an outer and an inner digit. After a digit was split,
+/// its old number denotes both parts together.
 class DigitTree {
 public:
   int add(int64_t size, Role role) {
@@ -79,9 +79,9 @@ public:
   }
   Digit digit(int leaf) const { return {nodes[leaf].size, nodes[leaf].role}; }
 
-  /// Divides `list` into one list per element of `sizes`. The product of the digits' sizes in a
-  /// list is the corresponding element of `sizes`. Splits digits where necessary, and fails if no
-  /// splits lead to these sizes.
+  /// Divides `list` into one list per element of `sizes`, such that the product of the sizes of the
+  /// digits in list i is sizes[i]. Splits digits where necessary. Fails if no splits lead to these
+  /// products.
   FailureOr<SmallVector<DigitList>> cut(ArrayRef<int> list, ArrayRef<int64_t> sizes) {
     DigitList rest = leaves(list);
     SmallVector<DigitList> parts(sizes.size());

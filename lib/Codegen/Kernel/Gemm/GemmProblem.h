@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Defines the canonical form of a kernel with one linalg.contract. The index space is a list of
-// *digits*. A digit is a loop dimension of the contraction, or a part of one, if a reshape after
-// the contraction splits the dimension. Every tensor of the kernel, even a view, then has a base,
-// an offset and one stride per digit.
+// *digits*. A digit is a loop dimension of the contraction. If a reshape after the contraction
+// splits the dimension, each part is a digit. Every tensor of the kernel, even a view, then has a
+// base, an offset and one stride per digit.
 //
 //   contract [b, t, n] += x[b, t, k] * w[n, k]      digits   b    t     n    k
 //                                           x       strides  T·K  K     0    1
@@ -58,12 +58,12 @@ struct Digit {
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
-  /// For each loop d of `op`, the stride of linalg.index d for each digit.
+  /// indexStrides[d] is for loop d of `op`. It holds the strides of linalg.index d, one per digit.
   SmallVector<SmallVector<int64_t>> indexStrides;
 };
 
 struct StoreStep {
-  Value value; ///< stored tensor, as returned by key()
+  Value value; ///< the stored tensor; if the kernel returns a view of a tensor, that tensor
   Operand dest;
 };
 

@@ -17,10 +17,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-//===----------------------------------------------------------------------===//
-// Kernels
-//===----------------------------------------------------------------------===//
-
 Type gemm::getValueType(const Access &access) {
   return access.maps.empty() ? access.elementType
                              : getElementTypeOrSelf(access.maps.back()->getResult(0).getType());
@@ -95,10 +91,6 @@ void gemm::orient(Problem &problem) {
   for (Digit &digit : problem.digits)
     digit.role = digit.role == Role::M ? Role::N : digit.role == Role::N ? Role::M : digit.role;
 }
-
-//===----------------------------------------------------------------------===//
-// Code
-//===----------------------------------------------------------------------===//
 
 Value gemm::emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position &position) {
   Value offset = b.constant(0);

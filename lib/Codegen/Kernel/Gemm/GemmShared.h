@@ -30,9 +30,9 @@ Type getValueType(const Access &access);
 int64_t product(const Problem &problem, ArrayRef<int> digits);
 
 /// Chooses which side of the product becomes the columns (n), and exchanges lhs and rhs if
-/// necessary. Prefers the side that is contiguous in more of the tensors stored and loaded after
-/// the contraction, where stores count twice. If there is no difference, prefers a side with more
-/// than one element.
+/// necessary. For each side, counts the tensors that are stored or loaded after the contraction and
+/// in which this side is contiguous. A store counts twice. Prefers the side with the larger count.
+/// If the counts are equal, prefers a side with more than one element.
 void orient(Problem &problem);
 
 /// The values of all digits at one element. All values have the same integer type, and a null value
