@@ -73,7 +73,8 @@ def read_examples(root):
 
 
 def get_arguments(example, name):
-    """Returns the arguments of fsdp-opt. These are the arguments of DOC-ARGS, or those of the first RUN line that names the pass, or --PASS."""
+    """Returns the arguments of fsdp-opt. They are taken from DOC-ARGS or, without DOC-ARGS, from the first RUN line that names the pass. Without
+    both, they are --PASS."""
     if "ARGS" in example.settings:
         return shlex.split(example.settings["ARGS"])
     for line in example.path.read_text().splitlines():

@@ -4,8 +4,8 @@
     benchmarks/cpu_attention/compare.py [--venv=build/torch-venv] [--rounds=5] [--out=FILE]
 
 The problem has 12 heads of dimension 64 and 4096 tokens. Builds build/bin/cpu_attention, installs torch with pip in a virtual environment (--venv,
-created if missing, about 6 GB with pip's default wheel), and alternates between cpu_attention and torch in each round. A reported time is the minimum
-over all rounds of the busiest thread's CPU time, because other jobs of the machine affect this time least. If torch cannot be installed or imported,
+created if missing, about 6 GB with pip's default wheel), and alternates between cpu_attention and torch in each round. A reported time is the CPU
+time of the busiest thread in the fastest round, because other jobs of the machine affect this time least. If torch cannot be installed or imported,
 PyTorch's columns of the table are empty, and a message says so.
 """
 import argparse
@@ -46,8 +46,8 @@ def busy_seconds():
 
 
 def time_busiest(body):
-    """Runs `body`. Returns the CPU seconds of the busiest thread, which cpu_attention --cpu-time also measures, and the result of `body`. Sleeps
-    before and after `body`, because Linux updates the times in /proc when a thread leaves its CPU."""
+    """Runs `body`. Returns the CPU seconds of the busiest thread, as cpu_attention --cpu-time measures them, and the result of `body`. Sleeps before
+    and after `body`, because Linux updates the times in /proc when a thread leaves its CPU."""
     time.sleep(0.002)
     before = busy_seconds()
     result = body()

@@ -11,9 +11,9 @@
 //   fused     one kernel per direction
 //   unfused   --fuse-attention=false: all scores in memory
 //
-// The forward has 4 · batches · heads · queries · keys · head dimension FLOPs, or half of that with
-// a causal mask. The backward has 2.5 times as many. Prints the milliseconds and the FLOP rate of
-// the best run, and the FLOP rate divided by the peak rate of all threads. With the option
+// The forward has 4 · batches · heads · queries · keys · head dimension FLOPs, or half as many with
+// a causal mask. The backward has 2.5 times as many FLOPs. Prints the milliseconds and the FLOP
+// rate of the best run, and the FLOP rate divided by the peak rate of all threads. With the option
 // --cpu-time, the time of a phase is the CPU time of its busiest thread, and the printed time is
 // the sum over the phases of all kernels. Option --json prints one object per line, for compare.py.
 //
@@ -90,8 +90,7 @@ static std::string print(const Problem &p) {
 }
 
 namespace {
-/// A compiled function whose operations are calls of kernels. Owns memory for the function's
-/// values.
+/// A compiled function whose operations are calls of kernels. Owns memory for its values.
 class Program {
 public:
   static std::unique_ptr<Program> compile(MLIRContext &context, const CpuTarget &target,

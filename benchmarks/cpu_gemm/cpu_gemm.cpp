@@ -10,15 +10,15 @@
 //   fsdp     kernel of fsdp-mlir, including packing
 //   oneDNN   matmul on the same plain arrays, if oneDNN was found at build time
 //
-// The products are those of a linear layer with M tokens, K inputs and N outputs:
+// These are the products of a linear layer with M tokens, K inputs and N outputs:
 //
 //   NT  Y[M, N]  = X[M, K] · W[N, K]ᵀ      NN  Y[M, N] = X[M, K] · W[K, N]
 //   TN  dW[N, K] = dY[M, N]ᵀ · X[M, K]
 //
 // Prints the best and the median GFLOP/s of all runs, and the ratio of the best rate to the peak
-// rate. The peak rate is that of the fastest thread, multiplied by the number of threads. Because
-// clock rates vary, the peak is measured before and after each round, on the threads of the round.
-// All arrays are in huge pages. With --cpu-time, a time is the CPU time of the busiest thread, and
+// rate. The peak rate is the rate of the fastest thread times the number of threads. Because clock
+// rates vary, the peak is measured before and after each round, on the threads of the round. All
+// arrays are in huge pages. With --cpu-time, a time is the CPU time of the busiest thread, and
 // oneDNN is measured with one thread only. This option is useful on machines with other jobs.
 //
 //===----------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-"""Attention problems: their inputs, and their results computed in float64 and in the case's own type. Needs numpy.
+"""Computes the inputs of attention problems, and their results in float64 and in the case's own type. Needs numpy.
 
 A case is a dict: dtype, b (batches), h (query heads), hkv (key/value heads), s (queries), keys, d and dv (columns of a head of q and k, and of v), score
 (none, softcap, alibi), mask (none, causal, documents). The kernels have the operands and results of the ops fsdp.attention and fsdp.attention_grad.
@@ -9,6 +9,8 @@ slopes.
 import numpy as np
 
 CAP = 50.0
+ALL = slice(None)
+BLOCK = 1_000_003  # a prime number
 
 
 def to_f32(bits, dtype):
@@ -27,8 +29,19 @@ def to_bits(values, dtype):
     return values.astype(np.float16).view(np.uint16) if dtype == "f16" else values
 
 
+def exact_bits(values, dtype):
+    """Returns the bits of values that the dtype represents exactly."""
+    return (np.ascontiguousarray(values).view(np.uint32) >> 16).astype(np.uint16) if dtype == "bf16" else to_bits(values, dtype)
+
+
 def rounded(values, dtype):
     return to_f32(to_bits(values, dtype), dtype)
+
+
+def noise(random, shape, dtype):
+    """Returns normally distributed values that the dtype represents exactly. Large tensors repeat a block of values whose length is a prime number."""
+    size = int(np.prod(shape, dtype=np.int64))
+    return np.resize(rounded(random.standard_normal(min(size, BLOCK), dtype=np.float32), dtype), shape)
 
 
 class Problem:
@@ -37,7 +50,7 @@ class Problem:
     def __init__(self, case, seed=1):
         self.case, c = case, case
         random = np.random.default_rng(seed)
-        draw = lambda *shape: rounded(random.standard_normal(shape, dtype=np.float32), c["dtype"])
+        draw = lambda *shape: noise(random, shape, c["dtype"])
         self.q, self.k = draw(c["b"], c["h"], c["s"], c["d"]), draw(c["b"], c["hkv"], c["keys"], c["d"])
         self.v, self.do = draw(c["b"], c["hkv"], c["keys"], c["dv"]), draw(c["b"], c["h"], c["s"], c["dv"])
         if c["score"] == "softcap":  # larger values, so that scores reach the cap
@@ -53,41 +66,45 @@ class Problem:
         dtype = self.case["dtype"]
         captured = {"alibi": [self.slope]}.get(self.case["score"], [])
         captured = captured + ([self.docq, self.dock] if self.case["mask"] == "documents" else [])
-        return [to_bits(x, dtype) for x in (self.q, self.k, self.v)] + captured
+        return [exact_bits(x, dtype) for x in (self.q, self.k, self.v)] + captured
 
     def gradient_inputs(self, o, lse):
+        """Returns the operands of the backward kernel. The case's dtype represents all of `o` exactly."""
         dtype = self.case["dtype"]
-        return self.inputs() + [to_bits(o, dtype), lse.astype(np.float32), to_bits(self.do, dtype)]
+        return self.inputs() + [exact_bits(o, dtype), lse.astype(np.float32), exact_bits(self.do, dtype)]
 
     # Each function below with parameters `kind` and `low` computes one head of one batch in the NumPy type `kind`, and rounds each intermediate result
-    # with the function `low`.
+    # with the function `low`. `i` and `j` select the queries and the keys.
 
-    def keep(self, b):
+    def kv(self, h):
+        return h * self.case["hkv"] // self.case["h"]
+
+    def keep(self, b, i=ALL, j=ALL):
         c = self.case
         if c["mask"] == "none":
             return None
-        i, j = np.arange(c["s"])[:, None] + c["keys"] - c["s"], np.arange(c["keys"])[None, :]
-        keep = i >= j
-        return keep & (self.docq[b][:, None] == self.dock[b][None, :]) if c["mask"] == "documents" else keep
+        rows, columns = np.arange(c["s"])[i][:, None] + c["keys"] - c["s"], np.arange(c["keys"])[j][None, :]
+        keep = rows >= columns
+        return keep & (self.docq[b][i][:, None] == self.dock[b][j][None, :]) if c["mask"] == "documents" else keep
 
-    def distance(self, kind):
-        return (np.arange(self.case["keys"])[None, :] - np.arange(self.case["s"])[:, None]).astype(kind)
+    def distance(self, kind, i=ALL, j=ALL):
+        return (np.arange(self.case["keys"])[j][None, :] - np.arange(self.case["s"])[i][:, None]).astype(kind)
 
-    def scores(self, b, h, kind, low):
+    def scores(self, b, h, kind, low, i=ALL, j=ALL):
         """Returns the scores, to which the score function and the mask have been applied, and the derivative of the score function."""
-        q, k = self.q[b, h].astype(kind), self.k[b, h * self.case["hkv"] // self.case["h"]].astype(kind)
+        q, k = self.q[b, h][i].astype(kind), self.k[b, self.kv(h)][j].astype(kind)
         s, slope = low(low(q @ k.T) * self.scale), 1.0
         if self.case["score"] == "softcap":
             t = np.tanh(s / kind(CAP))
             s, slope = low(kind(CAP) * t), low(1 - t * t)
         if self.case["score"] == "alibi":
-            s = low(s + self.slope[h].astype(kind) * self.distance(kind))
-        keep = self.keep(b)
+            s = low(s + self.slope[h].astype(kind) * self.distance(kind, i, j))
+        keep = self.keep(b, i, j)
         return (s if keep is None else np.where(keep, s, -np.inf)), slope
 
-    def forward(self, b, h, kind=np.float64, low=lambda x: x):
+    def forward(self, b, h, kind=np.float64, low=lambda x: x, i=ALL):
         """Returns O, LSE and the softmax weights."""
-        s, _ = self.scores(b, h, kind, low)
+        s, _ = self.scores(b, h, kind, low, i)
         top = s.max(1, keepdims=True)
         top = np.where(np.isfinite(top), top, 0)
         weights = np.exp(s - top)
@@ -95,16 +112,16 @@ class Problem:
         with np.errstate(divide="ignore"):
             lse = (top + np.log(total))[:, 0]
         weights = low(weights / np.where(total == 0, 1, total))
-        return low(weights @ self.v[b, h * self.case["hkv"] // self.case["h"]].astype(kind)), lse, weights
+        return low(weights @ self.v[b, self.kv(h)].astype(kind)), lse, weights
 
-    def backward(self, b, h, o, weights, kind=np.float64, low=lambda x: x):
-        """Returns the addends of head h in the gradients dq, dk, dv and dslope."""
-        kv = h * self.case["hkv"] // self.case["h"]
-        q, k, v, do = (x.astype(kind) for x in (self.q[b, h], self.k[b, kv], self.v[b, kv], self.do[b, h]))
-        _, slope = self.scores(b, h, kind, low)
+    def backward(self, b, h, o, weights, kind=np.float64, low=lambda x: x, i=ALL, j=ALL):
+        """Returns (dq, dk, dv, dslope): what the queries i of head h contribute to the gradients of the keys j and of the slope, and these keys to dq of
+        these queries. `o` and `weights` are those of these queries and keys."""
+        q, k, v, do = (x.astype(kind) for x in (self.q[b, h][i], self.k[b, self.kv(h)][j], self.v[b, self.kv(h)][j], self.do[b, h][i]))
+        _, slope = self.scores(b, h, kind, low, i, j)
         dv = low(weights.T @ do)
         ds = low(weights * (low(do @ v.T) - (do * o.astype(kind)).sum(1, keepdims=True)))
-        dslope = (ds * self.distance(kind)).sum() if self.case["score"] == "alibi" else 0.0
+        dslope = (ds * self.distance(kind, i, j)).sum() if self.case["score"] == "alibi" else 0.0
         ds = low(ds * slope)
         return low(ds @ k * self.scale), low(ds.T @ q * self.scale), dv, dslope
 
@@ -112,8 +129,8 @@ class Problem:
         return lambda x: rounded(x, self.case["dtype"])
 
     def flops(self, backward):
-        """Returns the FLOPs of the matrix products. As in flash-attention, a causal mask counts half of all pairs of query and key; the mask `documents`
-        counts the pairs that it keeps."""
+        """Returns the FLOPs of the matrix products. As in flash-attention, half of all pairs of query and key are counted for a causal mask. For the
+        mask `documents`, only unmasked pairs are counted."""
         c = self.case
         pairs = c["s"] * c["keys"] * c["b"]
         if c["mask"] == "causal":
@@ -124,7 +141,7 @@ class Problem:
 
 
 def allowed(exact, low, dtype, factor):
-    """Returns the allowed error according to the rule of flash-attention's tests. It is the sum of two errors: `factor` times the error of `low`,
-    which is the result computed in the case's type, and twice the rounding error of adding 0.3 to `exact` and subtracting 0.3 again."""
+    """Returns the allowed error according to the rule of flash-attention's tests. It is the sum of two terms. The first term is `factor` times the
+    error of `low`, the result in the case's type. The second term is twice the rounding error of `exact` + 0.3 - 0.3 in this type."""
     floor = 2 * np.abs(rounded(rounded(exact + 0.3, dtype) - np.float32(0.3), dtype) - exact).max()
     return factor * np.abs(low - exact).max() + floor

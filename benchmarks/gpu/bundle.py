@@ -1,17 +1,18 @@
-"""Reads bundles that benchmarks/gpu/build has written. A folder CASE/CHIP/ contains kernels.json, which describes the launches, kernels.ptx, and, if
-ptxas was available, kernels.cubin."""
+"""Reads bundles that benchmarks/gpu/build has written. A folder CASE/CHIP/ contains kernels.ptx, kernels.json (the launches) and, if ptxas was
+available, kernels.cubin."""
 import ctypes
 import json
-import os
 import pathlib
 import re
+
+from driver import NO_BINARY, CudaError
 
 MEMBERS = {"groups": {"name": str}, "models": {"name": str, "ranks": list, "gemm": list, "steps": int}}  # required members of each case and model, with their types
 ITEM_BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i8": 1, "i1": 1}
 
 
 class BundleError(Exception):
-    """The error that a file of a bundle is missing, or that it does not have the form that benchmarks/gpu/build writes."""
+    """A file of a bundle is missing, or does not have the form that benchmarks/gpu/build writes."""
 
 
 def read_json(path, expected):
@@ -31,7 +32,7 @@ def read_json(path, expected):
 def read_bundle(folder):
     """Reads and checks bundle.json."""
     path = pathlib.Path(folder) / "bundle.json"
-    description = read_json(path, {"chips": list, **{name: dict for name in MEMBERS}})
+    description = read_json(path, {"chips": list, "built": str, "headline": list, "smoke": list, **{name: dict for name in MEMBERS}})
     for chip in description["chips"]:
         if not isinstance(chip, str) or not re.fullmatch(r"sm_\d+a?", chip):
             raise BundleError(f"{path}: expected chips such as sm_90a, found {json.dumps(chip)}")
@@ -54,13 +55,6 @@ def read_losses(path, steps):
     return losses
 
 
-def check_program(path):
-    if not path.is_file():
-        raise BundleError(f"{path}: expected a program, found no file")
-    if not os.access(path, os.X_OK):
-        raise BundleError(f"{path}: expected a program, found a file without permission to execute")
-
-
 def read_description(folder):
     """Reads and checks the file kernels.json in the folder of one case and chip."""
     path = pathlib.Path(folder) / "kernels.json"
@@ -78,30 +72,32 @@ class Kernel:
     def __init__(self, driver, module, description):
         self.driver, self.description, self.name = driver, description, description["name"]
         self.bindings = description["bindings"]
-        self.launches = [(driver.function(module, each["entry"], each["sharedBytes"]), each["blocks"], each["threads"], each["sharedBytes"],
-                          each["cluster"], each["maps"]) for each in description["launches"]]
-        self.scratch = driver.allocate(description["scratchBytes"]) if description["scratchBytes"] else None
+        self.functions = [driver.function(module, each["entry"], each["sharedBytes"]) for each in description["launches"]]
+        self.scratches = []
 
-    def prepare(self, addresses):
-        """Returns a function that launches the kernel with bindings at `addresses`. The arguments of the launch are made here, so that the returned
-        function does nothing but call the driver."""
-        places = list(addresses) + ([self.scratch] if self.scratch is not None else [])
+    def prepare(self, addresses, stream=None):
+        """Returns a function that launches the kernel with bindings at `addresses`, and with scratch memory of its own."""
+        places = list(addresses)
+        if self.description["scratchBytes"]:
+            self.scratches.append(self.driver.allocate(self.description["scratchBytes"]))
+            places.append(self.scratches[-1])
         ready = []
-        for function, blocks, threads, shared, cluster, maps in self.launches:
+        for function, each in zip(self.functions, self.description["launches"]):
             arguments = [ctypes.c_ulonglong(place) for place in places]
             arguments += [self.driver.tensor_map(places[each["binding"]] + each["offset"], each["dtype"], each["sizes"], each["strides"],
-                                                 each["box"]) for each in maps]
-            ready.append((function, blocks, threads, shared, arguments, cluster))
+                                                 each["box"]) for each in each["maps"]]
+            ready.append(self.driver.prepare(function, each["blocks"], each["threads"], each["sharedBytes"], arguments, each["cluster"], stream))
 
         def run():
             for launch in ready:
-                self.driver.launch(*launch)
+                launch()
 
-        return run
+        return run if len(ready) > 1 else ready[0]
 
     def release(self):
-        if self.scratch is not None:
-            self.driver.free(self.scratch)
+        for scratch in self.scratches:
+            self.driver.free(scratch)
+        self.scratches = []
 
 
 class Bundle:
@@ -117,15 +113,13 @@ class Bundle:
 
     def load(self, folder):
         """Loads kernels.cubin, or kernels.ptx if the device does not accept that machine code. Returns the module, and "machine code" or "PTX"."""
-        from driver import CudaError
         code = folder / "kernels.cubin"
         if code.exists():
             try:
                 return self.driver.load(code.read_bytes()), "machine code"
             except CudaError as error:
-                refusal = error
-            if "209" not in str(refusal):
-                raise refusal
+                if error.number != NO_BINARY:
+                    raise
         return self.driver.load((folder / "kernels.ptx").read_bytes()), "PTX"
 
     def kernel(self, name):
@@ -135,7 +129,7 @@ class Bundle:
         return self
 
     def __exit__(self, *error):
-        if not error[0]:
+        if not error[0] and self.module:
             self.driver.unload(self.module)
 
 

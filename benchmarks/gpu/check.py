@@ -1,132 +1,162 @@
-"""Launches kernels, and compares heads or rows of their results with results computed in float64."""
+"""Compares results of kernels with results in float64.
+
+Small kernels are compared as a whole. Of large kernels, some queries, keys, rows and columns are compared, so that the GPU does not wait for the host
+(`spots`). O and LSE are operands of the backward kernel, which computes the same function of any O and LSE. For large kernels, where computing them for
+all heads would take minutes, O is drawn, and LSE is the expected one of the drawn scores. With a softcap, whose scores differ more, LSE is computed for
+the heads that are compared.
+"""
 import numpy as np
 
-from attention import Problem, allowed, to_bits, to_f32
-from bundle import ITEM_BYTES
+from attention import ALL, Problem, allowed, noise, to_bits, to_f32
 from products import Product
 
-GUARD = 256  # bytes after each binding; those after a result must not change
+SPOTS, COLUMNS = 16, 256  # numbers of queries, keys or rows that are compared, and of columns of a product
+ROWS = 512                # queries whose scores are computed at once
 
 
-def place(driver, kernel, inputs):
-    """Allocates the bindings on the device. Copies the inputs to the device, and fills the results with NaN. GUARD bytes follow each binding."""
-    addresses, results = [], []
-    for number, binding in enumerate(kernel.bindings):
-        size = ITEM_BYTES[binding["dtype"]] * int(np.prod(binding["shape"], dtype=np.int64))
-        address = driver.allocate(size + GUARD)
-        if binding["out"]:
-            driver.fill(address, 0xff, size + GUARD)
-            results.append((address, size, binding))
-        else:
-            data = np.ascontiguousarray(inputs[number]).tobytes()
-            if len(data) != size:
-                raise SystemExit(f"{kernel.name}: expected {size} bytes as input of binding {number}, found {len(data)}")
-            driver.upload(address, data)
-        addresses.append(address)
-    return addresses, results
+def spread(count, most):
+    """Returns the numbers below `count`, or `most` evenly spaced ones of them, with the first and the last."""
+    return np.arange(count) if count <= most else np.unique(np.linspace(0, count - 1, most).astype(int))
 
 
-def run(driver, kernel, inputs):
-    """Runs a kernel. Returns the results of the kernel as float32, and a message for each result after whose end the kernel has changed bytes."""
-    addresses, results = place(driver, kernel, inputs)
-    kernel.prepare(addresses)()
-    driver.synchronise()
-    found, problems = [], []
-    for address, size, binding in results:
-        data = driver.download(address, size + GUARD)
-        if set(data[size:]) != {0xff}:
-            problems.append("writes after a result")
-        bits = np.frombuffer(data[:size], dtype={2: np.uint16, 4: np.float32}[ITEM_BYTES[binding["dtype"]]])
-        found.append(to_f32(bits, binding["dtype"]).reshape(binding["shape"]))
-    for address in addresses:
-        driver.free(address)
-    return found, problems
+class Comparison:
+    """Collects verdicts on results of a case."""
+
+    def __init__(self, case):
+        self.case, self.verdicts = case, []
+
+    def compare(self, name, found, exact, low):
+        """Compares a result by the rule of flash-attention's tests: twice the error of plain low precision (three times with a softcap)."""
+        factor = 3 if self.case.get("score") == "softcap" else 2
+        dtype = "f32" if name in ("lse", "dslope") else self.case["dtype"]
+        finite = np.isfinite(exact)
+        error, limit = 0.0, 0.0
+        if finite.any():
+            error, limit = np.abs(found[finite] - exact[finite]).max(), allowed(exact[finite], low[finite], dtype, factor)
+        same = np.array_equal(found[~finite], exact[~finite])
+        self.verdicts.append({"result": name, "error": float(error), "allowed": float(limit), "ok": bool(error <= limit and same)})
+
+    def worst(self):
+        return max(self.verdicts, key=lambda v: v["error"] / v["allowed"] if v["ok"] and v["allowed"] else 0.0 if v["ok"] else np.inf)
 
 
-def heads_of(case, all_heads):
-    """Returns the (batch, head) pairs to compare: all pairs, or those of the query heads that share the last batch's last key/value head."""
-    group = case["h"] // case["hkv"]
-    every = [(b, h) for b in range(case["b"]) for h in range(case["h"])]
-    return every if all_heads else every[-group:]
+class Forward:
+    """The check of a forward kernel."""
+
+    prefix = "fwd_"
+
+    def __init__(self, case, spots):
+        self.case, self.problem, self.spots = case, Problem(case), spots
+
+    def inputs(self):
+        return self.problem.inputs()
+
+    def flops(self):
+        return self.problem.flops(False)
+
+    def compare(self, results, into):
+        case, problem, (o, lse) = self.case, self.problem, results
+        rows = spread(case["s"], SPOTS) if self.spots else ALL
+        for b, h in ends(case) if self.spots else every(case):
+            exact, low = problem.forward(b, h, i=rows), problem.forward(b, h, np.float32, problem.low(), rows)
+            into.compare("o", o[b, h][rows], exact[0], low[0])
+            into.compare("lse", lse[b, h][rows], exact[1], low[1])
 
 
-def compare(name, found, exact, low, case, verdicts):
-    factor = 3 if case.get("score") == "softcap" else 2
-    dtype = "f32" if name in ("lse", "dslope") else case["dtype"]
-    finite = np.isfinite(exact)
-    error, limit = 0.0, allowed(exact[finite], low[finite], dtype, factor)
-    if finite.any():
-        error = np.abs(found[finite] - exact[finite]).max()
-    same = np.array_equal(found[~finite], exact[~finite])
-    verdicts.append({"result": name, "error": float(error), "allowed": float(limit), "ok": bool(error <= limit and same)})
+def every(case):
+    return [(b, h) for b in range(case["b"]) for h in range(case["h"])]
 
 
-def check_forward(driver, bundle, case, all_heads):
-    problem, verdicts = Problem(case), []
-    kernel = bundle.kernel("fwd_" + case["name"])
-    (o, lse), problems = run(driver, kernel, problem.inputs())
-    kernel.release()
-    for b, h in heads_of(case, all_heads):
-        exact, low = problem.forward(b, h), problem.forward(b, h, np.float32, problem.low())
-        compare("o", o[b, h], exact[0], low[0], case, verdicts)
-        compare("lse", lse[b, h], exact[1], low[1], case, verdicts)
-    return verdicts, problems
+def ends(case):
+    """Returns the first head of the first batch and the last head of the last batch."""
+    return sorted({(0, 0), (case["b"] - 1, case["h"] - 1)})
 
 
-def check_backward(driver, bundle, case, all_heads):
-    """Checks a backward kernel. Its inputs O and LSE are computed in float64 for all heads, because the kernel reads all heads."""
-    problem, verdicts = Problem(case), []
-    o, lse = np.zeros(problem.do.shape, np.float32), np.zeros(problem.q.shape[:3], np.float32)
-    chosen, weights = set(heads_of(case, all_heads)), {}
-    for b, h in heads_of(case, True):
-        o[b, h], lse[b, h], kept = problem.forward(b, h)
-        if (b, h) in chosen:
-            weights[b, h] = kept
-    o = to_f32(to_bits(o, case["dtype"]), case["dtype"])
-    kernel = bundle.kernel("bwd_" + case["name"])
-    found, problems = run(driver, kernel, problem.gradient_inputs(o, lse))
-    kernel.release()
-    slopes = np.zeros((case["h"], 2))
-    for b, kv in sorted({(b, h * case["hkv"] // case["h"]) for b, h in chosen}):
-        compare_gradients(problem, b, kv, o, weights, found, verdicts, slopes)
-    if case["score"] == "alibi" and all_heads:
-        compare("dslope", found[3], slopes[:, 0], slopes[:, 1], case, verdicts)
-    return verdicts, problems
+class Backward:
+    """The check of a backward kernel."""
+
+    prefix = "bwd_"
+
+    def __init__(self, case, spots):
+        self.case, self.problem, self.spots = case, Problem(case), spots
+        shape = self.problem.do.shape
+        if spots:
+            self.o = noise(np.random.default_rng(2), shape, case["dtype"])
+            self.lse = np.full(shape[:3], np.log(case["keys"]) + 0.5, np.float32)  # of exp(x), where x has the variance 1
+            compared = {(b, self.problem.kv(h)) for b, h in ends(case)} if case["score"] == "softcap" else ()
+            for b, h in (each for each in every(case) if (each[0], self.problem.kv(each[1])) in compared):
+                self.lse[b, h] = np.concatenate([self.problem.forward(b, h, np.float32, i=slice(at, at + ROWS))[1] for at in range(0, case["s"], ROWS)])
+            return
+        self.o, self.lse = np.zeros(shape, np.float32), np.zeros(shape[:3], np.float32)
+        for b, h in every(case):
+            self.o[b, h], self.lse[b, h], _ = self.problem.forward(b, h)
+        self.o = to_f32(to_bits(self.o, case["dtype"]), case["dtype"])
+
+    def inputs(self):
+        return self.problem.gradient_inputs(self.o, self.lse)
+
+    def flops(self):
+        return self.problem.flops(True)
+
+    def weights(self, b, h, kind, low, i=ALL, j=ALL):
+        if not self.spots:
+            return self.problem.forward(b, h, kind, low)[2]
+        return low(np.exp(self.problem.scores(b, h, kind, low, i, j)[0] - self.lse[b, h][i][:, None].astype(kind)))
+
+    def both(self, b, h, i=ALL, j=ALL):
+        """Returns the gradients that some queries and keys of a head contribute, in float64 and in the case's type."""
+        exact, low = (np.float64, lambda x: x), (np.float32, self.problem.low())
+        return [self.problem.backward(b, h, self.o[b, h][i], self.weights(b, h, *how, i, j), *how, i, j) for how in (exact, low)]
+
+    def compare(self, results, into):
+        case = self.case
+        rows, keys = (spread(case["s"], SPOTS), spread(case["keys"], SPOTS)) if self.spots else (ALL, ALL)
+        slopes = np.zeros((case["h"], 2))
+        for b, kv in sorted({(b, self.problem.kv(h)) for b, h in (ends(case) if self.spots else every(case))}):
+            heads = [h for h in range(case["h"]) if self.problem.kv(h) == kv]
+            sums = [0.0, 0.0], [0.0, 0.0]
+            for h in heads:
+                of_keys = self.both(b, h, ALL, keys)
+                if not self.spots or h in (heads[0], heads[-1]):
+                    of_rows = self.both(b, h, rows, ALL) if self.spots else of_keys
+                    into.compare("dq", results[0][b, h][rows], of_rows[0][0], of_rows[1][0])
+                slopes[h] += (of_keys[0][3], of_keys[1][3])
+                sums = [[total[n] + part[1 + n] for n in range(2)] for total, part in zip(sums, of_keys)]
+            for n, name in enumerate(("dk", "dv")):
+                into.compare(name, results[1 + n][b, kv][keys], sums[0][n], sums[1][n])
+        if case["score"] == "alibi" and not self.spots:
+            into.compare("dslope", results[3], slopes[:, 0], slopes[:, 1])
 
 
-def compare_gradients(problem, b, kv, o, weights, found, verdicts, slopes):
-    case, sums = problem.case, {}
-    for h in (h for h in range(case["h"]) if h * case["hkv"] // case["h"] == kv):
-        low_weights = problem.forward(b, h, np.float32, problem.low())[2]
-        parts = (problem.backward(b, h, o[b, h], weights[b, h]),
-                 problem.backward(b, h, o[b, h], low_weights, np.float32, problem.low()))
-        compare("dq", found[0][b, h], parts[0][0], parts[1][0], case, verdicts)
-        slopes[h] += (parts[0][3], parts[1][3])
-        for name, number in (("dk", 1), ("dv", 2)):
-            exact, low = sums.get(name, (0, 0))
-            sums[name] = (exact + parts[0][number], low + parts[1][number])
-    for number, name in enumerate(("dk", "dv"), start=1):
-        compare(name, found[number][b, kv], *sums[name], case, verdicts)
+class Multiplication:
+    """The check of a product."""
+
+    prefix = ""
+
+    def __init__(self, case, spots):
+        self.case, self.problem, self.spots = case, Product(case), spots
+
+    def inputs(self):
+        return self.problem.inputs()
+
+    def flops(self):
+        return self.problem.flops()
+
+    def compare(self, results, into):
+        places = (spread(self.case["m"], SPOTS), spread(self.case["n"], COLUMNS)) if self.spots else (ALL, ALL)
+        found = results[0][places[0]][:, places[1]]
+        into.compare("c", found, self.problem.result(np.float64, *places), self.problem.low(*places))
 
 
-def check_product(driver, bundle, case, all_rows):
-    problem, verdicts = Product(case), []
-    kernel = bundle.kernel(case["name"])
-    (result,), problems = run(driver, kernel, problem.inputs())
-    kernel.release()
-    rows = problem.rows(all_rows)
-    compare("c", result[rows], problem.result(rows), problem.low(rows), case, verdicts)
-    if not np.isfinite(result).all():
-        problems.append("results that are not finite")
-    return verdicts, problems
+SUBJECTS = {"forward": Forward, "backward": Backward, "product": Multiplication}
 
 
-CHECKS = {"forward": check_forward, "backward": check_backward, "product": check_product}
-
-
-def check(driver, bundle, case, direction, everything):
-    """Checks a kernel. Returns {name, direction, chip, ok, worst, problems}."""
-    verdicts, problems = CHECKS[direction](driver, bundle, case, everything)
-    worst = max(verdicts, key=lambda v: v["error"] / v["allowed"] if v["ok"] and v["allowed"] else 0.0 if v["ok"] else np.inf)
-    return {"name": case["name"], "direction": direction, "chip": bundle.chip, "problems": sorted(set(problems)),
-            "worst": worst, "ok": all(v["ok"] for v in verdicts) and not problems}
+def verdict(subject, results, problems):
+    """Compares results and returns the members of a row: {"status", "worst", "text"}."""
+    into = Comparison(subject.case)
+    subject.compare(results, into)
+    problems = set(problems) | ({"results that are not finite"} if isinstance(subject, Multiplication) and not np.isfinite(results[0]).all() else set())
+    worst = into.worst()
+    is_right = all(v["ok"] for v in into.verdicts) and not problems
+    text = f"worst {worst['result']} {worst['error']:.3g} of {worst['allowed']:.3g}"
+    return {"status": "ok" if is_right else "wrong", "worst": worst, "text": "; ".join([text, *sorted(problems)])}

@@ -77,7 +77,7 @@ def compile_model(folder, model, chips, tokens):
 
 
 def compile_models(out, wanted, chips, text):
-    """Compiles models. Copies the training text `text`, and fsdp-run, which needs no libraries but libstdc++ and libc."""
+    """Compiles models. Also copies the training text `text` and fsdp-run to `out`. This fsdp-run needs no libraries but libstdc++ and libc."""
     folder = out / "models"
     for chip in chips:
         (folder / chip).mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,9 @@
-"""Calls the functions of CUDA's driver API that launch kernels. They come from libcuda.so.1, or from the emulator's libfsdp-emulated-cuda.so."""
+"""Calls functions of CUDA's driver API to launch kernels. These functions are in libcuda.so.1 or the emulator's libfsdp-emulated-cuda.so."""
 import ctypes
 
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 CAPABILITY = (75, 76)   # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+NO_BINARY = 209         # CUDA_ERROR_NO_BINARY_FOR_GPU
 
 # Size of a CUtensorMap, whose alignment is 64 bytes.
 MAP_BYTES = 128
@@ -25,7 +26,11 @@ class LaunchConfig(ctypes.Structure):
 
 
 class CudaError(Exception):
-    pass
+    """The error that a call of the driver failed. `number` is the driver's error number, or None."""
+
+    def __init__(self, text, number=None):
+        super().__init__(text)
+        self.number = number
 
 
 class Driver:
@@ -50,11 +55,20 @@ class Driver:
         self.call("cuDevicePrimaryCtxRelease_v2", self.device)
 
     def call(self, name, *arguments):
-        result = getattr(self.driver, name)(*arguments)
-        if result:
-            text = ctypes.c_char_p()
-            self.driver.cuGetErrorString(result, ctypes.byref(text))
-            raise CudaError(f"{name}: error {result}: {(text.value or b'unknown').decode()}")
+        if result := getattr(self.driver, name)(*arguments):
+            self.check(name, result)
+
+    def check(self, name, result):
+        """Throws the error number `result` of a function of the driver."""
+        text = ctypes.c_char_p()
+        self.driver.cuGetErrorString(result, ctypes.byref(text))
+        raise CudaError(f"{name}: error {result}: {(text.value or b'unknown').decode()}", result)
+
+    def version(self):
+        """Returns the version of CUDA that the driver supports, such as "13.0"."""
+        number = ctypes.c_int()
+        self.call("cuDriverGetVersion", ctypes.byref(number))
+        return f"{number.value // 1000}.{number.value % 1000 // 10}"
 
     def name(self):
         text = ctypes.create_string_buffer(256)
@@ -120,11 +134,25 @@ class Driver:
                   MAP_SWIZZLE_128, MAP_PROMOTE_256, 0)
         return found
 
-    def launch(self, function, blocks, threads, shared, arguments, cluster=1):
-        """Launches a function. `arguments` are ctypes values, or ctypes arrays for parameters larger than 8 bytes."""
+    def stream(self):
+        """Creates a stream, which does not wait for the context's default stream."""
+        stream = ctypes.c_void_p()
+        self.call("cuStreamCreate", ctypes.byref(stream), 1)
+        return stream
+
+    def prepare(self, function, blocks, threads, shared, arguments, cluster=1, stream=None):
+        """Returns a function that launches `function`. `arguments` are ctypes values, or ctypes arrays for parameters larger than 8 bytes. All
+        structures of the launch are made here, so that the returned function makes one call."""
         addresses = (ctypes.c_void_p * len(arguments))(*[ctypes.cast(ctypes.byref(a), ctypes.c_void_p) for a in arguments])
         if cluster == 1:
-            return self.call("cuLaunchKernel", function, blocks, 1, 1, threads, 1, 1, shared, None, addresses, None)
-        attribute = LaunchAttribute(id=CLUSTER_DIMENSION, value=(cluster, 1, 1))
-        config = LaunchConfig(grid=(blocks, 1, 1), block=(threads, 1, 1), shared=shared, attributes=ctypes.pointer(attribute), count=1)
-        self.call("cuLaunchKernelEx", ctypes.byref(config), function, addresses, None)
+            entry, words = self.driver.cuLaunchKernel, (function, *map(ctypes.c_uint, (blocks, 1, 1, threads, 1, 1, shared)), stream, addresses, None)
+        else:
+            attribute = LaunchAttribute(id=CLUSTER_DIMENSION, value=(cluster, 1, 1))
+            config = LaunchConfig(grid=(blocks, 1, 1), block=(threads, 1, 1), shared=shared, stream=stream, attributes=ctypes.pointer(attribute), count=1)
+            entry, words = self.driver.cuLaunchKernelEx, (ctypes.byref(config), function, addresses, None)
+
+        def launch(kept=arguments):  # the structures refer to the arguments, which have to live as long
+            if result := entry(*words):
+                self.check(entry.__name__, result)
+
+        return launch

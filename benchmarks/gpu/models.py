@@ -1,8 +1,8 @@
 """The models that are trained: their shapes, the options of the tools for them, and the FLOPs of a training step.
 
 An entry is a dict: name, family (gpt2, llama), layers, hidden, heads, kv_heads, intermediate, vocab, seq, batch (sequences per step over all ranks),
-ranks (the list of the numbers of ranks for which the model is compiled), gemm (the list of the values of --gemm for which the artifact of one rank is
-compiled: nvptx, cublaslt), steps, lr.
+ranks (a list: the model is compiled for each of these numbers of ranks), gemm (a list: for one rank, the model is compiled with each of these values
+of --gemm), steps, lr.
 """
 
 
@@ -28,8 +28,8 @@ def tiny():
 
 def checked():
     """Yields models that a CPU can train for 50 steps. Each of their attention heads has 64 columns, so these models use the same kernels as large
-    models. The learning rate is low, because training steps amplify rounding differences. On CPUs, the losses of four ranks differ from those of one
-    rank by 9e-5 at a learning rate of 3e-4, but by 2e-2 at 1e-3."""
+    models. The learning rate is low, because training steps amplify rounding differences. On CPUs, the losses of one rank and of four ranks differ by
+    9e-5 at a learning rate of 3e-4, but by 2e-2 at 1e-3."""
     plan = {"ranks": [1, 2, 4], "gemm": BOTH, "steps": 50, "lr": 3e-4}
     yield gpt2("gpt2-small", 4, 256, 4, 256, 256, 4, **plan)
     yield llama("llama-small", 4, 256, 4, 2, 768, 256, 256, 4, **plan)
@@ -72,8 +72,8 @@ def artifact_name(model, ranks, gemm):
 
 
 def product_parameters(model):
-    """Returns the number of those parameters that are operands of matrix products. The embedding table counts as such a parameter, because it is also
-    the weight of the output head."""
+    """Returns the number of elements of all parameters that are operands of matrix products. The embedding table counts as such a parameter, because
+    it is also the weight of the output head."""
     d, kv = model["hidden"], model["hidden"] // model["heads"] * model["kv_heads"]
     layer = 2 * d * d + 2 * d * kv + (2 if model["family"] == "gpt2" else 3) * d * model["intermediate"]
     return model["layers"] * layer + model["vocab"] * d

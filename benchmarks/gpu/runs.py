@@ -1,44 +1,46 @@
 """Runs fsdp-run on the GPU in a process with a time limit, and parses its output."""
 import contextlib
+import ctypes
 import glob
 import json
+import math
 import os
 import pathlib
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
-from bundle import BundleError
-
+HANGS = 4           # exit code of fsdp-run if a rank makes no progress; the message says between which commands
+SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl
+KILL_SECONDS = 10  # how long a killed process is waited for
 LINES = {"beside_bytes": r"^GPU memory besides the arenas, such as contexts and code: .*\((\d+) bytes\)",
          "planned_bytes": r"^memory planned: .*? per rank \((\d+) bytes\)",
          "measured_bytes": r"^memory measured: .*? per rank \((\d+) bytes, planned \d+\)",
          "grown_bytes": r"^GPU memory besides the arenas: grew by (-?\d+) bytes"}
 
 
-class Clock:
-    """Counts down the seconds that remain for one part of the suite."""
-
-    def __init__(self, seconds):
-        self.end = time.monotonic() + seconds
-
-    def left(self):
-        return max(0.0, self.end - time.monotonic())
+def die_with_parent():
+    """Lets the kernel kill the calling process when its parent ends. A process that hangs would otherwise keep the GPU."""
+    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def run_process(words, seconds, environment=None):
     """Runs a command and returns (exit code, output, seconds). The exit code is None if the process and its children were killed at the time limit."""
     began = time.monotonic()
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                               env={**os.environ, **(environment or {})}, start_new_session=True)
+                               env={**os.environ, **(environment or {})}, start_new_session=True, preexec_fn=die_with_parent)
+    text = ""
     try:
         text, code = process.communicate(timeout=seconds)[0], process.returncode
     except subprocess.TimeoutExpired:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        text, code = process.communicate()[0], None
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a process that waits in the driver may not end
+            text = process.communicate(timeout=KILL_SECONDS)[0]
+        code = None
     return code, text, time.monotonic() - began
 
 
@@ -57,10 +59,11 @@ def find_cublaslt():
 
 
 class Runner:
-    """Runs the fsdp-run of a bundle."""
+    """Runs the fsdp-run of a bundle. Its files are written to a temporary folder."""
 
-    def __init__(self, bundle, driver, folder):
-        self.program, self.folder = pathlib.Path(bundle) / "fsdp-run", pathlib.Path(folder)
+    def __init__(self, bundle, driver):
+        self.program, self.temporary = pathlib.Path(bundle) / "fsdp-run", tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.temporary.name)
         self.environment = {"FSDPRT_CUDA_LIBRARY": driver}
         if find_cublaslt():
             self.environment["FSDPRT_CUBLASLT_LIBRARY"] = find_cublaslt()
@@ -69,21 +72,22 @@ class Runner:
         """Runs fsdp-run and returns its results as a dict. The member "problem" of the dict describes a failure, or is None if the run succeeded."""
         metrics = self.folder / "run.jsonl"
         metrics.unlink(missing_ok=True)
-        words = [self.program, artifact, "--device=cuda", f"--metrics={metrics}", *options]
+        words = [self.program, artifact, "--device=cuda", f"--metrics={metrics}", f"--timeout-seconds={max(1, seconds / 2):.0f}", *options]
         try:
-            code, text, taken = run_process(words, max(seconds, 1), self.environment)
+            code, text, taken = run_process(words, seconds, self.environment)
         except OSError as error:
-            raise BundleError(f"{self.program}: expected a program for this machine: {error.strerror}") from None
-        found = {"command": " ".join([pathlib.Path(artifact).name, *options]), "seconds": taken, "text": text, "steps": [], "problem": None}
+            return {"problem": f"{self.program}: expected a program for this machine: {error.strerror}", "status": "error", "waited": 0, "text": "", "steps": []}
+        found = {"command": " ".join([pathlib.Path(artifact).name, *options]), "seconds": taken, "text": text, "steps": [], "problem": None, "status": "ok", "waited": 0}
         if metrics.exists():
             found["steps"] = [json.loads(line) for line in metrics.read_text().splitlines() if line.endswith("}")]
         for name, pattern in LINES.items():
             match = re.search(pattern, text, re.MULTILINE)
             found[name] = int(match.group(1)) if match else None
         if code is None:
-            found["problem"] = f"killed at its time limit of {seconds:.0f} s"
+            found["problem"], found["status"], found["waited"] = f"killed at its time limit of {seconds:.0f} s", "hang", seconds
         elif code:
-            found["problem"] = f"exit code {code}: {last_line(text)}"
+            found["problem"], found["status"] = f"exit code {code}: {last_line(text)}", "crash" if code < 0 else "hang" if code == HANGS else "error"
+            found["waited"] = math.inf
         return found
 
 

@@ -1,34 +1,37 @@
-"""Runs checks of kernels in a separate process. If a kernel faults, the CUDA context of the process becomes unusable, so a new process runs the
-remaining checks. A process that sends no result within the time limit is killed."""
-import multiprocessing
+"""A child process of the suite: runs jobs one after another. After a CUDA error from which the context does not recover, it ends.
 
-SECONDS = 900  # time limit of a check, which may compute attention over thousands of keys on the host
+    python3 worker.py DESCRIPTOR kernels DRIVER      jobs that use the driver alone
+    python3 worker.py DESCRIPTOR peers MODULE.py     jobs that time another library
+
+A job is a JSON object in a line of the standard input. The result, also one line, is written to the file descriptor. The first line says that the
+process is ready.
+"""
+import importlib.util
+import json
+import os
+import sys
 
 
-def failed(job, text):
-    """Returns a failed result with the same members as a result of check(). This result is used if the check of a kernel raised an error or ended the
-    process."""
-    return {"name": job["case"]["name"], "direction": job["direction"], "chip": job["chip"], "problems": [text], "worst": None, "ok": False, "source": None}
-
-
-class Checker:
-    """Runs checks. Consecutive jobs of the same case and the same chip share an open bundle."""
+class Kernels:
+    """Runs jobs with kernels of a bundle."""
 
     def __init__(self, file):
         from driver import Driver
-        self.driver, self.folder, self.bundle = Driver(file), None, None
+        self.driver = Driver(file)
 
-    def check(self, job):
-        from bundle import Bundle
-        from check import check
-        if job["folder"] != self.folder:
-            self.folder, self.bundle = None, None
-            self.bundle = Bundle(self.driver, job["folder"])
-            self.folder = job["folder"]
-        return {**check(self.driver, self.bundle, job["case"], job["direction"], job["everything"]), "source": self.bundle.source}
+    def about(self):
+        return {"device": self.driver.name(), "cuda": self.driver.version(), "capability": self.driver.capability()}
+
+    def run(self, job):
+        import launches
+        import loading
+        functions = {"maps": loading.encode_maps, "load": loading.load_code, "check": launches.check_kernel, "repeat": launches.repeat_kernel,
+                     "time": launches.time_kernel, "copies": launches.measure_copies, "ping": lambda driver, job: {"status": "ok", "text": ""}}
+        found = functions[job["kind"]](self.driver, job)
+        self.driver.synchronise()
+        return found
 
     def is_usable(self):
-        """Returns true if the CUDA context can still run kernels after a failed check."""
         from driver import CudaError
         try:
             self.driver.synchronise()
@@ -37,43 +40,61 @@ class Checker:
             return False
 
 
-def work(connection, file, jobs):
-    """Runs the jobs in order and sends the result of each job through `connection`. Returns early if the CUDA context becomes unusable."""
-    from driver import CudaError
-    checker = Checker(file)
-    for job in jobs:
+class Peers:
+    """Runs jobs that time another library. The module has the functions of peers.py that are used here."""
+
+    def __init__(self, file):
+        spec = importlib.util.spec_from_file_location("peers", file)
+        self.module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.module)
+        self.text = self.module.about()
+
+    def about(self):
+        return {"software": self.text}
+
+    def run(self, job):
+        from stopwatch import measure_rounds, summarise
         try:
-            result = checker.check(job)
-        except (CudaError, OSError) as error:
-            result = failed(job, str(error))
-        connection.send(result)
-        if not result["ok"] and not checker.is_usable():
-            return
+            body = self.module.prepare(job["peer"], job["case"], job["direction"])
+        except self.module.Refused as error:
+            return {"status": "absent", "text": str(error)}
+        times = measure_rounds(self.module.milliseconds, body, job["rounds"])
+        del body
+        self.module.release()
+        return {"status": "ok", "text": "", **summarise(times)}
+
+    def is_usable(self):
+        return False  # an unexpected error of another library may be one of its CUDA context
 
 
-def check_all(file, jobs, seconds=SECONDS):
-    """Yields the result of each job, in order."""
-    context = multiprocessing.get_context("spawn")
-    done = 0
-    while done < len(jobs):
-        ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=work, args=(theirs, file, jobs[done:]), daemon=True)
-        process.start()
-        theirs.close()
-        begun = done
+def describe(error):
+    """Returns the text of an error, with its type unless that is one of the suite's own."""
+    name = type(error).__name__
+    return str(error) if name in ("CudaError", "BundleError", "Refused") else f"{name}: {error}".strip()
+
+
+def main():
+    output = os.fdopen(int(sys.argv[1]), "w")
+
+    def send(found):
+        output.write(json.dumps(found) + "\n")
+        output.flush()
+
+    try:
+        runner = {"kernels": Kernels, "peers": Peers}[sys.argv[2]](sys.argv[3])
+        send({"ready": runner.about()})
+    except Exception as error:  # every failure of a start is reported as such
+        send({"failed": describe(error)})
+        return
+    for line in sys.stdin:
         try:
-            while done < len(jobs):
-                if not ours.poll(seconds):
-                    raise TimeoutError(f"no result within {seconds} s")
-                result = ours.recv()
-                done += 1
-                yield result
-        except (EOFError, TimeoutError) as error:
-            process.kill()
-            process.join()
-            # If the process sent at least one result before it ended, it ended because its context had become unusable, and a new process runs the
-            # remaining jobs. If the process sent no result, this job ended the process.
-            if isinstance(error, TimeoutError) or done == begun:
-                yield failed(jobs[done], str(error) or f"its process ended with status {process.exitcode}")
-                done += 1
-        process.join()
+            send(runner.run(json.loads(line)))
+        except Exception as error:  # errors of other libraries have many types
+            usable = runner.is_usable()
+            send({"status": "error", "text": describe(error)[:600], "ends": not usable})
+            if not usable:
+                return
+
+
+if __name__ == "__main__":
+    main()

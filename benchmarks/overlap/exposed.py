@@ -32,7 +32,7 @@ OPTIONS = ["--mesh=shard=2", "--optimizer=sgd"]
 
 
 def measure(artifact, *options):
-    """Returns the milliseconds of the fastest step, and the shortest total wait of a step in milliseconds. Both are means over the ranks."""
+    """Returns the milliseconds of the fastest step, and the shortest total wait of a step in milliseconds. Both times are means over the ranks."""
     times, slices = trace_steps(artifact, 6, *options)
     waits = {}
     for event in slices:

@@ -5,10 +5,10 @@
 PYTHON is a Python interpreter that can import torch. If it cannot import jax, the rows of JAX are omitted. Nothing is installed. Each program runs in
 a process of its own. The program first runs warm-up steps and then timed steps; each step trains on one sequence of 1024 tokens per rank (forward,
 backward, clipping, AdamW). All programs run once in each round, so that other processes of the machine affect all of them. A row of the table shows
-the best round, and the spread: the time of the worst round divided by that of the best. A single rank has two threads, and each of two ranks has one
-thread. A single rank of this project keeps its bf16 copies of the parameters until the backward (--reshard-after-forward=false), as autocast does.
-PyTorch computes in bf16 by autocast, or, with fully_shard, by MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 success, 1 a program failed, 2
-bad usage.
+the best round and the spread, which is the time of the worst round divided by the time of the best round. A single rank has two threads, and each of
+two ranks has one thread. A single rank of this project keeps its bf16 copies of the parameters until the backward (--reshard-after-forward=false), as
+autocast does. PyTorch computes in bf16 by autocast, or, with fully_shard, by MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 success, 1 a
+program failed, 2 bad usage.
 """
 import argparse
 import datetime

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compares the measured cost of recomputation with the planned cost. The measured artifacts are one with activation checkpointing `auto`, whose limit
-is 60 % of the arena, and one without checkpointing.
+"""Compares the measured cost of recomputation with the planned cost. One measured artifact has no checkpointing. The other has activation
+checkpointing `auto`, and its arena is limited to 60 %.
 
     benchmarks/rematerialisation/measured.py [--share=0.6] [--rounds=8] [--ranks=1,2] [--cpu-time] [options of fsdp-modelgen]
 
 The runs of the two artifacts alternate. Each run uses one processor per rank, and takes two steps after a warm-up step. The fastest step of each
-artifact counts, since other processes only add time. The planned ratio is the ratio of the estimated times of all kernels of a step (compute_seconds
-in docs/reference/explain.md). With `--cpu-time`, the CPU time of the ranks is measured instead of the elapsed time. This option is meant for machines
-that other users share.
+artifact is used, since other processes only add time. The planned ratio is the quotient of the artifacts' compute_seconds, which
+docs/reference/explain.md describes. With `--cpu-time`, the CPU time of the ranks is measured instead of the elapsed time. This option is meant for
+machines that other users share.
 """
 import argparse
 import os

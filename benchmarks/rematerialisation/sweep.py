@@ -25,7 +25,7 @@ def explain(model, mesh, *options):
 
 
 def plot(points, none, full, path):
-    """Writes the plot. The x axis shows memory and the y axis shows time. Both are divided by the values without checkpointing."""
+    """Writes the plot. The x axis shows memory and the y axis shows time. Both axes are relative to the values without checkpointing."""
     left, top, width, height = 70, 20, 520, 300
     low, high = 0.3, 1.02
     most = max(time for _, time in points + [full]) / none[1] + 0.02

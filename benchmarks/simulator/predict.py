@@ -5,9 +5,9 @@ measured with another model.
     benchmarks/simulator/predict.py [--build=build] [--steps=12] [--table=FILE.md] [--date=DATE] [--cluster=FILE.json] [--ranks=1,2]
                                     [--cpu-time]
 
- 1. Calibrate for one rank and for two: a small GPT is trained with a trace. The fastest run of each command counts, since other processes only add time.
-    The rate of a kind of kernel is the sum of the work of all its commands divided by the sum of their times. The time between commands is taken as
-    launch time. The rates of links are measured by cpu_collectives. In a step, a unit is gathered twice and reduced once. The rate of a link is
+ 1. Calibrate for one rank and for two: a small GPT is trained with a trace. The fastest run of each command is used, since other processes only add
+    time. The rate of a kind of kernel is the sum of the work of all its commands divided by the sum of their times. The time between commands is taken
+    as launch time. The rates of links are measured by cpu_collectives. In a step, a unit is gathered twice and reduced once. The rate of a link is
     therefore taken from the mean time of two all-gathers and a reduce-scatter, at the measured size that is nearest to the size of the unit.
  2. With these rates, simulate steps of models that have another depth, width, sequence length or family.
  3. Measure the fastest and the median step of the same models, on one processor per rank.
@@ -38,7 +38,7 @@ Trace = collections.namedtuple("Trace", "commands launch_seconds")  # commands i
 
 
 def trace_commands(artifact, ranks, steps, cpu_time):
-    """Returns the trace of a step's commands. The seconds of a command are the time of its fastest run, averaged over the ranks. If `cpu_time` is
+    """Returns the trace of a step's commands. The seconds of a command are the mean, over the ranks, of the time of its fastest run. If `cpu_time` is
     set, the seconds are the mean over all runs, because the trace does not show which runs were interrupted by another process."""
     times, slices = trace_steps(artifact, steps, cores=ranks, member="cpu_ms")
     compute = min(event["tid"] for event in slices)

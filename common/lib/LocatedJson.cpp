@@ -51,8 +51,8 @@ std::optional<uint64_t> JsonValue::asUnsigned() const {
 std::optional<double> JsonValue::asDouble() const {
   if (!is(Kind::integer) && !is(Kind::number))
     return std::nullopt;
-  // The parser refuses numbers that are too large, so a number out of range is too close to 0 for
-  // the type.
+  // If readNumber() fails, the number is too close to 0 for a double, because the parser refuses
+  // numbers that are too large.
   return readNumber<double>(*this).value_or(0);
 }
 

@@ -15,7 +15,7 @@
 #include "fsdprt/artifact_header.h"
 #include <string.h>
 
-/* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
+/* A constant is the first 32 bits of the fractional part of the cube root of a prime. */
 static const uint32_t roundConstants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
@@ -114,7 +114,7 @@ static void compress(uint32_t state[8], const uint8_t *block) { compressPlain(st
 #endif
 
 void fsdprt_sha256_begin(fsdprt_sha256 *hash) {
-  /* The first 32 bits of the fractional parts of the square roots of the first 8 primes. */
+  /* A word is the first 32 bits of the fractional part of the square root of a prime. */
   static const uint32_t initial[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                       0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   memcpy(hash->state, initial, sizeof initial);

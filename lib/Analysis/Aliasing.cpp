@@ -13,7 +13,7 @@
 //   3    %c = kernel_call(%b)                 end(%b) = 4: the next iteration reads it again
 //   4  }
 //
-// getEnd() visits each use of each value once: O(ops).
+// getEnd() visits each use of each value once, so the time is O(ops).
 //
 //===----------------------------------------------------------------------===//
 

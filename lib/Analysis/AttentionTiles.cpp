@@ -8,14 +8,14 @@
 //
 // 1. MaskFormula.cpp converts mask_mod to a formula of conditions `tree >= 0`.
 // 2. Each condition is solved for the variable of the loop (k in the example), even if k occurs in
-//    a division. The variable of the tile (q) is replaced by one end of the tile. For the range to
-//    visit, this is the end that allows the most keys. For the mask-free range, this is the end
-//    that allows the fewest keys. If a condition cannot be solved, the range to visit is the whole
-//    loop and the mask-free range is empty.
+//    a division. The variable of the tile (q) is replaced by one end of the tile. The range of
+//    keys to visit is computed with the end that allows the most keys. The mask-free range is
+//    computed with the end that allows the fewest keys. If a condition cannot be solved, the range
+//    to visit is the whole loop and the mask-free range is empty.
 // 3. The ranges of `a and b` are the intersections of each range of a with each range of b. The
 //    ranges of `a or b` are the ranges of a and the ranges of b. Two ranges are joined if they have
-//    the same begin or the same end, or if it is not known which of them begins first. Further
-//    ranges are joined until at most four are left.
+//    the same lower or the same upper bound, or if it is not known which of them begins first.
+//    Further ranges are joined until at most four are left.
 // 4. The ranges to visit are made disjoint. Each mask-free range is clamped to its range to visit.
 //
 // The bounds are expressions, so the time of the analysis depends on the number of conditions, but
@@ -155,8 +155,8 @@ RangeSolver::Bounds RangeSolver::solveAtom(TileExpr atom, bool some) {
 }
 
 /// Returns a mask-free range for the union of the parts `a` and `b`. If the mask-free ranges of `a`
-/// and `b` have the same begin or the same end, the result is the union of these two ranges.
-/// Otherwise, the result is the longer of the two ranges.
+/// and `b` have the same lower or the same upper bound, returns the union of these two ranges.
+/// Otherwise, returns the longer of the two ranges.
 static std::pair<TileExpr, TileExpr> uniteFull(const Part &a, const Part &b) {
   if (a.fullBegin == b.fullBegin)
     return {a.fullBegin, TileExpr::max(a.fullEnd, b.fullEnd)};
@@ -176,8 +176,8 @@ static Part unite(const Part &a, const Part &b) {
 /// Returns true if the range [begin, end) is provably empty.
 static bool isEmpty(const TileExpr &begin, const TileExpr &end) { return isAtLeast(begin, end); }
 
-/// Joins parts whose ranges to visit have the same begin or the same end. Then joins further parts
-/// until at most `count` parts are left.
+/// Joins parts whose ranges to visit have the same lower or the same upper bound. Then joins
+/// further parts until at most `count` parts are left.
 void RangeSolver::mergeParts(Parts &parts, unsigned count) {
   llvm::erase_if(parts, [](const Part &p) { return isEmpty(p.visitBegin, p.visitEnd); });
   // Make all empty mask-free ranges equal to [visitBegin, visitBegin).

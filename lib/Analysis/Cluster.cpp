@@ -53,8 +53,8 @@ double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t 
   int64_t inner = 1;         // number of ranks in one group of the previous level
   int64_t steps = ranks - 1; // number of steps of the ring that are not yet assigned to a level
   for (const ClusterLink &link : cluster.links) {
-    // `below` ranks of the ring are in one group of the previous level, and `here` in one of this
-    // level.
+    // One group of the previous level contains `below` ranks of the ring, and one group of this
+    // level contains `here` ranks.
     int64_t below = std::clamp<int64_t>(inner / stride, 1, ranks);
     auto joined = static_cast<int64_t>(link.ranks);
     int64_t here = std::clamp<int64_t>(joined / stride, 1, ranks);

@@ -92,7 +92,7 @@ namespace {
 /// the last command in the loop.
 struct Usage {
   Lifetime exact, outer;
-  int64_t loop; // number of the loop that contains all uses; -1 if no loop does
+  int64_t loop; // number of the loop around all uses; -1 if there is no such loop
 };
 } // namespace
 

@@ -21,7 +21,7 @@
 // 6. Append rows for those values of the forward that remain f32 although --param-dtype is
 //    narrower. Each row states the reason.
 //
-// O(ops).
+// The time is O(ops).
 //
 //===----------------------------------------------------------------------===//
 
@@ -172,7 +172,7 @@ void StepParts::followLoss(Value v) {
 }
 
 namespace {
-/// Collects the rows of the table. The rows have the same order as the first ops of the rows.
+/// Collects the rows of the table. The rows are in the program order of their first ops.
 class RowCollector {
 public:
   explicit RowCollector(func::FuncOp program) : parts(program) {
@@ -192,7 +192,7 @@ private:
   void add(StepPart part, StringRef what, const std::string &types, Type written, int64_t turns);
 
   StepParts parts;
-  /// Index of each row. The key consists of the part, the kind of the ops, and the types.
+  /// Index of each table row. The key consists of the part, the kind of the ops, and the types.
   llvm::StringMap<unsigned> numbers;
 };
 } // namespace
@@ -331,8 +331,8 @@ void RowCollector::visit(Operation *op) {
   if (isa<AttentionOp, AttentionGradOp>(op))
     return visitAttention(op);
   if (isa<linalg::SoftmaxOp, ScatterAddRowsOp, CrossEntropyOp>(op)) {
-    // If the operand is narrower than f32, the kernel of the op computes in f32, and else in the
-    // operand's type.
+    // The kernel of the op computes in f32 if the operand is narrower than f32. Otherwise it
+    // computes in the operand's type.
     Type from = element(op->getOperand(0)),
          wide = from.getIntOrFloatBitWidth() < 32 ? Builder(op).getF32Type() : from;
     return add(part, op->getName().stripDialect(), arrow(from, wide), op->getResult(0).getType(),

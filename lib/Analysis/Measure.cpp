@@ -9,7 +9,7 @@
 //
 //   payload     all_gather, reduce_scatter: the whole flat buffer; all_reduce, broadcast: the
 //               tensor
-//   on the wire payload * (n - 1) / n per rank of n, twice that for an all_reduce
+//   sent        payload * (n - 1) / n bytes by each of n ranks; for an all_reduce, twice as many
 //
 //===----------------------------------------------------------------------===//
 
@@ -86,8 +86,8 @@ static void addPeak(MemoryReport &report, ModuleOp module, StringAttr name,
       report.peakCommand = command.op;
 }
 
-/// Adds to `bytes` the bytes of the persistent buffers of each category. Also adds, for each
-/// category, the largest peak of the live bytes of all other buffers in one program.
+/// For each category, adds two numbers to `bytes`: the bytes of its persistent buffers, and the
+/// largest peak that the live bytes of its other buffers reach in any program.
 static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories]) {
   llvm::MapVector<std::pair<StringAttr, unsigned>, ProgramBuffers> parts;
   for (BufferOp buffer : buffers) {

@@ -13,10 +13,10 @@
 //
 // 0. Drop moments at which no interval begins. The packing then does not depend on commands that
 //    need no new buffer, such as waits.
-// 1. Sort the intervals by size x lifetime, size or lifetime (largest first), or by begin (earliest
+// 1. Sort the intervals by size x lifetime, size or lifetime (largest first), or by start (earliest
 //    first). Two further orders sort by contention, which is the peak of the live bytes during the
 //    lifetime. These two orders sort intervals of equal contention by size x lifetime or by
-//    lifetime. Intervals that are still equal are sorted by begin and then by index.
+//    lifetime. Intervals that are still equal are sorted by start and then by index.
 // 2. For each order, place one interval after another in a gap between those placed intervals that
 //    overlap the interval in time. Use the lowest gap that is large enough (first fit) or the
 //    smallest gap that is large enough (best fit).

@@ -134,7 +134,7 @@ static bool accumulate(IntegerRange &sum, int64_t factor, IntegerRange range) {
 }
 
 /// Narrows the range of a sum by the fact that end = begin + length with length >= 1. This has an
-/// effect if the factors of begin and end have opposite signs.
+/// effect if the factors of `begin` and `end` have opposite signs.
 static void meetLength(IntegerRange &range, int64_t offset, ArrayRef<TileExpr::Term> terms) {
   int64_t ofBegin = 0, ofEnd = 0;
   IntegerRange begin{0, 0}, length{1, 1}, other{offset, offset};

@@ -9,7 +9,7 @@
 // 2. A compute event advances the time by its duration. A wait advances the time until the transfer
 //    of the wait is done.
 //
-// O(events + collectives * channels).
+// The time is O(events + collectives * channels).
 //
 //===----------------------------------------------------------------------===//
 

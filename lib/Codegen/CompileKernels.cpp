@@ -31,9 +31,9 @@ using namespace mlir::fsdp;
 
 namespace {
 /// Properties of a CPU that multiplies bf16 matrices with AMX tiles. Logits are computed in chunks
-/// of rows, and each chunk reads and writes the gradient of their weight. With chunks of the usual
-/// size, this takes longer than the products. The chunks are therefore larger than on other CPUs.
-/// Rows that fill cache lines are stored past the caches.
+/// of rows. Each chunk reads and writes the gradient of the logits' weight. With chunks of the
+/// usual size, these accesses take longer than the products. The chunks are therefore larger than
+/// on other CPUs. Rows begin at cache lines, so that kernels can write them with streaming stores.
 struct TileCpuInfo : TargetInfo {
   ChunkLimits getChunkLimits() const override { return {256 << 20, 16}; }
   RowAlignment getRowAlignment() const override { return {64, false}; }

@@ -23,7 +23,7 @@
 //    the results of all other reduce_rows.
 // 6. Erase dead ops. Replace each fsdp.stop_gradient by its input.
 //
-// O(ops).
+// The time is O(ops).
 //
 // Later, CloneCheapForward.cpp adds recomputations, and RegatherParameters.cpp adds gathers.
 //
@@ -281,7 +281,7 @@ Value Backward::predivideElements(Value gradient) {
                           });
 }
 
-/// Emits a reduce_scatter of `grads` after the last op that computes one of them.
+/// Emits a reduce_scatter of `grads` after the last op that computes one of these gradients.
 Value Backward::emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads,
                               ArrayRef<int64_t> params) {
   OpBuilder::InsertionGuard guard(b);

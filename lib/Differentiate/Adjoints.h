@@ -11,9 +11,8 @@
 //    ├ differentiateTensorOp         views, slices, scalars: TensorAdjoint.cpp
 //    └ differentiateRaisedOp         softmax and fsdp ops: RaisedAdjoint.cpp
 //
-// Each function reads the cotangents of the results of an op, and adds the terms that follow from
-// them to the cotangents of the operands. A function fails with a diagnostic if the op has no
-// gradient.
+// Each function computes terms from the cotangents of the results of an op, and adds these terms to
+// the cotangents of the operands. A function fails with a diagnostic if the op has no gradient.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,7 +21,7 @@
 //
 // If an op in the backward reads a reshaped forward value, the pass first gives this op a reshape
 // of its own. After that, the pass visits the forward values from last to first. The operands of a
-// clone remain saved, so a clone never reads another clone. O(ops).
+// clone remain saved, so a clone never reads another clone. The time is O(ops).
 //
 // This pass recomputes only cheap values. The stage Plan recomputes costly values, because the
 // compiler can choose these only after it has packed the arena.

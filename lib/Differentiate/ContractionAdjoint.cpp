@@ -55,7 +55,7 @@ bool fsdp::isPlainContraction(linalg::GenericOp op) {
 }
 
 /// Returns true if linalg.contract accepts the maps. Each loop of the output must be a loop of an
-/// input. There must be at least one reduction loop, and each must be a loop of the two inputs.
+/// input. There must be a reduction loop. Each reduction loop must be a loop of both inputs.
 static bool isContraction(AffineMap l, AffineMap r, AffineMap out) {
   bool reduces = false;
   for (unsigned d = 0; d < out.getNumDims(); ++d) {

@@ -25,7 +25,7 @@ struct ResultForm {
 
   unsigned index = 0; ///< index of the result
   Kind kind = Map;
-  SmallVector<Term> terms; ///< the terms of the kinds Sum and Extreme do not depend on `out`
+  SmallVector<Term> terms; ///< terms of the result; in Sum and Extreme, they are independent of out
 };
 
 /// Classifies result `index`. Fails with a diagnostic if the result has none of the three forms.

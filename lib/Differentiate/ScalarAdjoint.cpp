@@ -67,8 +67,8 @@ static Rule rule(arith::DivFOp, Site s, unsigned i) {
 }
 static Rule rule(arith::NegFOp, Site s, unsigned) { return s.neg(s.g); }
 static Rule rule(math::FmaOp, Site s, unsigned i) { return i == 2 ? s.g : s.mul(s.g, s.x(1 - i)); }
-// All gradients have working precision, so the gradients of the result and of the operand of a
-// conversion are equal.
+// All gradients have working precision, so the operand of a conversion has the same gradient as the
+// result.
 static Rule rule(arith::ExtFOp, Site s, unsigned) { return s.g; }
 static Rule rule(arith::TruncFOp, Site s, unsigned) { return s.g; }
 static Rule rule(arith::SelectOp op, Site s, unsigned i) {
@@ -163,7 +163,7 @@ static Rule rule(math::AbsFOp, Site s, unsigned) {
 }
 static Rule rule(math::CopySignOp op, Site s, unsigned i) {
   if (i == 1)
-    // The result depends only on the sign of operand 1, and this sign is piecewise constant.
+    // Only the sign of operand 1 affects the result, and this sign is piecewise constant.
     return Value();
   Value kept = math::CopySignOp::create(s.b, s.loc, s.constant(1), s.x(0));
   Value wanted = math::CopySignOp::create(s.b, s.loc, s.constant(1), s.x(1));

@@ -11,8 +11,8 @@
 //                                 rows[n]       = ids[n]
 //                                 w̄ = fsdp.scatter_add_rows updates at rows
 //
-// 1. The columns of w̄ correspond to those trailing indices of the extract that are loops over the
-//    whole extent of a dimension. In the example, this is the index e.
+// 1. The columns of w̄ correspond to those trailing indices of the extract that are loop indices,
+//    where the loop covers a whole dimension. In the example, e is the only such index.
 // 2. One generic computes the updates by a reverse sweep of the body. The first loops of this
 //    generic are the loops over rows. Another generic computes the row number, which is the
 //    linearised index that the leading indices form.
@@ -110,7 +110,8 @@ bool StructuredAdjoint::isConstantOver(ValueRange values, unsigned loop) {
   });
 }
 
-/// Returns the number of trailing indices that are distinct loops over a whole dimension.
+/// Returns the number of trailing indices of `extract` that are loop indices. Each of these loops
+/// covers a whole dimension of the tensor, and no other index depends on it.
 unsigned StructuredAdjoint::countColumns(tensor::ExtractOp extract) {
   auto type = cast<RankedTensorType>(extract.getTensor().getType());
   SmallVector<int64_t> ranges = op.getStaticLoopRanges();

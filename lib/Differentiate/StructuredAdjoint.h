@@ -17,7 +17,7 @@ namespace mlir::fsdp {
 
 class StructuredAdjoint {
 public:
-  /// `results` are the results of `op` or, if `op` is a copy of a named op, of the named op.
+  /// `results` are the results of `op`, or of the named op of which `op` is a copy.
   StructuredAdjoint(linalg::GenericOp op, ValueRange results, Cotangents &cotangents)
       : op(op), results(results), cotangents(cotangents), b(cotangents.b), loc(op.getLoc()),
         body(*op.getBody()) {}
@@ -28,7 +28,7 @@ private:
   /// A value outside the body that the adjoint may read.
   struct Input {
     enum Role { Primal, Cotangent, Result, Previous, Extent } role;
-    Value source; ///< the value itself
+    Value source; ///< the value outside the body
     AffineMap map;
     Value primal;       ///< if the role is Primal, the value of the body that represents `source`
     unsigned index = 0; ///< if the role is Cotangent or Result, the number of the result
@@ -54,7 +54,7 @@ private:
   struct Target {
     AffineMap map;
     RankedTensorType type;
-    bool once;      ///< whether each element is written exactly once
+    bool once;      ///< whether each element of the tensor is written exactly once
     Value previous; ///< previous cotangent to which the result is added, or null
   };
 

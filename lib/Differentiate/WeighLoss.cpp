@@ -53,7 +53,7 @@ public:
   bool usesBatch(Value value);
 
   CrossEntropyOp mean;          ///< the first cross_entropy op
-  CrossEntropyOp unlike;        ///< a cross_entropy whose targets differ from those of `mean`
+  CrossEntropyOp unlike;        ///< a cross_entropy whose targets differ from the targets of `mean`
   Operation *culprit = nullptr; ///< the first op found that breaks the form
 
 private:

@@ -13,17 +13,17 @@
 //     contract ins(%arg)                            contract ins(extract_slice %arg[0, 0])
 //
 // 1. A factor is an operand of a dispatch that is an input of a contraction in the dispatch's body.
-//    Only factors whose rows are long and not a multiple of the alignment are changed.
+//    Its rows are padded if they are long and their size is no multiple of the alignment.
 // 2. If the factor is the result of a dispatch, this dispatch writes longer rows. This requires
 //    that only dispatches read the factor and that none of them overwrites it. The padding at the
-//    end of a row is never read. The operands of the dispatch that have the shape of the factor are
-//    padded in the same way if possible, and then their operands. The factor can therefore still
-//    overwrite one of them.
+//    end of a row is never read. Operands of this dispatch with the shape of the factor get longer
+//    rows, too, if possible. The same applies to the operands of the dispatches that compute them.
+//    The factor can therefore still overwrite an operand of its dispatch.
 // 3. Any other factor, such as a parameter, is copied to longer rows if `copies` is true and
 //    contractions read each of its elements often enough.
 //
-// O(operands). Does not align rows that only maps and sums read, because this would save only a few
-// per cent of their time.
+// Takes O(operands) time. Does not align rows that only maps and sums read, because this would save
+// only a few per cent of their time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -112,8 +112,8 @@ static Value buildPadded(OpBuilder &b, Value v, RankedTensorType padded) {
                                        indices(b, type.getShape()), indices(b, ones));
 }
 
-/// Replaces the operand by the padded value. The body of the dispatch then reads a slice of it,
-/// without the padding.
+/// Replaces the operand by the padded value. The body of the dispatch then reads a slice of the
+/// padded value, without the padding.
 static void readPadded(OpOperand &use, Value padded) {
   BlockArgument arg = argumentOf(use);
   auto type = cast<RankedTensorType>(arg.getType());
@@ -184,8 +184,8 @@ struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
     return RankedTensorType::get(shape, type.getElementType());
   }
 
-  /// Runs step 2: pads the result to rows of `columns` elements, and all operands that can be
-  /// padded with it.
+  /// Pads the rows of the result, and of all operands that can be padded with it, to `columns`
+  /// elements (step 2 of the file header).
   void padWithOperands(OpResult result, int64_t columns) {
     SmallVector<int64_t> shape(cast<RankedTensorType>(result.getType()).getShape());
     SmallVector<OpResult> todo = {result};
@@ -193,7 +193,7 @@ struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
       OpResult next = todo.pop_back_val();
       auto type = cast<RankedTensorType>(next.getType());
       if (type.getShape() != ArrayRef(shape))
-        continue; // padded already, as an operand of another dispatch
+        continue; // padded already: another dispatch has the same operand
       SmallVector<int64_t> padded(shape);
       padded.back() = columns;
       padResult(next, RankedTensorType::get(padded, type.getElementType()));

@@ -16,7 +16,7 @@
 //     that no element is read after it is overwritten. This condition does not apply if the operand
 //     is an accumulator, which is the init of the op that computes the result.
 //
-// O(uses). If a result must be in place, but must not overwrite its operand, lib/Plan adds a copy.
+// Takes O(uses) time. lib/Plan adds a copy if a result that must be in place cannot be in place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -111,7 +111,7 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
     if (!index)
       return false;
     Value updated = func.getBody().front().getTerminator()->getOperand(*index);
-    // The update may be a piece that is gathered.
+    // If the updated value is the result of a gather, the dispatch must compute the gathered piece.
     while (auto gather = updated.getDefiningOp<AllGatherOp>())
       updated = gather.getInput();
     return updated == dispatch.getResult(result);

@@ -10,9 +10,9 @@
 //    place yet.
 // 2. Repeatedly place the op that was first in the original order among the ops whose count is 0.
 //
-// An op that must move is placed as early as possible. If it were moved to the end of the block, it
-// would delay reductions over ranks that depend on it, and extend the lifetimes of its operands.
-// O(ops log ops + uses).
+// An op that must move is placed as early as possible. At the end of the block, the op would delay
+// reductions over ranks that depend on it, and would lengthen the lifetimes of its operands.
+// Takes O(ops log ops + uses) time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,20 +20,20 @@
 //    there are several such loops, try the longest loop first.
 // 2. The group consists of the seed, the readers of every wide result, and the ops that depend on
 //    one member and on which another member depends.
-//    - Each member must be a linalg op. The rows must be one of its loops.
+//    - Each member must be a linalg op with a loop over the rows.
 //    - If an op outside the group reads a wide result, or a member needs a sum over all rows, do
 //      not chunk, because the whole result must then be stored.
 //    - Ops that compute one number per row join the group, so that they can share kernels with
 //      members.
-//    - If only maps read the seed's result, such as a conversion to a narrower type, do not chunk,
-//      because a result that only maps read is not stored.
+//    - If only maps (for example, conversions to a narrower type) read the seed's result, do not
+//      chunk, because the result is then not stored.
 // 3. Write the ops of the group once for each chunk. After the last chunk, concatenate the results
 //    that have rows. The initial value of a sum over rows is the sum of the previous chunks.
 // 4. Sort the block, because readers of the results may precede the last chunk.
 //
 // The bits of values that have rows do not change. Sums over rows add in the same order as before,
-// but a contraction over rows rounds once per chunk. O(seeds · group · chunks). Columns are not
-// divided into chunks, because a softmax reads every column twice.
+// but a contraction over rows rounds once per chunk. Takes O(seeds · group · chunks) time. Columns
+// are not divided into chunks, because a softmax reads every column twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -179,8 +179,8 @@ struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
   void noteSmallest(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes);
   void runOnOperation() override;
 
-  /// Even a chunk of `min-rows` rows may exceed the limit. These are the bytes and rows of the
-  /// largest such chunk, or 0 if there is none.
+  /// Bytes and rows of the largest chunk that exceeds the limit although it has the smallest
+  /// permitted number of rows. Both are 0 if there is no such chunk.
   int64_t mostBytes = 0, mostRows = 0;
   std::optional<Location> where;
 };

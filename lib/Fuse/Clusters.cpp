@@ -28,10 +28,10 @@
 //  - No op joins the cluster of attention.
 //  - Ops on few elements, and insertions of slices into the same tensor, join without conditions 2
 //    and 3.
-//  - If other clusters also produce operands of the op, they are merged into its cluster under the
-//    same conditions.
+//  - If other clusters also produce operands of the op, these clusters and the op's cluster are
+//    merged under the same conditions.
 //
-// O(ops · window). Ops are not grouped only because they read the same inputs.
+// Takes O(ops · window) time. If two ops only read the same inputs, they are not grouped.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,7 +99,7 @@ bool fsdp::isContiguousView(Operation *op) {
   if (!slice || !slice.hasUnitStride() || !slice.getSourceType().hasStaticShape() ||
       !beginsAligned(slice))
     return false;
-  bool whole = true; // whether the slice covers all inner dimensions
+  bool whole = true; // true if the slice covers all inner dimensions
   ArrayRef<int64_t> sizes = slice.getStaticSizes(), source = slice.getSourceType().getShape();
   for (int64_t d = source.size() - 1; d >= 0; --d) {
     if (!whole && sizes[d] != 1)
@@ -188,7 +188,7 @@ static unsigned alignedPrefix(AffineMap map) {
   return n;
 }
 
-/// Returns true for contractions, scatters and attention. Even small ones have separate kernels.
+/// Returns true for contractions, scatters and attention, which always have separate kernels.
 static bool isHeavy(Operation *op) {
   return isa<linalg::ContractOp, ScatterAddRowsOp>(op) || isAttention(op);
 }
@@ -281,8 +281,8 @@ void ClusterBuilder::place(Operation *op) {
   clusters.push_back(std::move(fresh));
 }
 
-/// Returns true if op reads each value of the cluster and writes its own results with d0, d1, .. as
-/// the first `rows` indices.
+/// Returns true if the first `rows` indices are d0, d1, .. wherever op reads a value of the cluster
+/// or writes its own results.
 static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned rows) {
   llvm::SmallPtrSet<Operation *, 8> members(cluster.members.begin(), cluster.members.end());
   for (OpOperand &operand : op->getOpOperands()) {
@@ -300,9 +300,9 @@ static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned 
   return true;
 }
 
-/// Returns true if `op` is a cheap map of a contraction's result, and this result is stored,
-/// because other ops also read it. The readers of the map can then compute the map, and the result
-/// of the map need not be stored.
+/// Returns true if `op` is a cheap map of a contraction's result that other ops also read, so that
+/// the contraction's result is stored. The readers of `op` can then compute `op` themselves, and
+/// the result of `op` need not be stored.
 static bool isBetterLater(linalg::GenericOp op, const OpCluster &cluster) {
   return isCheapMap(op) && llvm::any_of(op.getInputs(), [&](Value in) {
            return llvm::is_contained(cluster.members, in.getDefiningOp()) && !in.hasOneUse();
@@ -368,7 +368,7 @@ void ClusterBuilder::merge(Operation *op, unsigned index, unsigned other) {
       position[op] - position[from.members.back()] > window || into.size + from.size > maxOps)
     return;
   unsigned common = commonRows(generic, from);
-  // The number of row loops of a row kernel is fixed, whereas a map may have more loops.
+  // A cluster of maps can use fewer of its loops. A row kernel cannot change its number of loops.
   if (from.kind == ClusterKind::Map)
     common = std::min<unsigned>(common, into.rows.size());
   bool agree = common && common <= into.rows.size() &&

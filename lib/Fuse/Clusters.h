@@ -15,8 +15,8 @@ namespace mlir::fsdp {
 enum class ClusterKind { Map, Row, Column, Contract, Attention, Scatter, Scalar, Copy };
 StringRef stringify(ClusterKind kind);
 
-/// Ops of one block that become one kernel. They have common leading parallel loops ("rows"). In
-/// each row, they read only those elements of the results of other members that belong to this row.
+/// Ops of one block that become one kernel. All have common leading parallel loops ("rows"). In
+/// each row, an op reads only those elements of other members' results that belong to this row.
 struct OpCluster {
   SmallVector<Operation *> members; ///< the ops in program order
   ClusterKind kind = ClusterKind::Map;

@@ -14,11 +14,11 @@
 //   random, gemm, attention, attention_grad: fsdp/IR/Decompositions.h
 //
 // 1. Walk the function; replace each raised op with its generics. Do not replace attention if the
-//    option `fuse-attention` is set and the target has a kernel for it.
+//    option `fuse-attention` is set and the target has a kernel for the attention op.
 // 2. Generalise the other named linalg ops, except contract and fill.
 //
-// Sums of narrower types are computed in f32. O(ops). Does not replace scatter-adds, because they
-// have a special kernel that is parallel and adds in a fixed order.
+// Sums of narrower types are computed in f32. Takes O(ops) time. Does not replace scatter-adds,
+// because they have a special kernel that is parallel and adds in a fixed order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -170,14 +170,14 @@ static Value buildIgnored(OpBuilder &b, Location l, Value target, int64_t ignore
   return arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, target, c);
 }
 
-/// Builds the divisor of the sum of losses from the number of rows that are not ignored. The
-/// divisor is at least 1, so that the mean is 0 if all rows are ignored.
+/// Builds the number by which the sum of losses is divided: the number of rows that are not
+/// ignored, but at least 1. The mean is therefore 0 if all rows are ignored.
 static Value buildDivisor(OpBuilder &b, Location l, Value count, Type wide) {
   return arith::MaximumFOp::create(b, l, count, constant(b, l, wide, 1));
 }
 
-/// Builds the number of rows that are not ignored as a rank-0 tensor. Returns null without
-/// `ignore`.
+/// Builds the number of rows that are not ignored as a rank-0 tensor. Returns null if `ignore` is
+/// not set.
 static Value buildCount(RowBuilder &rows, Value targets, std::optional<int64_t> ignore) {
   if (!ignore)
     return {};
@@ -292,9 +292,9 @@ static void decompose(GatherRowsOp op, OpBuilder &b) {
 }
 
 namespace {
-/// Determines whether the target has a kernel for an attention op. If it has none, warns with the
-/// reason. Warns only once for each reason, because many ops share it. Thread-safe, because
-/// functions are processed in parallel.
+/// Determines whether the target has a kernel for an attention op. If the target has none, warns
+/// with the reason. Warns only once for each reason, because many ops share a reason. Thread-safe,
+/// because functions are processed in parallel.
 class AttentionKernels {
 public:
   explicit AttentionKernels(std::shared_ptr<const TargetInfo> target) : target(std::move(target)) {}

@@ -21,8 +21,8 @@
 //    use. Results of members that are used outside the cluster become results of the dispatch.
 // 4. Erase the originals, sort the block topologically, erase dead ops.
 //
-// O(ops · window). Equal clusters become equal dispatches, so that equal layers of a model use the
-// same kernels.
+// Takes O(ops · window) time. Equal clusters become equal dispatches, so that equal layers of a
+// model use the same kernels.
 //
 //===----------------------------------------------------------------------===//
 

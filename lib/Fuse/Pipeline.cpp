@@ -21,7 +21,7 @@ void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(createCSEPass());
   ChunkLimits chunks = target->getChunkLimits();
   bool isGiven = options.fuse.maxChunkBytes >= 0;
-  if (isGiven) // with a limit of the user, chunks may have fewer rows
+  if (isGiven) // replace the target's minimum number of rows by the general minimum
     chunks = {options.fuse.maxChunkBytes, TargetInfo().getChunkLimits().minRows};
   if (chunks.maxBytes)
     pm.addNestedPass<func::FuncOp>(configure(createChunkRowsPass(), options,

@@ -14,7 +14,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Maximum number of ops in a group. A loss has about 12.
+/// Maximum number of ops in a group. The group of a loss has about 12 ops.
 static constexpr unsigned maxMembers = 64;
 
 int64_t fsdp::tensorBytes(Type of) {
@@ -86,7 +86,7 @@ static bool roundsSums(linalg::LinalgOp op, unsigned loop) {
 }
 
 /// Returns true if `loop`, the loop over rows, indexes at most one dimension of each operand. In an
-/// operand that has the rows of the group, it must index the dimension of the rows.
+/// operand that has the rows of the group, `loop` must index the dimension of the rows.
 bool RowGroup::readsRowsByLoop(linalg::LinalgOp op, unsigned loop) const {
   for (OpOperand &operand : op->getOpOperands()) {
     if (!isa<RankedTensorType>(operand.get().getType()))

@@ -89,7 +89,7 @@ LogicalResult DispatchOp::canonicalize(DispatchOp op, PatternRewriter &rewriter)
     if (isInplace(i))
       continue;
     Value value = op.getOperand(i);
-    BlockArgument same; // body argument of an earlier operand equal to operand i
+    BlockArgument same; // body argument for an earlier operand, which equals operand i
     for (unsigned j = 0; j < i && !same; ++j)
       if (op.getOperand(j) == value && !isInplace(j))
         same = body.getArgument(j);

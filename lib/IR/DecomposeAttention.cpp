@@ -14,11 +14,11 @@
 //            without a key;  e = exp(s - m);  z = Σ e;  P = e/z · f, 0 in such rows;  O = P·V
 // backward   recompute x and s;  P = exp(s - lse), 0 where masked;  dP = f·(dO·Vᵀ);  δ = Σ O·dO
 //            dS = score_grad(P·(dP - δ)), 0 where masked;  dV = (f·P)ᵀ·dO;  dQ = dS·K;  dK = dSᵀ·Q
-//            gradient of a captured tensor: a reduction if the indices of the contribution are
-//            loops, a scatter-add in the order of (b, h, q, k) if they are computed
 //
-// f is weight_mod. Scores and factors of masked keys may be NaN or infinite, so a select replaces
-// them by 0; a product with 0 would keep NaN. The memory is O(Sq·Sk), because there is no tiling.
+// f is weight_mod. If the indices of a contribution are loop indices, a reduction computes the
+// gradient of the captured tensor. If they are other values, a scatter-add computes it in the order
+// of (b, h, q, k). Scores and factors of masked keys may be NaN or infinite, so a select replaces
+// them by 0. A product with 0 would keep NaN. The memory is O(Sq·Sk), because there is no tiling.
 //
 //===----------------------------------------------------------------------===//
 
@@ -303,8 +303,8 @@ SmallVector<Value> fsdp::lowerToLinalg(AttentionOp op, OpBuilder &b) {
 }
 
 /// Returns a map from the loops (b, h, q, k) to the indices of a contribution. Returns nothing
-/// unless each index is a loop, no two indices are the same loop, and each of these loops runs over
-/// a whole dimension of the captured tensor.
+/// unless each index is the index of a loop, the loops are distinct, and each of these loops runs
+/// over a whole dimension of the captured tensor.
 static std::optional<AffineMap> loopsOf(ContributeOp contribution, ArrayRef<int64_t> extents) {
   SmallVector<AffineExpr> exprs;
   for (auto [index, size] :

@@ -80,7 +80,7 @@ static Value buildProduct(GemmOp op, OpBuilder &b, Value init) {
     exprs.push_back(b.getAffineDimExpr(batch + (swap ? row : column)));
     return AffineMap::get(rank + 1, 0, exprs, b.getContext());
   };
-  // After the batch loops, the loops are m, n and k, with the numbers 0, 1 and 2.
+  // mapOf() counts the loops after the batch loops: 0 is m, 1 is n, and 2 is k.
   ArrayAttr maps = b.getAffineMapArrayAttr(
       {mapOf(0, 2, op.getTransposeA()), mapOf(2, 1, op.getTransposeB()), mapOf(0, 1, false)});
   SmallVector<Value> factors{op.getA(), op.getB()};

@@ -13,7 +13,7 @@ using namespace mlir::fsdp;
 
 std::string fsdp::describeOp(Operation *op) {
   StringRef name = op->getName().getStringRef();
-  // "fsdp" is read letter by letter and begins with a vowel.
+  // "fsdp" is read letter by letter, and the name of the letter f begins with a vowel.
   bool isVowel = name.starts_with("fsdp.") || StringRef("aeiou").contains(name.front());
   return ((isVowel ? "an '" : "a '") + name + "'").str();
 }

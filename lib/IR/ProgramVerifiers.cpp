@@ -91,7 +91,7 @@ LogicalResult ProgramOp::verifySymbolUses(SymbolTableCollection &tables) {
     if (!id || ids.insert(*id).second)
       return WalkResult::advance();
     op->emitOpError("expected a unique id, found ")
-        << *id << " a second time"; // (C4) of collectives and (C3) of copies
+        << *id << " a second time"; // violates (C4) of collectives or (C3) of copies
     return WalkResult::interrupt();
   });
   if (unique.wasInterrupted())

@@ -12,9 +12,9 @@ using namespace mlir::fsdp;
 #define GET_OP_CLASSES
 #include "fsdp/IR/FSDPGradientOps.cpp.inc"
 
-/// Folds the op to its input if the input is a splat constant, the result of another
-/// fsdp.stop_gradient, or not a float. Does not fold the op if its input is another constant,
-/// because Import may turn this constant into a parameter.
+/// Folds the op to its input if the input is a splat constant, is the result of another
+/// fsdp.stop_gradient, or has no float elements. Does not fold the op if its input is another
+/// constant, because Import may turn this constant into a parameter.
 OpFoldResult StopGradientOp::fold(FoldAdaptor adaptor) {
   bool isSplat = isa_and_nonnull<SplatElementsAttr>(adaptor.getInput());
   if (isSplat || getInput().getDefiningOp<StopGradientOp>() ||

@@ -24,9 +24,9 @@ static FailureOr<UnitOp> lookUpUnit(Operation *op, FlatSymbolRefAttr name,
   return unit;
 }
 
-/// Verifies that all `types` have the same element type, and that their shapes are those of the
-/// parameters with the numbers `indices`. Error messages call the values of these types by the noun
-/// `what`, which is "result", "operand" or "token value".
+/// Verifies that all `types` have the same element type, and have the shapes of the parameters with
+/// the numbers `indices`. Error messages call the values of these types by the noun `what`, which
+/// is "result", "operand" or "token value".
 static LogicalResult checkParams(Operation *op, UnitOp unit, TypeRange types,
                                  ArrayRef<int64_t> indices, StringRef what) {
   Type element;
@@ -375,8 +375,8 @@ LogicalResult CrossEntropyGradOp::verify() {
   return checkRowCounts(*this, getLogits(), getTargets(), getLse());
 }
 
-/// Returns the number of rows and the number of columns of the matrices in `v`, or, if `swap` is
-/// set, the number of columns and the number of rows.
+/// Returns the number of rows and the number of columns of the matrices in `v`. If `swap` is set,
+/// returns these two numbers in the opposite order.
 static std::pair<int64_t, int64_t> matrixOf(Value v, bool swap) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(v.getType()).getShape().take_back(2);
   return swap ? std::pair(shape[1], shape[0]) : std::pair(shape[0], shape[1]);

@@ -60,8 +60,11 @@ static bool isAdamW(const StepOptions &o) { return o.update.optimizer == Optimiz
 static bool isForCpu(const StepOptions &o) { return o.codegen.isForCpu(); }
 static bool isForGpu(const StepOptions &o) { return !o.codegen.isForCpu(); }
 
-/// Returns true if collectives are scheduled. With --what-if, collectives are always scheduled.
-static bool isScheduled(const StepOptions &o) { return o.plan.overlap || !o.driver.whatIf.empty(); }
+/// Returns true if collectives are scheduled. With --what-if and --search, collectives are
+/// always scheduled.
+static bool isScheduled(const StepOptions &o) {
+  return o.plan.overlap || !o.driver.whatIf.empty() || o.driver.search > 0;
+}
 
 /// Returns true if --explain prints the times of kernels, which depend on the cluster.
 static bool explainsTimes(const StepOptions &o) {

@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The options of a pipeline, which are those that at least one stage of the pipeline reads.
+/// The options of a pipeline. At least one stage of the pipeline reads each of these options.
 struct StepPipelineOptions : PassPipelineOptions<StepPipelineOptions> {
   explicit StepPipelineOptions(unsigned stages) {
     for (const OptionRow &row : getOptionRows()) {

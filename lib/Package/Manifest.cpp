@@ -100,8 +100,8 @@ std::vector<Offset<fb::Axis>> ManifestBuilder::addMesh() {
   return axes;
 }
 
-/// Adds the list of groups of neighbours. Must be called after the programs are added, because this
-/// step numbers the groups that the programs use.
+/// Adds the list of groups of neighbours. Must be called after all programs have been added,
+/// because the code that adds a program numbers the groups that the program uses.
 std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)
@@ -245,7 +245,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
     if (llvm::is_contained(op.getAxes().getAsValueRange<StringAttr>(), axis.getName()))
       axes.push_back(index);
   for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
-    if (axis.contains(':')) // a group of neighbours is the only axis of its collective
+    if (axis.contains(':')) // this is the only element of the list
       axes.push_back(mesh.getAxes().size() + getNeighbours(axis));
   auto axesVector = builder.CreateVector(axes);
   fb::Slice source = getSlice(layout, op.getSource()), target = getSlice(layout, op.getTarget());
@@ -256,7 +256,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
                               op.getChannel(), unit, op.getRoot());
 }
 
-/// Returns the index of the state that an fsdp.initialise writes, among the states of the layout.
+/// An fsdp.initialise writes one state of the layout. Returns the index of this state.
 static unsigned findState(LayoutOp layout, InitialiseOp op) {
   unsigned index = 0;
   for (auto state : layout.getOps<StateSlotOp>()) {
@@ -327,7 +327,7 @@ uint64_t ManifestBuilder::countTokens() {
   return tokens;
 }
 
-/// Adds the options of the plan that differ from their defaults.
+/// Adds each option of the plan whose value differs from the default.
 Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> ManifestBuilder::addOptions() {
   std::vector<Offset<flatbuffers::String>> given;
   for (const OptionRow &row : getOptionRows()) {

@@ -106,8 +106,8 @@ private:
     BufferOp buffer = getBuffer(layout, name);
     return {getOffset(layout, buffer), buffer.getBytes(), 0, 0, 0};
   }
-  /// Returns the number of elements of the input `tokens`, or of the first input if there is no
-  /// input `tokens`.
+  /// Returns the number of elements of the input `tokens` or, if there is no such input, of the
+  /// first input.
   uint64_t countTokens();
   Offset<flatbuffers::Vector<Offset<flatbuffers::String>>> addOptions();
   FailureOr<Offset<flatbuffers::Vector<Offset<fb::Lookup>>>> addLookups();
@@ -121,8 +121,8 @@ private:
   flatbuffers::FlatBufferBuilder builder;
 
   MeshOp mesh;
-  /// `indices` numbers the units from 0, and likewise the layouts, the programs and the kernels.
-  /// `firstParams` is the index of the first parameter of each unit.
+  /// `indices` contains the index of each unit, layout and kernel among the symbols of its
+  /// kind. `firstParams` contains the index of the first parameter of each unit.
   llvm::DenseMap<Attribute, unsigned> indices, firstParams;
   std::vector<Offset<fb::Unit>> units;
   std::vector<Offset<fb::Param>> params;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Adds kernels with their phases, GPU grids and library products. Adds the lookups that are checked
-// at run time.
+// Adds two lists to the manifest: the kernels with their phases, GPU grids and library products,
+// and the lookups that are checked at run time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ FailureOr<Offset<fb::Matrix>> ManifestBuilder::addMatrix(const GpuMatrix &matrix
                           matrix.batchStride, matrix.isTransposed);
 }
 
-/// If a library computes the phase, adds its matrix product. Returns null for other phases.
+/// If a library computes the phase, adds the phase's product. Returns null for other phases.
 FailureOr<Offset<fb::Product>> ManifestBuilder::addProduct(const PhaseInfo &phase, Location loc) {
   if (!gpuCode.isPresent() || !gpuCode.products.contains(phase.symbol))
     return Offset<fb::Product>();
@@ -118,7 +118,7 @@ LogicalResult ManifestBuilder::addKernels() {
   return success();
 }
 
-/// Adds the lookups that are checked in each step. Returns null if there are none.
+/// Adds the lookups that are checked in each step. Returns null if no lookups are checked.
 FailureOr<Offset<flatbuffers::Vector<Offset<fb::Lookup>>>> ManifestBuilder::addLookups() {
   std::vector<Offset<fb::Lookup>> lookups;
   auto list = module->getAttrOfType<ArrayAttr>(lookupsAttr);

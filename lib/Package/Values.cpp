@@ -11,7 +11,7 @@
 // Values are stored with the element type that they have in the model. The runtime converts floats
 // to the type of the parameter. A boolean takes one byte. If two parameters have equal bytes (w and
 // w.1 above), the bytes are stored once. Values are written from the memory of the parser, so that
-// the weights of a model are in memory only once. O(bytes).
+// the weights of a model are in memory only once. The time is O(bytes).
 //
 //===----------------------------------------------------------------------===//
 

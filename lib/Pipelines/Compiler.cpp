@@ -16,6 +16,7 @@
 #include "fsdp/Plan/Passes.h"
 #include "fsdp/Shard/Passes.h"
 #include "fsdp/Update/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FileSystem.h"
@@ -30,6 +31,7 @@ using namespace mlir::fsdp;
 template <void (*build)(OpPassManager &, const StepOptions &)>
 static LogicalResult runPipeline(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
+  pm.enableVerifier(!step.onlyMeasures);
   build(pm, step.options);
   return pm.run(*step.module);
 }
@@ -37,6 +39,7 @@ static LogicalResult runPipeline(StepCompilation &step) {
 /// Compiles the kernels, adds their workspace to the plan, and verifies the plan again.
 static LogicalResult compileKernels(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
+  pm.enableVerifier(!step.onlyMeasures);
   auto kernels = std::make_shared<CompiledKernels>();
   pm.addPass(createCompileKernelsPass(step.options, step.code, kernels));
   pm.addPass(configure(createAddWorkspacePass(), step.options));
@@ -50,6 +53,16 @@ static LogicalResult compileKernels(StepCompilation &step) {
 /// Writes the artifact to the file of -o. On failure, leaves no file.
 static LogicalResult packageStep(StepCompilation &step) {
   return packArtifact(*step.module, step.kernels, step.options, step.options.driver.output);
+}
+
+/// Erases the program `reference`, and marks the module as one without this program.
+static void eraseReference(ModuleOp module) {
+  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
+    auto name = function->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
+    if (name && name.getValue() == "reference")
+      function.erase();
+  }
+  module->setAttr(noReferenceAttr, UnitAttr::get(module.getContext()));
 }
 
 ArrayRef<Phase> fsdp::getPhases() {
@@ -106,7 +119,9 @@ LogicalResult fsdp::runPhases(StepCompilation &step, StringRef first, StringRef 
     if (!driver.dumpPhasesTo.empty() && phase.mnemonic != "package" &&
         failed(dump(*step.module, driver.dumpPhasesTo, index + 1, phase.mnemonic)))
       return failure();
-    if (phase.mnemonic == "update")
+    if (phase.mnemonic == "shard" && step.onlyMeasures)
+      eraseReference(*step.module);
+    if (phase.mnemonic == "update" && !step.onlyMeasures)
       step.dtypes = measureDtypes(*step.module);
     if (phase.mnemonic == last)
       break;
@@ -123,7 +138,7 @@ public:
   explicit DiagnosticStore(MLIRContext *context)
       : engine(context->getDiagEngine()), handler(context, [this](Diagnostic &diag) {
           if (isPassing)
-            return failure(); // a failure passes the diagnostic on to the next handler
+            return failure(); // the next handler then gets the diagnostic
           std::string text;
           llvm::raw_string_ostream(text) << diag.getLocation() << diag;
           if (said.insert(text).second)
@@ -154,24 +169,28 @@ private:
 } // namespace
 
 LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
+  return success(succeeded(runPhases(step, "shard", "fuse")) && succeeded(planFused(step)));
+}
+
+LogicalResult fsdp::planFused(StepCompilation &step) {
   Bytes &limit = step.options.plan.memoryLimit;
   bool chooses =
       step.options.plan.checkpointing == "auto" || (step.options.plan.overlap && limit > 0);
   if (!chooses)
-    return runPhases(step, "shard", "plan");
+    return runPhases(step, "plan", "plan");
   static constexpr unsigned mostTries = 5;
   const int64_t asked = limit;
   llvm::scope_exit restore([&] { limit = asked; });
   DiagnosticStore store(step.module->getContext());
   std::vector<Diagnostic> ofBest;
-  OwningOpRef<ModuleOp> imported = std::move(step.module), best;
+  OwningOpRef<ModuleOp> fused = std::move(step.module), best;
   int64_t least = std::numeric_limits<int64_t>::max(); // arena size of `best` in bytes
   for (unsigned attempt = 1; attempt <= mostTries && limit > 0; ++attempt) {
-    step.module = imported->clone();
-    if (failed(runPhases(step, "shard", "plan")))
+    step.module = fused->clone();
+    if (failed(runPhases(step, "plan", "plan")))
       return failure();
     std::vector<Diagnostic> diagnostics = store.take();
-    StepCompilation measured{step.module->clone(), step.options, /*code=*/false};
+    StepCompilation measured{step.module->clone(), step.options, /*code=*/false, step.onlyMeasures};
     if (failed(runPhases(measured, "codegen", "codegen")))
       return failure();
     MemoryReport memory = measureMemory(*measured.module);
@@ -182,7 +201,7 @@ LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
     least = peak;
     best = std::move(step.module);
     ofBest = std::move(diagnostics);
-    if (peak <= asked)
+    if (peak <= asked || (step.isHopeless && step.isHopeless(*measured.module)))
       break;
     // The workspace begins at a page boundary, so round the limit down to a page boundary.
     limit = std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),

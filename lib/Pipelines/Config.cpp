@@ -15,7 +15,7 @@
 //    null set nothing.
 // 3. Report an error if two keys set the same option to different values.
 //
-// O(keys · rows).
+// The time is O(keys · rows).
 //
 //===----------------------------------------------------------------------===//
 

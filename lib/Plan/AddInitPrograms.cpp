@@ -10,8 +10,8 @@
 //                                           fsdp.initialise @u   parameter 1 "b"
 //                                           fsdp.fill @m  }
 //
-// A master copy of a parameter gets the same initial values as the parameter. O(states x parameters
-// of their units).
+// A master copy of a parameter gets the same initial values as the parameter. Takes O(states x
+// parameters of their units) time.
 //
 //===----------------------------------------------------------------------===//
 

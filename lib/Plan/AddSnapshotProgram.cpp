@@ -8,12 +8,12 @@
 //   fsdp.state_slot @u momentum @m   =>     fsdp.copy @s -> @snapshot.0
 //                                           fsdp.copy @m -> @snapshot.1  }
 //
-// Each state gets a buffer of equal size in host memory, whose lifetime is unlimited. The runtime
-// runs the program between two steps. After that, the runtime writes the contents of these buffers
-// to the files of a save while the next steps run. No other program uses these buffers. They are
+// Each state gets a buffer of equal size and unlimited lifetime in host memory. The runtime runs
+// the program between two steps. After that, the runtime writes the contents of these buffers to
+// the files of a save while the next steps run. No other program uses these buffers. They are
 // created after all other buffers, so that they are adjacent in the host's arena.
 //
-// O(states).
+// Takes O(states) time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,7 +10,7 @@
 //    needs per worker.
 // 3. The workspace begins at the first page after the last buffer of the device.
 //
-// O(programs · commands + buffers).
+// Takes O(programs · commands + buffers) time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -26,8 +26,8 @@
 // 5. Set the lifetime of each buffer: the numbers of the first and last command that use it
 //    (Commands.cpp).
 //
-// O(ops + accesses to each buffer). Later passes order the commands and choose offsets in the arena
-// (PackArenas.cpp).
+// Takes O(ops + accesses to each buffer) time. Later passes order the commands and choose offsets
+// in the arena (PackArenas.cpp).
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Collectives move bytes without changing their type. A collective that converts is therefore
-// replaced by a collective that does not, and a kernel that converts the shard.
+// replaced by a collective without conversion, and a kernel that converts the shard.
 //
 //   %w = fsdp.unshard %p : f32 -> bf16         %h = fsdp.dispatch (%p) truncf
 //                                        =>    %w = fsdp.unshard %h : bf16 -> bf16
@@ -13,8 +13,8 @@
 //   %s = fsdp.reduce_scatter %g : bf16 -> f32  %h = fsdp.reduce_scatter %g : bf16 -> bf16
 //                                        =>    %s = fsdp.dispatch (%h) extf
 //
-// O(collectives). The conversion is a separate kernel, and not fused with the kernel that computes
-// the shard.
+// Takes O(collectives) time. The conversion is a separate kernel, and not fused with the kernel
+// that computes the shard.
 //
 //===----------------------------------------------------------------------===//
 

@@ -297,8 +297,8 @@ LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, A
     label =
         (isa<FloatType>(type.getElementType()) ? "rows of " : "ids of ") + rows.getValue().str();
   Place source = getPlace(op->getOperand(0));
-  // If nothing reads the operand later, the result is computed in place: an all-reduce of a
-  // gradient overwrites its operand, and a gather writes the pieces of the other ranks around its
+  // If nothing reads the operand later, the result is computed in place. An all-reduce of a
+  // gradient overwrites its operand. A gather writes the pieces of the other ranks around its
   // operand.
   std::optional<Place> home;
   if (kind == CollectiveKind::all_reduce && category == Category::gradients)

@@ -93,7 +93,7 @@ private:
   int64_t nextBuffer = 0, nextId = 0;
 
   DenseMap<Value, Place> places;
-  /// Maps each buffer to the values that are placed in it.
+  /// Maps each buffer to the values that are in the buffer.
   DenseMap<Operation *, SmallVector<Value>> residents;
   /// Values whose bytes are all zero. A copy of such a value becomes a fill.
   llvm::DenseSet<Value> zeros;

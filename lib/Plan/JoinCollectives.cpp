@@ -8,9 +8,9 @@
 //   %y = fsdp.await %t                                ->   %y = fsdp.all_reduce %x ..
 //
 // 1. Find each await that directly follows the op that starts the collective.
-// 2. Replace these two ops by the synchronous op, such as `fsdp.all_reduce`. O(ops)
+// 2. Replace these two ops by the synchronous op, such as `fsdp.all_reduce`. Takes O(ops) time.
 //
-// Keeps discardable attributes. If other ops are between the two, does not change them.
+// Keeps discardable attributes. Does not change the two ops if other ops are between them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,9 +19,9 @@ static bool haveOneShape(Value a, Value b) {
          cast<RankedTensorType>(b.getType()).getShape();
 }
 
-/// Finds the values that are reduced gradients, and those that are computed from a reduced gradient
-/// and have the same shape, such as sums over micro-batches and clipped gradients. Also follows the
-/// values that loops carry.
+/// Finds the reduced gradients, and the values of the same shape that are computed from a reduced
+/// gradient, such as sums over micro-batches and clipped gradients. Also follows the values that
+/// loops carry.
 void FunctionPlan::findGradients() {
   SmallVector<Value> work;
   auto add = [&](Value value) {
@@ -29,7 +29,7 @@ void FunctionPlan::findGradients() {
       work.push_back(value);
   };
   function.walk([&](ReduceScatterOp op) { add(op.getShard()); });
-  // Kernels that sum gradients of rows from all ranks also yield gradients.
+  // Some kernels sum gradients of rows from all ranks. Their sums are reduced gradients, too.
   function.walk([&](KernelCallOp call) {
     auto name = call->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::unitAttr);
     auto unit = name ? tables.lookupNearestSymbolFrom<UnitOp>(call, name) : UnitOp();
@@ -66,7 +66,7 @@ Category FunctionPlan::classify(Value result, KernelCallOp call) {
     return Category::gradients;
   if (isScalar(result))
     return Category::control;
-  // The category of sums of rows is staging, because they are sent to the rank that owns the rows.
+  // Sums of rows have the category staging, because they are sent to the rank that owns the rows.
   bool isStaging =
       call->hasAttr(FSDPDialect::rowsAttr) ||
       llvm::any_of(result.getUsers(), [](Operation *user) { return isa<UnshardOp>(user); });

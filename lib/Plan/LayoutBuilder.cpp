@@ -121,8 +121,8 @@ FailureOr<Place> LayoutBuilder::getInput(func::FuncOp function, unsigned index) 
     RankedTensorType known = slot.getTensorType();
     if (known == type)
       return place;
-    // If another program reads several micro-batches of this input and this program reads one
-    // micro-batch, it reads the first.
+    // If another program reads several micro-batches of this input and this program reads only one,
+    // this program reads the first micro-batch.
     if (slot.getMicroBatches() > 1 && known.getElementType() == type.getElementType() &&
         known.getShape().drop_front() == type.getShape()) {
       place.bytes = getStorageBytes(type);

@@ -19,8 +19,8 @@ namespace mlir::fsdp {
 struct Place {
   BufferOp buffer;
   int64_t offset = 0, bytes = 0, stride = 0;
-  /// If `pieces` > 1, the place is one of `pieces` pieces of a range, which begin `piece` bytes
-  /// apart. The rank's index on `axes` selects the piece.
+  /// If `pieces` > 1, the place is one of `pieces` pieces of a range. The pieces begin `piece`
+  /// bytes apart. The rank's index on `axes` selects the piece.
   int64_t piece = 0, pieces = 1;
   ArrayAttr axes = {};
 

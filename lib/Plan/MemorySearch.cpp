@@ -26,9 +26,9 @@
 // 3. Sort all items by bytes freed per second. If rates are equal, items of early segments come
 //    first, because their values wait longest.
 // 4. Search by bisection for the shortest prefix of the list with which the plan fits.
-// 5. Try to remove items from this prefix, beginning with the most expensive items and the late
-//    segments: first half of the items, then a quarter, and so on. Remove them if the plan still
-//    fits. Keep the fastest plan that fits.
+// 5. Try to remove items, beginning at the end of the prefix (expensive items, late segments):
+//    first half of the items, then a quarter, and so on. Remove them if the plan still fits. Keep
+//    the fastest plan that fits.
 // 6. If the plan with all items does not fit, run steps 3 to 5 for three parts of the list, and
 //    keep the fastest plan. The parts are the items without recomputation, the items without
 //    copies, and the items without copies of results that are also recomputed. (A copy of such a
@@ -53,8 +53,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr unsigned maxPlans = 36;
-/// The search prefers the smallest plan to the fastest plan (step 6) if it takes at most
-/// `nearlyEqual` times as long, because the workspace of kernels is added to the arena later.
+/// In step 6, the smallest plan is preferred if it takes at most `nearlyEqual` times as long as the
+/// fastest plan, because the workspace of kernels is added to the arena later.
 static constexpr double nearlyEqual = 1.02;
 /// Minimum that is assumed for the time to move a byte, in seconds. Without it, the cost of a
 /// transfer that is hidden completely would be 0.
@@ -66,8 +66,8 @@ SmallVector<Block *> fsdp::getStepBlocks(func::FuncOp function) {
   return blocks;
 }
 
-/// The choice of gathers is applied last, because it may erase a call of the graph: a conversion of
-/// the shard.
+/// Applies the choice of gathers last, because keepGathers() may erase a call of the graph: a
+/// conversion of the shard.
 int64_t fsdp::applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice) {
   Block &body = *getStepBlocks(function)[block];
   Aliasing aliasing(function);
@@ -89,8 +89,8 @@ namespace {
 
 struct Item {
   enum class Kind { recompute, offload, gather, rest } kind = Kind::recompute;
-  // Indices of the calls that the item recomputes or offloads. If the item repeats a gather, the
-  // index of that gather.
+  // Indices of the calls that the item recomputes or offloads, or index of the gather that the item
+  // repeats.
   SmallVector<unsigned, 4> numbers;
   unsigned segment = 0;
   int64_t bytes = 0;
@@ -132,13 +132,13 @@ private:
   SmallVector<RepeatedGather> gathers;
   SmallVector<double> seconds; // seconds by call
   SmallVector<Item> items;
-  FoundChoice smallest;               // smallest choice tried so far
-  std::optional<FoundChoice> fastest; // fastest choice tried so far that fits
+  FoundChoice smallest;               // the choice with the smallest arena so far
+  std::optional<FoundChoice> fastest; // the fastest choice so far that fits
 };
 
 } // namespace
 
-/// Selects the block in which most bytes wait from the forward for the backward.
+/// Selects the block with the most bytes that must be kept from the forward to the backward.
 Search::Search(func::FuncOp step, const Cluster &cluster, const MemorySearchOptions &options,
                bool atAllCosts)
     : step(step), cluster(cluster), options(options), atAllCosts(atAllCosts) {
@@ -305,7 +305,7 @@ std::optional<Item> Search::findBest(unsigned segment, const llvm::BitVector &ta
 }
 
 /// Collects copies to the host as items. The items include copies of results of the last segments.
-/// These results may wait too briefly to be copied, which is known only when copies are planned.
+/// Only the plan of the copies shows whether these results wait long enough to be copied.
 void Search::findCopies() {
   if (!options.offload)
     return;
@@ -432,7 +432,7 @@ LogicalResult Search::pack(FoundChoice &choice, int64_t enough) {
 
 /// Sets `count` to the number of items in the shortest prefix of the list that fits (step 4).
 FailureOr<FoundChoice> Search::bisect(FoundChoice all, unsigned &count) {
-  unsigned low = 0; // size of the largest prefix that is known not to fit
+  unsigned low = 0; // number of items of the largest prefix that is known not to fit
   count = items.size();
   FoundChoice best = std::move(all);
   while (count - low > 1) {

@@ -20,13 +20,13 @@ SmallVector<Block *> getStepBlocks(func::FuncOp function);
 
 /// Determines which results of the forward are not kept in the arena for the backward.
 struct MemoryChoice {
-  /// One bit for each call of the block's RecomputeGraph: `recomputed` tells whether the results of
-  /// the call are computed again, and `offloaded` whether they may wait on the host.
+  /// One bit for each call of the block's RecomputeGraph. In `recomputed`, the bit is set if the
+  /// results of the call are computed again; in `offloaded`, if they may wait on the host.
   llvm::BitVector recomputed, offloaded;
   /// True if all other long-lived activations may also wait on the host.
   bool offloadsRest = false;
-  /// One bit for each gather of findRepeatedGathers(): true if the gathered parameters are kept
-  /// until the backward.
+  /// One bit for each gather of findRepeatedGathers(). The bit is set if the gathered parameters
+  /// are kept until the backward.
   llvm::BitVector kept;
 };
 
@@ -35,7 +35,7 @@ struct MemoryChoice {
 int64_t applyChoice(func::FuncOp function, unsigned block, const MemoryChoice &choice);
 
 struct FoundChoice : MemoryChoice {
-  /// Index of the block in getStepBlocks.
+  /// Index of the block in the result of getStepBlocks().
   unsigned block = 0;
   /// Size of the arena in bytes without the workspace of kernels, and estimated seconds of a step.
   int64_t bytes = 0;

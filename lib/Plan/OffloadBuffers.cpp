@@ -14,20 +14,20 @@
 //
 // 1. Choose the buffers that move to the host: states of the given kinds, and gradients that no
 //    collective reads.
-// 2. A launch runs on the host if it accesses a buffer that is not on the device, and the category
-//    of each of its buffers is parameters, gradients, optimizer, staging or control. Operands that
-//    are on the device are copied to the host before the launch, and results are copied back. Skip
-//    this step if the target's kernels do not run on the host.
-// 3. All other launches, and all collectives, run on the device. Their operands on the host are
-//    copied to the device before them. Commands that copy or fill access both arenas directly.
-//    Buffers in the rank's file are copied like those on the host.
+// 2. A launch runs on the host if two conditions hold. It accesses a buffer that is not on the
+//    device, and each of its buffers has the category parameters, gradients, optimizer, staging or
+//    control. Operands that are on the device are copied to the host before the launch, and results
+//    are copied back. Skip this step if the target's kernels do not run on the host.
+// 3. All other launches, and all collectives, run on the device. Before each of them, its operands
+//    on the host are copied to the device. Commands that copy or fill access both arenas directly.
+//    Buffers in the rank's file are copied in the same way as buffers on the host.
 // 4. Find the activations (all, or only marked ones) that are not used for a long time between two
 //    uses. Directly after the first of these uses, add a copy to the host. Directly before the
 //    second use, add a copy to a new buffer of the device.
 //
-// O(commands · bindings), and for activations O(accesses of a buffer). Sets lifetimes again. There
-// are separate copies for each launch, even if two launches need the same buffer.
-// ScheduleCollectives.cpp overlaps copies with computation.
+// Takes O(commands · bindings) time, and O(accesses of the buffer) for each offloaded activation.
+// Sets lifetimes again. There are separate copies for each launch, even if two launches need the
+// same buffer. ScheduleCollectives.cpp overlaps copies with computation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,7 +51,7 @@ static constexpr int64_t minCommandsAway = 16;
 
 namespace {
 
-/// Offloads the buffers of one layout and its programs.
+/// Moves buffers of one layout to host memory, in all programs of the layout.
 class Offloader {
 public:
   Offloader(LayoutOp layout, const OffloadKinds &kinds, int64_t minBytes, bool marked,
@@ -82,9 +82,9 @@ private:
                      bool host, Location loc);
   SliceAttr getWhole(BufferOp buffer);
   void copy(SliceAttr from, SliceAttr to, StringRef label, Location loc);
-  /// Must be called if `op` runs on the host (or on the device, if `host` is false) and the buffer
-  /// of `access` is in a different memory. Adds the necessary copies before and after `op`. Returns
-  /// the slice that `op` uses instead of `access`.
+  /// Must be called if the buffer of `access` is not in the memory of the place where `op` runs:
+  /// the host if `host` is true, otherwise the device. Adds the necessary copies before and after
+  /// `op`. Returns the slice that `op` uses instead of `access`.
   SliceAttr stage(const Access &access, bool host, Operation *op);
 
   LayoutOp layout;
@@ -94,7 +94,7 @@ private:
   OpBuilder builder;
   ProgramOp program;
   DenseMap<StringAttr, BufferOp> buffers; ///< buffers of the layout, including new ones
-  SymbolTableCollection tables;           ///< symbol tables to find kernels
+  SymbolTableCollection tables;           ///< symbol tables that find kernels by name
   unsigned numBuffers = 0;
 };
 
@@ -114,7 +114,7 @@ void Offloader::markStates() {
   }
 }
 
-/// Marks gradients for the host, except those that a collective still reads.
+/// Marks gradients for the host, except gradients that a collective still reads.
 void Offloader::markGradients() {
   llvm::DenseSet<Attribute> read, used;
   program.walk([&](Operation *op) {

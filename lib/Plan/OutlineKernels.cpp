@@ -15,14 +15,14 @@
 //   }                                         { ... return %r }
 //
 // 1. Build a function from the dispatch's block. For each result that is not in place, add an
-//    argument, the destination of the result. The body does not use destinations.
+//    argument for its destination. The body does not use this argument.
 // 2. Print the function without locations, under a fixed name, and hash the text. The printer
 //    numbers values in order, so that equal bodies have equal texts. For large tables of constants,
 //    a hash is printed.
 // 3. Of all functions with the same text, keep the first one under the name k_<hash>, and erase the
 //    others.
 //
-// O(size of the dispatches). Dispatches that differ only in a constant have different kernels.
+// Takes O(size of the dispatches) time. Dispatches with different constants have different kernels.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,8 +13,8 @@
 
 namespace mlir::fsdp {
 
-/// Describes the front of an arena. The front holds the buffers that belong to no program, which
-/// are alive all the time.
+/// Describes the front of an arena. The front holds the buffers that belong to no program. These
+/// buffers are always alive.
 struct ArenaFront {
   /// `end` is the offset at which the last buffer of the front ends. `base` is the offset at which
   /// the buffers of the programs begin. `bytes` is the sum of the sizes of the buffers of the

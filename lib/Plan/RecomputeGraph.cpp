@@ -27,7 +27,7 @@
 //    again for the backward.
 //
 // The copies call the same kernels as the original calls, with equal operands. Therefore no bit of
-// a result changes. O(uses). The pass in SinkToUses.cpp runs after this one and moves the copies
+// a result changes. Takes O(uses) time. The pass in SinkToUses.cpp runs later and moves the copies
 // towards their uses.
 //
 //===----------------------------------------------------------------------===//
@@ -70,8 +70,8 @@ void RecomputeGraph::visitUses(Value base, Visitor visit) {
   }
 }
 
-/// Returns true if `base` is a gradient: a reduce-scatter reads `base` (even a reduce-scatter over
-/// a single rank), or a kernel adds to `base` in place and the sum is a gradient.
+/// Returns true if `base` is a gradient. Either a reduce-scatter (perhaps over a single rank) reads
+/// `base`, or a kernel adds to `base` in place and the sum is a gradient.
 bool RecomputeGraph::isGradient(Value base) {
   bool isReduced = false;
   SmallVector<Value> values{base};
@@ -239,7 +239,7 @@ int64_t RecomputeGraph::getSavedBytes(const llvm::BitVector &recomputed) const {
 // Step 4
 //===----------------------------------------------------------------------===//
 
-/// Moves `op` and the ops that define its operands before `place`, unless they precede it already.
+/// Moves `op` and the ops that define its operands before `place`, unless they are already there.
 void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
   if (op->getBlock() != &block || op->isBeforeInBlock(place) || op == place)
     return;

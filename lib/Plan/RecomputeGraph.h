@@ -12,9 +12,9 @@
 
 namespace mlir::fsdp {
 
-/// Describes the kernel calls of the forward in one block, and, for each call, from which other
-/// calls it reads results. The comment at the top of RecomputeGraph.cpp defines where the forward
-/// ends.
+/// Describes the kernel calls of the forward in one block. For each call, contains the other calls
+/// whose results the call reads. The comment at the top of RecomputeGraph.cpp defines where the
+/// forward ends.
 class RecomputeGraph {
 public:
   struct Call {
@@ -24,7 +24,7 @@ public:
     /// True if another segment, or an op of the forward that is no kernel call, reads results of
     /// the call. Such a call is never recomputed.
     bool isBoundary = false;
-    /// Whether a result is read after the moment (the end of the forward).
+    /// True if a result of the call is read after the moment (the end of the forward).
     bool isSaved = false;
     /// Bytes of the results that are read after the moment, and of all results.
     int64_t savedBytes = 0, bytes = 0;

@@ -9,13 +9,13 @@
 //
 // - none: nothing is computed again.
 // - full: all results of a unit are computed again, except the results that other units read.
-// - selective=KINDS: as for full, but results of kernels of the listed kinds are kept. With KIND/N,
-//   of every N calls of this kind in a unit, only the results of the first call are kept.
+// - selective=KINDS: as with `full`, but results of kernels of the listed kinds are kept, too. With
+//   KIND/N, of every N calls of this kind in a unit, only the results of the first call are kept.
 //
 // 1. In each block of the program `step`, find the forward and the results that the backward reads.
 // 2. Let the backward recompute the calls whose results the policy does not keep.
 //
-// O(uses).
+// Takes O(uses) time.
 //
 //===----------------------------------------------------------------------===//
 

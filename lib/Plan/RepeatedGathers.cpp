@@ -16,10 +16,10 @@
 // 2. Let the readers of the second gather read the result of the first gather. Erase the second
 //    gather, and kernel calls whose results are then unused.
 //
-// Both gathers have equal results, because shards change only after the backward. O(gathers²).
-// A gather in a later loop is not compared with gathers outside the loop. A gather over fewer ranks
-// than the gather of the forward is not compared either, because the sources of the two gathers are
-// different pieces of the parameters.
+// Both gathers have equal results, because shards change only after the backward. Takes O(gathers²)
+// time. A gather in a later loop is not compared with gathers outside the loop. A gather over fewer
+// ranks than the gather of the forward is not compared either, because the sources of the two
+// gathers are different pieces of the parameters.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,9 +20,9 @@ struct RepeatedGather {
 /// Returns the repeated gathers of `block`, in the order of the gathers of the forward.
 SmallVector<RepeatedGather> findRepeatedGathers(Block &block);
 
-/// Keeps the gathers with the indices `kept` in the result of findRepeatedGathers(): erases the
-/// gather of the backward and lets its readers read the gather of the forward. The gathered
-/// parameters then stay in the arena until the backward.
+/// Erases the gather `again` of each element of findRepeatedGathers() whose bit in `kept` is set.
+/// The readers of this gather then read the gather of the forward. The gathered parameters then
+/// stay in the arena until the backward.
 void keepGathers(Block &block, const llvm::BitVector &kept);
 
 } // namespace mlir::fsdp

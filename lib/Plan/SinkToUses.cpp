@@ -6,7 +6,7 @@
 //
 // Earlier stages place an op where its operands first become available. Without this pass, the
 // recomputed values and the gathered parameters of all layers would therefore be alive from the
-// begin of the backward.
+// beginning of the backward.
 //
 //   %w1 = unshard @h.1        %w1 = unshard @h.1
 //   %w0 = unshard @h.0   =>   use(%w1)
@@ -20,8 +20,8 @@
 //     other readers of the operand.)
 //  2. The gain is the number of bytes of the op's results times the distance from the op to the
 //     limit. The gain is 0 for gradients, because a gradient is a range of a flat buffer. The price
-//     is the sum, over those operands whose last reader is this op, of the bytes of the operand
-//     times the distance by which the lifetime of the operand would grow. Arguments cost nothing.
+//     is a sum over those operands whose last reader is this op: the bytes of the operand times the
+//     distance by which its lifetime would grow. Arguments cost nothing.
 //  3. Move the op to the place directly before the limit if the gain exceeds the price. Views
 //     always move.
 //

@@ -12,7 +12,7 @@
 //     for a in 0..8 { f(8 r + a) }  =>   for a in 0..8 { f(8 + a) }
 //   }
 //
-// O(ops x iterations of the unrolled loops).
+// Takes O(ops x iterations of the unrolled loops) time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,13 +10,13 @@
 // 1. No op of an earlier stage is left, and every buffer has an offset.
 // 2. Check the memory: visit the command numbers of a program in order, and keep the buffers that
 //    are alive sorted by their offsets. A buffer that becomes alive must not overlap its two
-//    neighbours in this order. O(n log n)
+//    neighbours in this order. Takes O(n log n) time for n buffers.
 // 3. Check the commands of a program in order:
 //    - A command accesses only buffers that are alive. A buffer that is used in a loop is alive
 //      either during the whole loop, or only within one iteration.
 //    - A command reads only bytes that an earlier command has written. States and inputs count as
-//      written from the begin. If a buffer lives within one iteration, its bytes count as not
-//      written when the iteration begins.
+//      written before the first command. If a buffer lives within one iteration, its bytes count as
+//      not written when the iteration begins.
 //    - All buffers of a launch are in the same arena: the device's arena or the host's arena. All
 //      buffers of a collective are in the device's arena.
 //    - While a collective or a copy is in flight, no command writes its source and no command reads
@@ -77,10 +77,10 @@ static InFlightDiagnostic emitOverlap(BufferOp buffer, BufferOp other) {
   return diag;
 }
 
-/// Checks the memory (step 2). `buffers` are those of one program and those that are always alive.
+/// Checks the memory (step 2) for the buffers of one program and the buffers that are always alive.
 static LogicalResult checkMemory(ArrayRef<BufferOp> buffers) {
-  // A lifetime includes its last command. Therefore, at each command, the begins of lifetimes are
-  // sorted before the ends.
+  // A lifetime includes its last command. Therefore, at each command, lifetimes that begin are
+  // sorted before lifetimes that end.
   struct Event {
     int64_t moment;
     bool ends;

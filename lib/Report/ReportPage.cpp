@@ -9,14 +9,14 @@
 //   title, mesh, cluster
 //   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes, kernels: like
 //                --explain=json
-//   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0 compute, 1 gathers,
-//                2 reductions, 3 copies to the device, 4 copies to the host, 5 copies from the
-//                rank's file, 6 copies to the file
+//   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0: compute,
+//                lane 1: gathers, lane 2: reductions, lane 3: copies to the device, lane 4: copies
+//                to the host, lane 5: copies from the rank's file, lane 6: copies to the file
 //   buffers      [name, category, bytes, offset, first, last]   commands, both included; -1: always
 //   host_buffers like `buffers`, for the host's arena
-//   moments      begin of each command, and end of the last command
+//   moments      start of each command, and end of the last command
 //
-// The page shows the commands of a loop once, with the number of iterations. O(commands + buffers).
+// The page shows a loop once, with its number of iterations. The time is O(commands + buffers).
 //
 //===----------------------------------------------------------------------===//
 

@@ -24,8 +24,8 @@
 // rounded only once. Masks remain finite: if a number that is selected or added is below the range
 // of the type, the pass replaces it by the lowest finite number of the type.
 //
-// O(ops). FormUnits.cpp keeps f32 copies of parameters. The stage Differentiate sets the type in
-// which gradients are reduced.
+// The time is O(ops). FormUnits.cpp keeps f32 copies of parameters. The stage Differentiate sets
+// the type in which gradients are reduced.
 //
 //===----------------------------------------------------------------------===//
 

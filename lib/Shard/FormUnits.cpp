@@ -17,8 +17,8 @@
 //     into earlier drafts.
 //  4. Name the drafts, lay them out (Layout.cpp), and declare meshes and units.
 //
-// O(parameters + uses + units log units). This pass renames @loss but does not change its body.
-// InsertUnshard.cpp changes the body.
+// The time is O(parameters + uses + units log units). This pass renames @loss but does not change
+// its body. InsertUnshard.cpp changes the body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,7 +67,7 @@ struct Draft {
   Type dtype;
   SmallVector<const Parameter *> params;
   bool isTable = false; ///< whether the unit is a table whose lookups exchange rows
-  unsigned number = 0;  ///< position among the units
+  unsigned number = 0;  ///< number of the draft in the order in which drafts are formed
   int64_t firstUse = std::numeric_limits<int64_t>::max();
   int64_t size = 0;
 

@@ -14,11 +14,11 @@
 //                       |- 1  ...
 //
 //  visit(module):
-//  1. Count the elements of all parameters of the module, including those of all modules inside it.
-//     If the count is less than the minimum, leave these parameters to the parent of the module.
+//  1. Count the elements of all parameters in the module, including its inner modules. If the count
+//     is less than the minimum, leave these parameters to the parent of the module.
 //  2. Visit the children.
-//  3. Consider the parameters of the module itself and those that the children have left to the
-//     module. If these parameters have together at least the minimum number of elements, and the
+//  3. Consider the parameters of the module itself and the parameters that the children have left
+//     to it. If these parameters have together at least the minimum number of elements, and the
 //     module is not a list, they become a unit. Otherwise leave them to the parent.
 //
 // The time is O(total length of the names). Components of a name after the 64th are ignored.

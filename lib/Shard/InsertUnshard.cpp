@@ -16,8 +16,8 @@
 //     micro-batches before it reduces them.
 //  3. Erase the parameter arguments and mark the programs.
 //
-// O(parameters + uses). The stage Differentiate adds gathers for the backward, and the stage Plan
-// chooses when to gather.
+// The time is O(parameters + uses). The stage Differentiate adds gathers for the backward, and the
+// stage Plan chooses when to gather.
 //
 //===----------------------------------------------------------------------===//
 

@@ -16,8 +16,8 @@
 //     64 Ki elements. If a shard is divided into parts, each part is a multiple of 64 elements. If
 //     lookups in the unit exchange rows, each shard consists of whole rows.
 //
-// O(parameters). The boundary between two shards may be inside a parameter. Therefore no dimension
-// of a parameter needs to be divisible by the number of shards.
+// The time is O(parameters). The boundary between two shards may be inside a parameter. Therefore
+// no dimension of a parameter needs to be divisible by the number of shards.
 //
 //===----------------------------------------------------------------------===//
 

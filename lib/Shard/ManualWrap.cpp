@@ -33,7 +33,7 @@ namespace {
 
 struct Entry {
   Location loc;
-  StringAttr unit; ///< name of the unit; null if the prefix that a pattern matches is the name
+  StringAttr unit; ///< name of the unit; null if a pattern determines the name
   SmallVector<PrefixPattern> patterns = {};
   bool used = false;
 };

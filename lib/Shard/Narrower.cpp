@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Rewrites the ops of a function in order, so that the values that PrecisionPlan.cpp has chosen get
-// the narrow type. ApplyPrecision.cpp describes the rules with an example. O(ops).
+// the narrow type. ApplyPrecision.cpp describes the rules with an example. The time is O(ops).
 //
 //===----------------------------------------------------------------------===//
 

@@ -104,8 +104,8 @@ static bool isOnlyPlaced(Value v, Block *body) {
 }
 
 /// Returns whether the formula of `yielded` contains a constant that must not be clamped to the
-/// range of the narrow type. Two kinds of constants may be clamped: masks, and constants that
-/// thereby change by less than 1 %. (The lowest f32 number is of the second kind in bf16.)
+/// range of the narrow type. A constant may be clamped if it is a mask, or if clamping changes it
+/// by less than 1 %. (Clamping to bf16 changes the lowest f32 number by less than 1 %.)
 bool PrecisionPlan::holdsForeignNumber(linalg::GenericOp op, Value yielded) const {
   DenseSet<Operation *> seen;
   SmallVector<Value> worklist{yielded};

@@ -21,8 +21,8 @@ bool isFloat32Tensor(Value v);
 /// convolution. Such an op can read 16-bit operands and accumulate in f32.
 bool isProduct(Operation *op);
 
-/// Returns whether all elements of the result of `op` are elements of operand 0. This is the case
-/// for reshapes, slices, casts and fsdp.stop_gradient.
+/// Returns whether the result of `op` consists of elements of operand 0. This is the case for
+/// reshapes, slices, casts and fsdp.stop_gradient.
 bool isViewOfOperand(Operation *op);
 
 /// Returns the number in the finite range of `type` that is nearest to `value`. NaN and infinity do

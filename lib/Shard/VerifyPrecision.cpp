@@ -10,7 +10,7 @@
 //
 // Walks back from each f32 operand of a product or of attention, through views and transpositions.
 // Reports each map that this walk meets and that only extends the elements of a narrower tensor.
-// O(ops · depth of views).
+// The time is O(ops · depth of views).
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //  1. Meshes: @mesh has the axes replicate and shard; @solo has one rank.
 //  2. Units: the number of shards is the size of the axis shard. Sizes and offsets are aligned. In
-//     each unit, parameters with weight decay precede those without. All or none of the parameters
-//     are frozen.
+//     each unit, parameters with weight decay precede parameters without weight decay. All or none
+//     of the parameters are frozen.
 //  3. Programs: the arguments of step and reference are first the buffers of the units, in order,
 //     then the batch. Each buffer is read by at most one unshard of site 0, and otherwise only by
 //     lookups of rows.

@@ -41,9 +41,9 @@ static bool endsInNumber(StringRef component) {
   return !component.empty() && llvm::isDigit(component.back());
 }
 
-/// Finds the first component of `name`, from byte `from` on, that `accept` accepts. Returns the
+/// Beginning at byte `from` of `name`, finds the first component that `accept` accepts. Returns the
 /// prefix of `name` that ends with this component. Returns an empty string if `accept` accepts no
-/// component, or first accepts the last component.
+/// component before the last one.
 static StringRef prefixUpTo(StringRef name, size_t from, function_ref<bool(StringRef)> accept) {
   for (size_t begin = from; begin < name.size();) {
     size_t end = componentEnd(name, begin);
@@ -64,7 +64,7 @@ static SmallVector<StringRef> findNumbered(ArrayRef<NamedParam> params) {
         params, [&](const NamedParam &param) { return prefixUpTo(param.name, from, isNumber); });
     bool anything = llvm::any_of(next, [](StringRef l) { return !l.empty(); });
     if (!anything)
-      return layers; // the layers that were found with the previous number
+      return layers; // the layers that the previous iteration found
     layers = next;
     if (!llvm::all_equal(layers))
       return layers;

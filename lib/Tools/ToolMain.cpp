@@ -114,7 +114,7 @@ std::unique_ptr<llvm::ToolOutputFile> fsdp::openOutput(llvm::StringRef path, std
   std::error_code error;
   if (path == "-")
     return std::make_unique<llvm::ToolOutputFile>(path, error, sys::fs::OF_None);
-  constexpr unsigned attempts = 500, pause = 20000; // in microseconds; 10 s in total
+  constexpr unsigned attempts = 500, pause = 20000; // `pause` is in microseconds
   int descriptor = -1;
   for (unsigned attempt = 0; descriptor < 0; ++attempt) {
     // Without O_NONBLOCK, opening a pipe would wait for its reader forever.

@@ -154,8 +154,8 @@ static Value createLargest(OpBuilder &builder, Location loc, Value largest, Valu
   return createElementwise(builder, loc, value, largest, body).front();
 }
 
-/// Returns the tensor type of a sum of tensors of type `type`, whose elements are rounded to
-/// `rounded` before they are added.
+/// Returns the type of a sum of tensors that have the type `type`. The elements of these tensors
+/// are rounded to `rounded` before they are added.
 static RankedTensorType getSumType(Type type, Type rounded) {
   auto tensor = cast<RankedTensorType>(type);
   Type wide = getComputeType(tensor.getElementType());

@@ -72,7 +72,7 @@ private:
   Programs programs;
   LogicalResult readDivisor();
 
-  double fixedScale = 0; ///< 0 means dynamic
+  double fixedScale = 0; ///< the fixed loss scale, or 0 if the loss scale is dynamic
   /// Factor by which the mean of the gradients is multiplied to obtain the requested divisor.
   double gradFactor = 1;
 };
@@ -119,8 +119,8 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
     failedLookups = createElementView(builder, loc, vector, inPieces.size());
 }
 
-/// Builds the sum of squares of the gradient of each unit. The sums are scalars, in the order of
-/// the units.
+/// Builds, for each unit, the sum of the squares of its gradient. The sums are scalars, in the
+/// order of the units.
 SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &program,
                                              Value &failedLookups) {
   ValueRange grads = program.getReturn().getOperands().drop_front().drop_back(program.numLookups);
@@ -133,9 +133,9 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
   return sums;
 }
 
-/// Returns the number of tokens of one run of the program. This is the number of elements of the
-/// batch argument `tokens`. Without this argument, it is the number of rows of the first batch
-/// argument.
+/// Returns the number of tokens that one run of the program processes. This is the number of
+/// elements of the batch argument `tokens`. Without this argument, it is the number of rows of the
+/// first batch argument.
 static int64_t countTokens(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
   unsigned rowDims = microBatches && microBatches.getInt() > 1 ? 2 : 1;
@@ -191,8 +191,8 @@ Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
   return {made[0], made[1]};
 }
 
-/// Sets the loss scale of the next step. Halves a dynamic scale after a step that was not finite,
-/// and doubles it after enough finite steps. The scale and its inverse remain normal numbers.
+/// Sets the loss scale of the next step. Halves a dynamic scale if `finite` is 0, and doubles it
+/// after enough steps in which `finite` was 1. The scale and its inverse remain normal numbers.
 void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite,
                                    Value scale, Value growth) {
   if (fixedScale == 0) {
@@ -216,8 +216,8 @@ void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots,
   slots.set(StepSlot::Growth, growth);
 }
 
-/// Returns 1 if loss and norm are finite and no rank had a lookup out of range, else 0.
-/// `failedRanks` is the number of ranks with such a lookup, or null if no lookup is checked.
+/// Returns 1 if loss and norm are finite and no rank had a lookup out of range, and else 0.
+/// `failedRanks` counts the ranks with a lookup out of range, or is null if no lookup is checked.
 static Value getFinite(ImplicitLocOpBuilder &b, Value loss, Value norm, Value failedRanks,
                        Type type) {
   auto isFinite = [&](Value value) -> Value {

@@ -13,7 +13,7 @@
 // 3. For each unit, build an op that applies the rule to each element. The global index of an
 //    element determines whether weight decay applies to it. Element i of a shard has the global
 //    index shard index · shard_size + i.
-// 4. If the step is not finite, every new value equals the old value.
+// 4. If the element Finite of the step block is 0, every new value equals the old value.
 // 5. State in bf16 is computed in f32, and then rounded stochastically to one of the two nearest
 //    bf16 numbers. The expected value of the result is the f32 number. If the state were rounded to
 //    the nearest bf16 number, every change that is small compared with the state would be lost. The
@@ -73,9 +73,9 @@ private:
   OpBuilder builder;
   Location loc;
   Value block;
-  Value clip, finite;             ///< values of slots of the step block
-  Value seed, stepNumber;         ///< values of slots of the rank block
-  Value sites;                    ///< sites of the random numbers for the states of all units
+  Value clip, finite;             ///< elements Clip and Finite of the step block
+  Value seed, stepNumber;         ///< elements Seed and StepNumber of the rank block
+  Value sites;                    ///< sites of all units, each in 8 adjacent elements (getSite())
   Value shardIndex, replicaIndex; ///< indices of this rank on the axes; null without a mesh
   /// Factors of the update rule. The key is the compute type.
   DenseMap<Type, SmallVector<Value>> factors;

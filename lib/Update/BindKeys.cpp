@@ -33,7 +33,7 @@ namespace mlir::fsdp {
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the number of samples of a run of the program, over all its micro-batches.
+/// Returns the number of samples that a run of the program processes in all its micro-batches.
 static int64_t countAllSamples(func::FuncOp func) {
   auto microBatches = func->getAttrOfType<IntegerAttr>(FSDPDialect::microBatchesAttr);
   // If there are micro-batches, the size of the leading dimension of the batch is the number of

@@ -10,13 +10,14 @@
 //
 // 1. Count the targets of a micro-batch that are not ignored, and compute the weight from this
 //    count and the total count.
-// 2. After the loops over micro-batches are built, compute the total count at the begin of the
-//    program. It counts the targets that are not ignored, over all micro-batches of all ranks.
+// 2. After the loops over micro-batches are built, compute the total count at the beginning of the
+//    program. The total count is the number of targets that are not ignored in all micro-batches of
+//    all ranks.
 //
 // The mean of the weights is 1. The means of losses and gradients over all levels therefore equal
 // the loss and the gradients of one batch that contains all micro-batches. If all targets are
 // ignored, weights are 0. Counts are f64, so that their sums are exact and all programs compute
-// equal sums. O(ops that compute the targets).
+// equal sums. Takes O(ops that compute the targets) time.
 //
 //===----------------------------------------------------------------------===//
 

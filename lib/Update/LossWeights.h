@@ -15,8 +15,8 @@ namespace fsdp {
 /// Describes how the weight of a program's loss is computed. The weight was an argument of the
 /// program. The computed value replaces this argument.
 struct LossWeight {
-  BlockArgument total;          ///< argument in place of the sum of all counts; null if the loss
-                                ///< has no weight
+  BlockArgument total;          ///< argument that the sum of all counts will replace; null if the
+                                ///< loss has no weight
   Value count;                  ///< number of counted targets in the current micro-batch
   SmallVector<Operation *> ops; ///< the ops that compute `count` from the batch, in order
 
@@ -28,9 +28,9 @@ struct LossWeight {
 /// called before the loops over micro-batches are built.
 FailureOr<LossWeight> createLossWeight(const Program &program, int64_t terms);
 
-/// Counts the targets of all micro-batches on all ranks, at the begin of the program. Replaces the
-/// argument `total` by this count, and erases the argument. If `microBatches` is not 1, it must be
-/// the size of the batch arguments' first dimension.
+/// Counts the targets of all micro-batches on all ranks, at the beginning of the program. Replaces
+/// the argument `total` by this count, and erases the argument. If `microBatches` is not 1, it must
+/// be the size of the batch arguments' first dimension.
 LogicalResult createTotalCount(const Program &program, LossWeight weight, int64_t microBatches,
                                MeshOp mesh);
 

@@ -29,9 +29,9 @@ public:
   /// Returns true if `buildElement` treats elements with and without weight decay differently.
   virtual bool hasDecay() const = 0;
 
-  /// These two functions return the number of factors that `buildElement` needs, and build the
-  /// factors. The factors are f64 and depend only on the learning rate and the number of the step
-  /// (from 1).
+  /// The method getNumFactors() returns the number of factors that buildElement() needs, and the
+  /// method buildFactors() builds these factors. The factors are f64 and depend only on the
+  /// learning rate and the number of the step (from 1).
   virtual unsigned getNumFactors() const = 0;
   virtual SmallVector<Value> buildFactors(ImplicitLocOpBuilder &b, Value lr, Value step) const = 0;
 

@@ -85,8 +85,8 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef
   return success();
 }
 
-/// Finds the results of a program that are gradients of looked-up rows. Later, each of them is
-/// added to the gradient of a table. Verifies that the types of the two gradients are equal.
+/// Finds the gradients of looked-up rows among the results of a program. Later, each of these
+/// gradients is added to the gradient of a table. Verifies that the two gradients have equal types.
 static LogicalResult readRows(Program &program) {
   func::FuncOp func = program.func;
   SmallVector<UnitArgument> units = program.getTrainable();
@@ -107,7 +107,7 @@ static LogicalResult readRows(Program &program) {
   return success();
 }
 
-/// Counts the results that are checks of lookups. These results are i64 scalars after the loss and
+/// Counts the results that are checks of lookups. They are the i64 scalars that follow the loss and
 /// the gradients.
 static LogicalResult readLookups(Program &program) {
   func::FuncOp func = program.func;

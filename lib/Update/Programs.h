@@ -15,7 +15,7 @@ namespace fsdp {
 
 enum class ProgramKind { Step, Eval, Reference };
 
-/// A unit, and the argument of a program that holds its parameters.
+/// An argument of a program that contains the parameters of a unit.
 struct UnitArgument {
   UnitOp unit;
   unsigned index; ///< index of the argument
@@ -31,15 +31,15 @@ struct Program {
   /// `rowOwners` contains the index of the result to which the gradient is added after the mean
   /// over shards.
   SmallVector<unsigned> rowOwners;
-  /// Number of results with `fsdp.lookup`. They follow the gradients of units (in eval, the loss),
-  /// and precede the gradients of rows.
+  /// Number of results with `fsdp.lookup`. These results precede the gradients of rows. They follow
+  /// the gradients of units or, in eval, the loss.
   unsigned numLookups = 0;
 
   func::ReturnOp getReturn() const {
     Block &body = func::FuncOp(func).getBody().front();
     return cast<func::ReturnOp>(body.getTerminator());
   }
-  /// Returns true if the program runs on the mesh, as one of its ranks.
+  /// Returns true if every rank of the mesh runs the program.
   bool isSharded() const { return kind != ProgramKind::Reference; }
   SmallVector<UnitArgument> getTrainable() const {
     return llvm::to_vector(
@@ -51,15 +51,16 @@ struct Program {
 /// over shards. Each member is the number of terms at one level.
 struct BatchLevels {
   int64_t replicate = 1, accumulate = 1, shard = 1;
-  /// Whether gradients of micro-batches are summed before they are reduced over ranks (no_sync). If
-  /// so, the mean over micro-batches is the innermost level. Otherwise the mean over the axis shard
-  /// is the innermost level.
+  /// True if gradients of micro-batches are summed before they are reduced over ranks (no_sync). In
+  /// this case, the mean over micro-batches is the innermost level. Otherwise the mean over the
+  /// axis shard is the innermost level.
   bool sumFirst = false;
 };
 
-/// Form of the gradient of a unit. After the stage Differentiate, the form is Adjoint, and the
-/// gradient is in pieces like the parameters. After all reductions, the form is Reduced, and the
-/// gradient is in pieces like the optimizer state.
+/// Tells whether the gradient of a unit has been reduced over the ranks. After the stage
+/// Differentiate, the form is Adjoint, and the gradient has the same pieces as the parameters.
+/// After all reductions, the form is Reduced, and the gradient has the same pieces as the optimizer
+/// state.
 enum class GradientForm { Adjoint, Reduced };
 
 /// The programs of a module and the mesh that the step runs on.

@@ -31,8 +31,7 @@ static int64_t getBlockSize(int64_t shardSize) {
   return std::min<int64_t>(1024, shardSize & -shardSize);
 }
 
-/// Builds the sum of the elements of each row of a matrix or, if `square`, the sum of their
-/// squares.
+/// Builds, for each row of a matrix, the sum of its elements or, if `square`, of their squares.
 static Value createRowSums(OpBuilder &builder, Location loc, Value matrix, Type type, bool square) {
   auto rows = cast<RankedTensorType>(matrix.getType()).getDimSize(0);
   Value zeros = createZeros(builder, loc, RankedTensorType::get({rows}, type));

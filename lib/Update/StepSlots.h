@@ -13,7 +13,7 @@
 
 namespace mlir::fsdp {
 
-/// Combined result of the checks of all lookups of a program. All values are scalars. The values
+/// Combined result of the checks of all lookups in a program. All values are scalars. The values
 /// are null if the program has no checks.
 struct LookupResult {
   /// 1 if a lookup of this rank is out of range, else 0. Later, this number is summed over the

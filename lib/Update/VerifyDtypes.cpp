@@ -13,7 +13,7 @@
 //
 // Reports a warning if parameters are narrower than f32 and have no masters. The types inside the
 // model are the user's choice and are not checked, with two exceptions. A narrow loss gets a
-// warning, and the sums that compute gradients of parameters are checked. O(ops).
+// warning, and the sums that compute gradients of parameters are checked. Takes O(ops) time.
 //
 //===----------------------------------------------------------------------===//
 

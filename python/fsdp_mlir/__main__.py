@@ -22,8 +22,9 @@ examples:
   python -m fsdp_mlir export --hf ./my-model --batch 2 --seq 128 -o llama.mlir
   python -m fsdp_mlir export my_model.py:make -o mine.mlir
 
-MODULE:FUNCTION names a function of a file or a module of Python. It returns the arguments of
-fsdp_mlir.export_torch, (module, example_batch) or (module, example_batch, loss), or those of
+MODULE:FUNCTION is the path of a Python file or the name of a Python module, and the name
+of a function in it. The function returns the arguments of fsdp_mlir.export_torch,
+(module, example_batch) or (module, example_batch, loss), or those of
 fsdp_mlir.export_jax, (loss, params, *batch).
 """
 

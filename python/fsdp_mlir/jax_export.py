@@ -129,7 +129,7 @@ def _stops_as_calls(count: list[int]):
 
 
 def _count_stops(ir, module) -> int:
-    """Returns the number of calls of stop_gradient markers in a module."""
+    """Returns the number of calls in a module that mark a stopped gradient."""
     count = 0
 
     def visit(op):

@@ -55,7 +55,8 @@ class Model:
     None, the runtime draws random values.
 
     ``aliases`` maps each further name of a shared parameter (tied weights) to the name in
-    ``parameters``. ``buffers`` are those names in the module's state that are not parameters.
+    ``parameters``. ``buffers`` contains all names in the module's state except the names of
+    parameters.
     """
 
     text: str
@@ -71,8 +72,8 @@ class Model:
         """Converts trained values to the form in which the framework stores its state.
 
         If ``state`` (the ``state_dict`` function of a module) is set, returns all entries of this
-        state as tensors of unchanged types, in which the parameters have the new values. Otherwise
-        returns ``values``.
+        state as tensors of unchanged types. The parameters in this state have the trained values.
+        Otherwise returns ``values``.
         """
         if self.state is None:
             return dict(values)

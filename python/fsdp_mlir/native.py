@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The runtime's C interface (``fsdprt/fsdprt.h``) by ctypes.
 
-The structures have the same members as those of the C header. ``tests/test_native.py`` compares the
-names and types of their members. A call that fails raises the exception for the returned status.
+The structures have the same members as the structures of the C header. ``tests/test_native.py``
+compares the names and types of their members. A call that fails raises the exception for the
+returned status.
 """
 
 from __future__ import annotations

@@ -37,15 +37,16 @@ class Run:
     if the model has values. None selects the values that the artifact contains, or, if it contains
     none, random values from ``seed``.
 
-    ``resume``: a save or a folder of saves, whose states the run loads. ``weights`` must then be None
-    or "model". A different mesh, strategy or storage of states causes a warning.
+    ``resume``: a save or a folder of saves, from which the run loads the states. ``weights`` must
+    then be None or "model". A different mesh, strategy or storage of states causes a warning.
 
     ``on_nonfinite``: what ``step`` does if loss or gradient norm is not finite. Such a step changes
-    no parameter. "raise" raises NonFiniteError, and "skip" returns the metrics. A number N raises
-    NonFiniteError after N such steps in a row. The default is "raise", or 50 with a loss scale.
+    no parameter. "raise" raises NonFiniteError, and "skip" returns the metrics. With a number N,
+    NonFiniteError is raised after N such steps in a row. The default is 50 for a model with a loss
+    scale, and otherwise "raise".
 
     ``check_against_unsharded``: an unsharded rank trains beside the ranks. A step raises
-    RuntimeFailure unless its loss and gradient norm equal those of the unsharded rank bit for bit.
+    RuntimeFailure unless the unsharded rank has the same loss and gradient norm, bit for bit.
     ``compare()`` compares all values.
 
     The other arguments are options of fsdp-run: ``device`` (cpu or cuda), ``backend``, ``gemm``,
@@ -146,7 +147,7 @@ class Run:
 
     @property
     def is_root(self) -> bool:
-        """True in the process of rank 0, which should print and write files."""
+        """True in the process of rank 0. Only this process should print and write files."""
         return self._launch is None or self._launch.rank == 0
 
     def info(self) -> native.SessionInfo:
@@ -167,8 +168,8 @@ class Run:
 
         ``batch``: arrays of NumPy, PyTorch or JAX, by name or in the order of the model's inputs,
         or a single array if there is one input. The leading dimension counts the examples of all
-        ranks of this process: rank 0's examples are first, and within a rank those of micro-batch 0
-        are first. A contiguous array that has the input's type is not copied.
+        ranks of this process, beginning with rank 0. The examples of a rank begin with micro-batch
+        0. A contiguous array that has the input's type is not copied.
 
         ``lr``: learning rate from this step on. By default a step has the rate of the previous
         step. If the first step has no ``lr``, it uses the rate of the resumed save, or the rate of

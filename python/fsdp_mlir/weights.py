@@ -39,8 +39,8 @@ def digest(values: Mapping[str, np.ndarray]) -> str:
 
 
 def initial_values(artifact: Artifact, weights: Any) -> dict[str, np.ndarray] | None:
-    """Returns the arrays that ``weights`` selects, or None if the run uses the values of the
-    artifact, or random values if the artifact contains none.
+    """Returns the arrays that ``weights`` selects. Returns None if the run uses the values of the
+    artifact or, if there are none, random values.
 
     ``weights`` is the argument ``weights`` of Run. Raises BadInputError.
     """

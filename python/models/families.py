@@ -14,7 +14,8 @@ from torch import nn
 
 VOCABULARY, SEQUENCE, BATCH, WIDTH, HEADS, LAYERS = 256, 32, 2, 64, 4, 2
 FAMILIES: dict[str, tuple[str, object]] = {}
-# Additional arguments of export_torch, by family. Bloom's GeLUFunction is a torch.autograd.Function whose backward is the derivative of its forward.
+# Additional arguments of export_torch for some families. Bloom's GeLUFunction is a torch.autograd.Function whose backward is the derivative of its
+# forward.
 OPTIONS: dict[str, dict] = {"Bloom": {"custom_gradients": "differentiate"}}
 
 
@@ -41,7 +42,7 @@ def language_loss(model, tokens, targets):
 
 
 def masked_loss(model, tokens, targets):
-    """Returns the loss of an encoder. Targets that are not below a quarter of the vocabulary are replaced by -100 and do not count."""
+    """Returns the loss of a masked language model. Targets that are not below a quarter of the vocabulary are replaced by -100 and do not count."""
     return language_loss(model, tokens, torch.where(targets < VOCABULARY // 4, targets, -100))
 
 

@@ -4,15 +4,15 @@
 
     python python/models/fsdp2.py [--steps=50] [--bf16]
 
-Both use the same weights and the same tokens. Both train with AdamW, whose weight decay of 0.1
-applies to tensors of rank 2 or more, clip gradients at a norm of 1, and increase the learning rate
-over 10 steps. For each model, prints the largest relative difference of a loss and of a gradient
-norm. The exit code is 1 if two losses differ by more than 1e-5, or two norms by more than 1e-4.
+This project and PyTorch use the same weights and tokens. Both train with AdamW, clip gradients at a
+norm of 1, and increase the learning rate over 10 steps. A weight decay of 0.1 applies to tensors of
+rank 2 or more. For each model, prints the largest relative difference of a loss and of a gradient
+norm. The exit code is 1 if losses differ by more than 1e-5, or norms by more than 1e-4.
 
-With --bf16, both use param_dtype bf16. PyTorch then trains twice: once with attention computed by
-products and softmax, and once with a fused attention kernel. The difference between two runs is the
-largest difference between their losses. The exit code is 1 if the run of this project differs from
-the nearer PyTorch run by more than the two PyTorch runs differ from each other.
+With --bf16, param_dtype is bf16 in this project and in PyTorch. PyTorch then trains twice: once
+with attention computed by products and softmax, and once with a fused attention kernel. The
+distance of two runs is the largest difference of their losses. The exit code is 1 if the run of
+this project has a larger distance to the nearer PyTorch run than the PyTorch runs to each other.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def peer(name: str, kind: str, rank: int, steps: int, port: int, out: str) -> No
     """Trains with fully_shard, in one of the processes. The process of rank 0 writes the losses and
     gradient norms.
 
-    ``kind`` is f32, math or flash. With math and flash, PyTorch trains in bf16 and uses the
-    attention kernel of this name.
+    ``kind`` is f32, math or flash. If ``kind`` is math or flash, PyTorch trains in bf16 and uses
+    its attention kernel ``kind``.
     """
     import torch
     import torch.distributed as dist

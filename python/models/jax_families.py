@@ -108,7 +108,7 @@ def flax_optax():
 
 
 def rotary():
-    """Returns a model with grouped queries, rotary positions, SwiGLU,
+    """Returns a model with grouped queries, rotary positions, SwiGLU, and
     jax.nn.dot_product_attention."""
     keys = iter(jax.random.split(jax.random.key(0), 32))
     normal = lambda *shape: 0.02 * jax.random.normal(next(keys), shape, jnp.float32)
@@ -151,7 +151,7 @@ def _name(path) -> str:
 
 
 def set_weights(params):
-    """Returns the tree of parameters, in which each parameter has the values of initial.py."""
+    """Returns the tree of parameters. Each parameter has the values of initial.py."""
     from initial import value
 
     return jax.tree_util.tree_map_with_path(

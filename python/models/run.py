@@ -37,7 +37,7 @@ STEPS, RANKS, RATE, DECAY = 20, 2, 1e-3, 0.01
 LIMIT_SECONDS = 240
 # A gradient below this fraction of the model's largest gradient is taken as a rounding error.
 NOISE = 1e-6
-# Families whose programs are in python/models/ir. Their initial weights are those of initial.py.
+# Families whose programs are in python/models/ir. Their initial weights are drawn as in initial.py.
 STORED = ("GPT2", "Llama", "Gemma2", "Bert", "T5", "ViT", "Mixtral", "LSTM", "jax:flax")
 
 

@@ -5,8 +5,8 @@
     python python/models/silent_errors.py [--only=GPT2,Bert] [--plants=detach,padding]
 
 Each function in the table PLANTS changes a module or its batch. The script then exports the changed module. The export must be refused or issue a
-warning, or the training must result in the same losses and weights as PyTorch's own training. Prints a table. The exit code is 1 if none of these
-three conditions is true for some change.
+warning, or the training must result in the same losses and weights as PyTorch's own training. Prints a table. The exit code is 1 if a change fulfils
+none of these three conditions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 MODELS = ("GPT2", "Llama", "OPT", "Gemma2", "Mixtral", "Bert", "T5", "Bart", "LSTM", "nn.Transformer")
 STEPS, RANKS, RATE = 3, 2, 1e-2
-NEAR = 2e-5  # allowed relative difference of losses
+NEAR = 2e-5  # Allowed relative difference of losses.
 # The difference of a weight may be as large as a sum of three terms. The first term is NEAR_WEIGHTS times the largest change of the tensor in
 # training. The second term is ROUNDING times the largest element of the tensor. The third term is
 # NOISE times the largest change of all tensors.

@@ -45,8 +45,8 @@ def single(model):
 
 @pytest.fixture
 def batches():
-    """Returns a function. For a number of ranks, the function returns batches of tokens and
-    targets. Calls with the same arguments return equal batches."""
+    """Returns a function that makes batches of tokens and targets for a number of ranks. Calls with
+    the same arguments return equal batches."""
 
     def make(ranks, steps=4):
         random = np.random.default_rng(7)

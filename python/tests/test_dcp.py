@@ -1,5 +1,5 @@
-"""Checks that fsdp-ckpt reads checkpoints of torch.distributed.checkpoint, and that
-torch.distributed.checkpoint reads those of fsdp-ckpt."""
+"""Checks that fsdp-ckpt and torch.distributed.checkpoint read the checkpoints that the other
+program has written."""
 
 import os
 import subprocess

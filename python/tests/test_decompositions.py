@@ -135,7 +135,7 @@ for _op in ("upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_a
                                ((floats(1, 2, 5, 6), [9, 2], True), {}),
                                ((floats(1, 2, 5, 6), [7, 4], False, 1.5, 0.7), {})]
 # The decompositions in this set have no case. Random numbers cannot be compared; the tests of the exporter test dropout. The values of empty tensors
-# are undefined. The op of transformers, which computes the same as _grouped_mm, is tested in models.
+# are undefined. The op of transformers computes the same as _grouped_mm, and is tested in models.
 WITHOUT_CASE = {"empty.memory_format", "empty_permuted.default",
                 "transformers::grouped_mm_fallback.default"}
 # Indices of the differentiable arguments, for ops that also have other float arguments.
@@ -195,7 +195,7 @@ def test_places_of_topk_are_different():
 
 
 def test_signatures_are_those_of_torch():
-    """The arguments of a decomposition must have the same names as those of its op, because callers may pass arguments by name."""
+    """A decomposition and its op must have arguments of the same names, because callers may pass arguments by name."""
     for name, function in functions().items():
         if "::" in name and not find(name):
             continue

@@ -20,8 +20,8 @@ import fsdp_mlir as fm
 MODELS = pathlib.Path(__file__).resolve().parents[1] / "models"
 STORED = json.loads((MODELS / "curves.json").read_text())
 NAMES = sorted(STORED["limits"])
-# Allowed relative differences between losses, for families with a larger tolerance than the others. AdamW
-# amplifies rounding errors in tensors whose gradient is nearly 0.
+# Allowed relative differences between losses, for families with a larger tolerance than the other
+# families. AdamW amplifies rounding errors in tensors whose gradient is nearly 0.
 TOLERANCE = {"T5": 5e-5}
 DTYPES = {"i64": np.int64, "i32": np.int32, "f32": np.float32}
 

@@ -1,4 +1,4 @@
-"""Compares the structures of native.py with those of the C headers."""
+"""Compares the structures of native.py with the structures of the C headers."""
 
 import ctypes
 import pathlib

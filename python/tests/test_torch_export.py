@@ -331,7 +331,7 @@ def test_dropout_between_layers_with_projections():
 
 
 def test_gradients_of_recurrent_layers_with_dropout():
-    """With a dropout probability of 1e-12 no value is dropped, so the gradients must equal those without dropout."""
+    """With a dropout probability of 1e-12 no value is dropped, so the gradients are the same as without dropout."""
     gradients_agree(Recurrent(nn.LSTM, 2, False, 1e-12).train())
 
 
@@ -342,7 +342,7 @@ def imported(model):
 
 
 def test_documents_without_bounds_are_folded():
-    """Document ids of a single document, which are computed from positions as in transformers, do not add a mask."""
+    """The ids of a single document add no mask. They are computed from positions."""
     class Model(Small):
         def middle(self, x):
             places = torch.arange(x.shape[1]).expand(x.shape[:2])

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ops of PyTorch that need decompositions of the exporter train as in PyTorch.
 
-Each op is placed between a layer and the loss of a small module. The module trains one step of SGD on two ranks with this project, and one in torch.
+Each op is placed between a layer and the loss of a small module. One step of SGD with this project on two ranks must equal one step of SGD in torch.
 Skipped if torch is not installed.
 """
 
@@ -242,8 +242,8 @@ def test_other_ops_of_complex_numbers_are_refused_with_their_line():
 
 
 class Experts(nn.Module):
-    """Multiplies each row by the weight of one of four experts, which the row chooses. No row chooses two of the
-    experts."""
+    """Multiplies each row by the weight of the expert (one of four) that the row chooses. Two
+    experts are never chosen."""
 
     def __init__(self, product):
         super().__init__()

@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements the C functions that describe the mesh, the units and the sharded states of an
-// artifact. Saves contain a description of this layout, so that they can be read without the
-// artifact.
+// artifact. Saves contain this layout, so that they can be read without the artifact.
 //
 //===----------------------------------------------------------------------===//
 

@@ -18,8 +18,8 @@
 
 namespace fsdprt {
 
-/// Copies the caller's struct `from` into a complete struct and returns this struct. Sets the
-/// members to zero that the caller's struct lacks. If `from` is null, all members are zero.
+/// Copies the caller's struct `from` into a complete struct and returns this struct. Members that
+/// the caller's struct lacks are zero. If `from` is null, all members are zero.
 template <typename Struct>
 Struct takeStruct(const Struct *from) {
   Struct result = {};

@@ -247,6 +247,7 @@ void Artifact::check(Rules rules) {
   // to each table has at most max_tables tables. The verifier counts a table once per reference.
   flatbuffers::Verifier verifier(manifestBytes, header.manifest_size, /*max_depth=*/64,
                                  /*max_tables=*/header.manifest_size / 8 + 1);
+
   // VerifyManifestBuffer() reads the first 8 bytes even if the manifest is shorter.
   if (header.manifest_size < 8 || !fb::VerifyManifestBuffer(verifier))
     badInput("%s: the manifest is not a well-formed FlatBuffer of this release's schema",

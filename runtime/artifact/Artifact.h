@@ -53,13 +53,13 @@ public:
   bool hasCode() const {
     return header.image_size != 0 || !root->kernels() || root->kernels()->size() == 0;
   }
-  /// Returns the compiled functions of kernel `i`, one for each phase. Only an artifact for a CPU
-  /// has them.
+  /// Returns the compiled functions of kernel `i`, one per phase. Only artifacts for a CPU have
+  /// such functions.
   const std::vector<KernelPhase> &kernel(uint32_t i) const { return kernels[i]; }
   /// Returns the description of the code for a GPU, or null if the artifact is for a CPU.
   const fb::Gpu *gpu() const { return root->gpu(); }
-  /// cubin() and ptx() return the machine code and the PTX of an artifact for a GPU. Each returns
-  /// an empty text if the artifact does not contain that form of code.
+  /// cubin() and ptx() return the machine code and the PTX of an artifact for a GPU. If the
+  /// artifact contains no such code, they return an empty text.
   std::string_view cubin() const {
     const fb::Gpu &gpu = *root->gpu();
     return {reinterpret_cast<const char *>(bytes.get() + header.image_offset + gpu.cubin_offset()),

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Detects features of the processor with the instructions CPUID and XGETBV. The names of features
-// are those in /proc/cpuinfo.
+// Detects features of the processor with the instructions CPUID and XGETBV. Features have the names
+// that they have in /proc/cpuinfo.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,14 +26,14 @@ enum class Feature { present, absent, unknown };
 Feature cpuFeature(const char *name);
 
 #if defined(__x86_64__)
-/// Functions that execute the instructions CPUID and XGETBV. Tests replace them.
+/// Functions that execute the instructions CPUID and XGETBV. Tests replace these functions.
 struct Processor {
   std::function<bool(uint32_t leaf, uint32_t subleaf, uint32_t (&registers)[4])>
       cpuid; ///< executes CPUID for a leaf; returns false if the processor lacks this leaf
   std::function<uint32_t()> savedStates; ///< returns the low half of XCR0; requires OSXSAVE
 };
-/// Like the function above, but uses the functions of `processor` and not the instructions of this
-/// processor.
+/// Does the same as cpuFeature(name), but with the functions of `processor` instead of the
+/// instructions.
 Feature cpuFeature(const char *name, const Processor &processor);
 #endif
 

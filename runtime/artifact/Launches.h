@@ -12,9 +12,8 @@
 
 namespace fsdprt {
 
-/// Returns true if a single launch starts the consecutive commands `first` and `second`. This is
-/// true if both commands are collectives of the same type along the same axes, and if both are on
-/// the same channel, which must not be channel 0.
+/// Returns true if a single launch starts the consecutive commands `first` and `second`. Both must
+/// be collectives of the same type, along the same axes, and on the same channel other than 0.
 inline bool areOneLaunch(const fb::Command &first, const fb::Command &second) {
   const fb::Collective *a = first.body_as_Collective(), *b = second.body_as_Collective();
   if (!a || !b || a->channel() == 0 || a->channel() != b->channel() || a->kind() != b->kind() ||

@@ -24,10 +24,10 @@
 namespace fsdprt {
 
 /// Selects the rules that the verifier checks. `all` selects all rules, so that a verified artifact
-/// can be run. `form` selects only the rules that commands can be read and that the objects to
-/// which they refer exist. The null device uses `form`, because it searches for faults itself. With
-/// `form`, the verifier omits (V5), (V6) and (V15), and omits the positions of ranges in (V12),
-/// (V13), (V14), (V16) and (V19).
+/// can be run. `form` selects only rules that make commands readable: for example, each object to
+/// which a command refers must exist. The null device uses `form`, because it searches for faults
+/// itself. With `form`, the verifier does not check (V5), (V6) and (V15), and does not check where
+/// ranges lie in (V12), (V13), (V14), (V16) and (V19).
 enum class Rules { all, form };
 
 /// Limits the time of the checks to 2^28 steps plus 64 steps for each byte of the manifest. Without
@@ -77,9 +77,9 @@ constexpr uint64_t gpuScratchAlignment = 256;
 /// (VerifyGpu.cpp). If `isForGpu` is true, the phase must be a launch on a GPU or a product of
 /// cuBLASLt. Otherwise it must be a function for a CPU.
 std::string problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase, bool isForGpu);
-/// Returns a text that describes the first tensor map or matrix that does not lie in its binding,
-/// or an empty text if all tensor maps and matrices lie in their bindings. problemOfPhase() must
-/// have returned an empty text for the phase.
+/// Returns a text that describes a tensor map or a matrix outside of its binding. Returns an empty
+/// text if all tensor maps and matrices lie in their bindings. problemOfPhase() must have returned
+/// an empty text for the phase.
 std::string problemOfPlaces(const fb::Kernel &kernel, const fb::Phase &phase);
 /// problemOfProduct() returns a text with the reason why a cuBLASLt product is invalid.
 /// problemOfMatrices() returns a text that describes a matrix outside of its binding. Both

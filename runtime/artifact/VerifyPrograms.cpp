@@ -11,14 +11,14 @@
 //       Only slices in loops have a stride other than 0.
 // (V13) A launch has one slice for each binding. Each slice is large enough and is aligned to 64
 //       bytes. The layout has the scratch memory that the kernel needs. All slices of a launch are
-//       in the same arena. On a GPU, this arena is that of the device.
+//       in the same arena. On a GPU, this arena is the arena of the device.
 // (V14) The groups of a collective are along distinct axes of the mesh, or consist of neighbours on
 //       an axis. The sizes of the source and the target follow from the collective's type, count
 //       and group size. The source and the target are in the arena of the device. They do not
 //       overlap, except in a gather in place.
-// (V15) The list of commands that starts a collective or copy also contains exactly one wait for
-//       it. Commands between the start and the wait do not write the source and do not access the
-//       target.
+// (V15) If a list of commands starts a transfer (a collective or copy), it contains exactly one
+//       wait for this transfer. Commands between the start and the wait do not write the source and
+//       do not access the target.
 // (V16) The source and the target of a copy have equal sizes, and are equal or disjoint. At most
 //       one of them is in the file.
 // (V17) The command `initialise` writes the state of a parameter's unit. The role of this state is
@@ -170,8 +170,8 @@ uint64_t ProgramVerifier::spanOf(const fb::Slice &slice) const {
 
 bool fsdprt::overlapInLoop(int64_t distance, int64_t step, uint64_t times, uint64_t bytesA,
                            uint64_t bytesB) {
-  // A and B overlap in an iteration if -bytesA < distance < bytesB. The following code first makes
-  // `step` non-negative, and then finds the first iteration in which the distance exceeds -bytesA.
+  // The ranges overlap in an iteration if -bytesA < distance < bytesB. First make `step`
+  // non-negative. Then find the first iteration in which the distance exceeds -bytesA.
   int64_t last = static_cast<int64_t>(times - 1);
   if (step < 0) {
     distance += last * step;
@@ -414,7 +414,7 @@ void ProgramVerifier::verifyLoop(const fb::Loop &loop) { // (V18)
   iterations = 1;
 }
 
-/// Checks that programs have the same layout as (V11) requires.
+/// Checks which programs have the same layout (the second and the third sentence of (V11)).
 static void verifySharing(const std::string &file, const fb::Manifest &manifest) {
   int64_t layouts[2] = {-1, -1};
   for (uint32_t i = 0; i < manifest.programs()->size(); ++i) {

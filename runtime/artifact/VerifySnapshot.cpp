@@ -7,7 +7,7 @@
 // (V24) The program 'snapshot' consists of one command `copy` per state, in the order of the
 //       states. No copy is on a channel. Each copy copies the whole state to the host arena. The
 //       targets of the copies are disjoint. No state and no command of another program uses a byte
-//       between the begin of the first target and the end of the last target.
+//       between the beginning of the first target and the end of the last target.
 //
 // ProgramVerifier checks that commands do not use the range that verifySnapshot() returns. For n
 // states, verifySnapshot() takes O(n log n) time.

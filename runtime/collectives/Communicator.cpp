@@ -52,8 +52,7 @@ void Communicator::wait(uint32_t collective, uint32_t rank, WorkerPool &pool) {
   const CollectiveKey &key = collectives[collective].key;
   bool grows =
       key.kind == fb::CollectiveKind::all_gather || key.kind == fb::CollectiveKind::reduce_scatter;
-  // The addition is atomic, because two threads of a rank may wait for collectives at the same time
-  // (R9).
+  // Add atomically, because two threads of a rank may wait for collectives at the same time (R9).
   __atomic_fetch_add(&exchanged[static_cast<size_t>(key.kind)],
                      key.count * sizeOf(key.dtype) *
                          (grows ? membersOf(collective, rank).size() : 1),

@@ -25,13 +25,13 @@
 // (R3) The target of an all_gather is the concatenation of the sources of all members, in the order
 //      of the group. The source of a rank may be the rank's own segment of the target. The target
 //      of a broadcast is the source of member `root`.
-// (R4) The target of a reduce_scatter has `count` elements. They are the rank's own segment of the
+// (R4) The target of a reduce_scatter has `count` elements, which are the rank's own segment of the
 //      sum of all sources. The target of an all_reduce also has `count` elements, and is the whole
 //      sum. An all_reduce may be in place (source == target).
 // (R5) A sum is ((+0 + x0) + x1) + ... in the order of the group. If the elements are f64, a sum is
 //      computed in f64, and otherwise in f32. The sum is rounded to the type of the elements once,
 //      at the end. For an average, the sum is multiplied by 1/n before this rounding. All backends
-//      therefore compute the same bits, which are those that Reduce.h computes.
+//      therefore compute the same bits as Reduce.h.
 // (R6) `count` may be 0, a group may have only one member, and a rank may start any number of
 //      collectives before it waits for one of them. When wait has returned, the same collective may
 //      be started again.
@@ -71,8 +71,8 @@ struct CollectiveKey {
   fb::CollectiveKind kind;
   fb::Reduction reduction;
   DType dtype;
-  uint64_t count;             ///< number of elements of the source (reduce_scatter: of the target)
-  uint32_t root;              ///< for a broadcast: index of the sender in its group
+  uint64_t count; ///< elements of the target of a reduce_scatter, otherwise of the source
+  uint32_t root;  ///< for a broadcast: index of the sender in its group
   std::vector<uint32_t> axes; ///< mesh axes over which the groups extend (Mesh::group)
   uint32_t id;                ///< index of the command in the program, used in messages
   std::string label, unit;    ///< label and unit of the command, used in messages
@@ -104,8 +104,7 @@ public:
   uint32_t firstRank() const { return localRange.first; }
   uint32_t localRanks() const { return localRange.count; }
   bool isLocal(uint32_t rank) const { return rank - localRange.first < localRange.count; }
-  /// Returns true in the process of rank 0, which prints the output and writes the files of the
-  /// run.
+  /// Returns true in the process of rank 0. This process prints, and writes the files of the run.
   bool isRoot() const { return localRange.first == 0; }
   virtual uint32_t processes() const = 0;
   virtual const char *name() const = 0;
@@ -142,6 +141,7 @@ public:
   /// Announces that the next two collectives that `rank` starts are launched together. The rank
   /// must start both of them before it waits for any collective.
   virtual void joinNext(uint32_t /*rank*/) {}
+
   /// Waits for a collective. The threads of `pool` may be used for copies and sums. Throws Error or
   /// Abandoned as described in (R8).
   void wait(uint32_t collective, uint32_t rank, WorkerPool &pool);
@@ -153,14 +153,14 @@ public:
   /// for the collective. Returns no time stamps if the queue of the rank's arena has no timeline.
   virtual DeviceSpan spanOnDevice(uint32_t collective, uint32_t rank) const;
   /// Returns the index of the GPU that the first rank of this process uses. The other ranks use the
-  /// GPUs that follow. The GPU after the last GPU is the first GPU.
+  /// next GPUs, modulo the number of GPUs.
   virtual uint32_t firstDevice() const { return 0; }
   /// Returns how many bytes the first rank of this process has exchanged, for each type of
   /// collective. Each completed collective adds the size of its source or of its target, whichever
   /// is larger.
   const uint64_t *exchangedBytes() const { return exchanged; }
-  /// Adds `bytes`, multiplied by `times`, to exchangedBytes(). This accounts for collectives that
-  /// are launched as parts of a CUDA graph.
+  /// Adds `bytes`, multiplied by `times`, to exchangedBytes(). The caller counts in this way
+  /// the collectives that are launched as parts of a CUDA graph.
   void countExchanged(const uint64_t (&bytes)[4], int64_t times);
   /// Returns the number of bytes that each of n members would send if the collective used a ring
   /// algorithm. This number is (n - 1) / n times the size of the source or of the target, whichever
@@ -225,14 +225,14 @@ protected:
   const std::vector<uint32_t> &membersOf(uint32_t collective, uint32_t rank) const {
     return collectives[collective].groups->members[rank];
   }
-  /// Throws the Error of a wait of `rank`. The error reports that the ranks `missing` have made no
+  /// Ends a wait of `rank`: throws Error, whose message says that the ranks `missing` have made no
   /// progress within the time limit.
   [[noreturn]] void reportMissing(uint32_t collective, uint32_t rank,
                                   const std::vector<uint32_t> &missing) const;
 
   Mesh mesh;
   LocalRanks localRange;
-  std::shared_ptr<Watchdog> watchdog; ///< may be shared with other communicators
+  std::shared_ptr<Watchdog> watchdog; ///< other communicators may share this watchdog
   std::vector<Collective> collectives;
 
 private:

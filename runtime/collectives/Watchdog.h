@@ -37,7 +37,7 @@ struct alignas(64) RankProgress {
   std::atomic<uint64_t> beats{0};
   /// offsets of strings, plus 1; 0 if there is no string
   std::atomic<uint64_t> label{0}, program{0};
-  /// number of the step or, for other programs, number of the run of `program`
+  /// for the program 'step': number of the step; otherwise: number of the run of `program`
   std::atomic<uint64_t> number{0};
   /// `collective`: index of the collective that was started last, plus 1; 0 if none was started
   std::atomic<uint32_t> command{0}, collective{0};
@@ -53,8 +53,8 @@ public:
       : own(new RankProgress[ranks]), ownFlag(new std::atomic<uint32_t>(0)),
         progressBase(reinterpret_cast<char *>(own.get())), flag(ownFlag.get()), ranks(ranks),
         timeout(timeoutSeconds) {}
-  /// The objects RankProgress are in memory of the caller, which may be shared with other
-  /// processes. The object of rank r is at the address `progressBase` plus r * `stride` bytes.
+  /// The caller owns the memory of the RankProgress objects, and may share it with other processes.
+  /// The object of rank r is at the address `progressBase` plus r * `stride` bytes.
   Watchdog(RankProgress *progressBase, size_t stride, std::atomic<uint32_t> *flag, uint32_t ranks,
            double timeoutSeconds)
       : progressBase(reinterpret_cast<char *>(progressBase)), stride(stride), flag(flag),
@@ -112,9 +112,9 @@ public:
   std::string record(const std::string &reason,
                      const std::function<std::string(uint32_t)> &describe) const;
 
-  /// Increments a counter. The counter is the number of times that a wait of this process has
-  /// observed progress of the ranks for which it waits. The counter is not a heartbeat for other
-  /// processes, because a rank that only waits makes no progress itself.
+  /// Increments a counter. The counter states how often waits of this process have observed
+  /// progress of the ranks for which they wait. The counter is not a heartbeat for other processes,
+  /// because a rank that only waits makes no progress itself.
   void countProgress() const { renewals.fetch_add(1, std::memory_order_relaxed); }
   uint64_t progressRenewals() const { return renewals.load(std::memory_order_relaxed); }
 

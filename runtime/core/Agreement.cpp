@@ -17,7 +17,8 @@ using namespace fsdprt;
 
 static constexpr size_t longestDetail = 100;
 
-/// Replaces newlines, which separate lines, and tabs, which separate details, by spaces.
+/// Replaces newlines and tabs by spaces, because they separate the lines and the details of an
+/// agreement.
 static std::string plain(std::string text) {
   for (char &c : text)
     c = c == '\n' || c == '\t' ? ' ' : c;

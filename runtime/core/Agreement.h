@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // An agreement is a text of lines. A line is "name=value", or "name=value" followed by a tab and a
-// detail. The values are hashes of the artifact and of input files, versions, the mesh, processor
-// features, and options, and must be equal on all ranks. Ranks exchange agreements when they
-// connect, before they allocate memory.
+// detail. A value is, for example, the hash of a file, a version, the mesh, or an option. All
+// values must be equal on all ranks. Ranks exchange agreements when they connect, before they
+// allocate memory.
 //
 //===----------------------------------------------------------------------===//
 

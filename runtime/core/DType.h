@@ -64,8 +64,7 @@ Integer loadInteger(const void *from) {
   return value;
 }
 
-/// Returns the element at `from` as f64. The result is exact, except for integers of more than 53
-/// bits.
+/// Returns the element at `from` as f64. Only integers of more than 53 bits may be rounded.
 inline double loadElement(DType type, const void *from) {
   switch (type) {
   case DType::f64: {
@@ -118,8 +117,8 @@ inline bool isHeldBy(DType type, double value) {
 }
 
 /// Stores `value` as one element at `to`. For f16 and bf16, `value` is first rounded to f32 and
-/// then to `type`, because a parameter must be equal to the value that its f32 master has after
-/// rounding to `type`. An integer type must be able to represent `value`.
+/// then to `type`, because a parameter must be equal to its f32 master after rounding to `type`. An
+/// integer type must be able to represent `value`.
 inline void storeElement(DType type, double value, void *to) {
   switch (type) {
   case DType::f64:

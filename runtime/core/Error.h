@@ -37,7 +37,7 @@ inline fsdprt_status failureStatus(int32_t reported) {
 
 std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 
-/// badInput() throws Error with the status FSDPRT_BAD_INPUT, and failed() with FSDPRT_FAILED.
+/// badInput() throws Error with FSDPRT_BAD_INPUT, and failed() throws Error with FSDPRT_FAILED.
 [[noreturn]] void badInput(const char *text, ...) __attribute__((format(printf, 1, 2)));
 [[noreturn]] void failed(const char *text, ...) __attribute__((format(printf, 1, 2)));
 

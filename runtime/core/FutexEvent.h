@@ -42,8 +42,7 @@ public:
       syscall(SYS_futex, &counter, FUTEX_WAKE | flag, INT_MAX, nullptr, nullptr, 0);
   }
 
-  /// Sleeps until the counter differs from `seen`, but at most for `milliseconds`. May return
-  /// early.
+  /// Sleeps until the counter differs from `seen`, at most for `milliseconds`. May return early.
   void sleep(uint32_t seen, uint32_t milliseconds) {
     timespec limit = {milliseconds / 1000, static_cast<long>(milliseconds % 1000) * 1000000};
     sleepers.fetch_add(1, std::memory_order_seq_cst);

@@ -42,8 +42,8 @@ static bool readNumber(const std::string &path, const char *key, uint64_t &value
 }
 
 namespace {
-/// Names of a version of control groups: `mount` is the folder of the root group, `limit` and
-/// `usage` are files in the folder of each group.
+/// Names of files and keys in one version of control groups. The folder `mount` belongs to the root
+/// group. The folder of each group contains the files `limit` and `usage`.
 struct Hierarchy {
   const char *mount, *limit, *usage;
   const char *cached[2]; ///< keys in memory.stat for the sizes of cached files
@@ -64,7 +64,7 @@ static void consider(const Hierarchy &names, const std::string &root, const std:
   std::string folder = root + names.mount + group + "/";
   uint64_t limit, used, cached = 0, bytes;
   if (!readNumber(folder + names.limit, "", limit) || !readNumber(folder + names.usage, "", used))
-    return; // The group does not exist, or its limit is "max".
+    return; // the group does not exist, or its limit is "max"
   for (const char *key : names.cached)
     cached += readNumber(folder + "memory.stat", key, bytes) ? bytes : 0;
   used -= std::min(used, cached);

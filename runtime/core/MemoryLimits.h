@@ -20,8 +20,7 @@ namespace fsdprt {
 
 struct MemoryLeft {
   uint64_t bytes; ///< UINT64_MAX if unknown
-  /// The beginning of a message, which the number of bytes completes, for example "the machine
-  /// has".
+  /// Text that precedes the number of bytes in messages, for example "the machine has".
   std::string says;
 };
 

@@ -21,7 +21,7 @@ namespace fsdprt {
   char pages[64 << 10];
   for (size_t at = 0; at < sizeof pages; at += 4096)
     pages[at] = 0;
-  asm volatile("" : : "r"(pages) : "memory"); // keeps the compiler from removing the writes
+  asm volatile("" : : "r"(pages) : "memory"); // the compiler must keep the writes
 }
 
 } // namespace fsdprt

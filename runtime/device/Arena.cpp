@@ -49,7 +49,7 @@ Arena::Arena(uint64_t size, Kind kind) {
     }
   }
   if (bytes >= hugePage)
-    madvise(base, bytes, MADV_HUGEPAGE); // If this fails, pages have the default size.
+    madvise(base, bytes, MADV_HUGEPAGE); // if this call fails, pages have the default size
 }
 
 Arena::Arena(const ArenaParts &parts, ArenaSource &memory)

@@ -11,11 +11,11 @@
 //     device    [------][------][----------------][------]         |
 //     copies                             [----------------]
 //
-// When a function of CpuDevice returns, CpuDevice has executed the command. The same is true for
-// EmulatedDevice, which runs the PTX of kernels on the emulator. CudaDevice only enqueues the
-// command on a stream. If a command fails, the call for this command or a later call of finish()
-// throws Error. All addresses are in the arena of the rank, except for arguments named `hosts`,
-// which are addresses in other memory of the host.
+// When a function of CpuDevice or EmulatedDevice returns, the device has executed the command.
+// EmulatedDevice runs the PTX of kernels on the emulator. CudaDevice only enqueues the command on a
+// stream. If a command fails, the call for this command or a later call of finish() throws Error.
+// All addresses are in the arena of the rank, except for arguments named `hosts`, which are
+// addresses in other memory of the host.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,15 +62,15 @@ public:
   /// From begin() to end(), commands are recorded, not executed. Both functions may throw Error.
   virtual void begin() = 0;
   virtual void end() = 0;
-  /// Enqueues all recorded commands, for all ranks, on the device of the first rank.
+  /// Enqueues the recorded commands of all ranks on the device of the first rank.
   virtual void launch() const = 0;
   virtual void cancel() noexcept = 0;
   virtual bool isReady() const = 0;
 };
 
 /// Describes how often a device reports heartbeats: once after every `launches` launches.
-/// Heartbeats are numbered from 1 to `numbers`. After `numbers`, the numbers begin with 1 again. If
-/// the device has no heartbeat, `launches` is 0.
+/// Heartbeats are numbered from 1 to `numbers`. The heartbeat after number `numbers` has number 1.
+/// If the device has no heartbeat, `launches` is 0.
 struct HeartbeatInterval {
   uint64_t launches = 0, numbers = 0;
 };
@@ -128,6 +128,7 @@ public:
   /// Creates a timeline that has `stamps` time stamps. Returns null if the device is not
   /// asynchronous.
   virtual std::unique_ptr<DeviceTimeline> makeTimeline(uint64_t /*stamps*/) { return nullptr; }
+
   /// Creates a graph for the commands of `devices`, the first of which must be this device. Throws
   /// Error if the device does not support graphs.
   virtual std::unique_ptr<DeviceGraph> makeGraph(const std::vector<Device *> &devices);

@@ -22,8 +22,7 @@ enum class DeviceKind { cpu, cuda, emulated };
 struct DeviceOptions {
   uint32_t ranks = 1;     ///< number of ranks that this process has
   uint32_t numCopies = 0; ///< asynchronous copies have the numbers 0 to numCopies - 1
-  /// Index of the GPU that the first rank uses. The other ranks use the GPUs that follow. The GPU
-  /// after the last GPU is the first GPU.
+  /// Rank i of this process uses GPU (firstDevice + i) modulo the number of GPUs.
   uint32_t firstDevice = 0;
 };
 

@@ -52,12 +52,12 @@ struct Launch {
 
 struct Counters {
   uint64_t instructions = 0;     ///< number of instructions that warps have executed
-  uint64_t laneInstructions = 0; ///< sum over instructions of the number of executing lanes
+  uint64_t laneInstructions = 0; ///< number of instructions, counted once per executing lane
   uint64_t globalLoadBytes = 0, globalStoreBytes = 0;
   uint64_t globalSectors = 0; ///< number of 32-byte sectors, summed over instructions of warps
   uint64_t sharedLoadBytes = 0, sharedStoreBytes = 0;
-  uint64_t sharedPasses = 0;  ///< passes over the banks that would suffice without bank conflicts
-  uint64_t bankConflicts = 0; ///< number of further passes, which bank conflicts cause
+  uint64_t sharedPasses = 0;  ///< passes of shared memory if no banks conflicted
+  uint64_t bankConflicts = 0; ///< additional passes, due to conflicts of banks
   uint64_t divergentBranches = 0, barriers = 0, atomics = 0;
   uint64_t multiplyAdds = 0; ///< number of multiply-adds of matrix instructions
   std::map<std::string, uint64_t, std::less<>> opcodes;

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks the requirements of cuTensorMapEncodeTiled() that cuda.h documents, with one exception.
-// According to cuda.h, each stride must be at least as large as its dimension. The driver does not
-// check this requirement, and tensor maps that split rows into panels do not satisfy it.
+// Checks all requirements of cuTensorMapEncodeTiled() that cuda.h documents, except one. According
+// to cuda.h, each stride must be at least as large as its dimension. The driver does not check this
+// requirement, and tensor maps that split rows into panels do not satisfy it.
 //
 //===----------------------------------------------------------------------===//
 

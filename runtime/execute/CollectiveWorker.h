@@ -12,7 +12,7 @@
 namespace fsdprt {
 
 /// Waits for a collective to complete. If `bytesPerSecond` is not 0, the wait lasts at least as
-/// long as the transfer would take over a link of that bandwidth.
+/// long as the transfer would take over a link with this bandwidth.
 void finishPaced(Communicator &communicator, uint32_t collective, uint32_t rank, WorkerPool &pool,
                  double bytesPerSecond);
 

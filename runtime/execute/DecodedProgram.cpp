@@ -114,9 +114,8 @@ void ProgramDecoder::decodeBlock(
   }
 }
 
-/// Stores an index in the last instruction of `into`, which is the decoded form of `command`. If
-/// `command` is a collective, a copy on a channel or a wait, this is the index of the transfer that
-/// `command` starts or awaits.
+/// If `command` starts or awaits a transfer, stores the index of the transfer in the last
+/// instruction of `into`, which is the decoded form of `command`.
 void ProgramDecoder::decodeChannel(const fb::Command &command, DecodedProgram &into,
                                    std::unordered_map<uint32_t, StartedTransfer> &started) {
   Instruction &instruction = into.instructions.back();

@@ -55,7 +55,7 @@ void RankExecutor::numberStep() const {
   float block[FSDPRT_BLOCK_SIZE];
   read(layout.block()->offset(), block, sizeof block);
   float steps = block[FSDPRT_BLOCK_STEP] + block[FSDPRT_BLOCK_SKIPPED];
-  // The number is 0 if `steps` is NaN.
+  // If `steps` is NaN, `number` is 0.
   int64_t number = steps >= 0 && steps < 0x1p53f ? static_cast<int64_t>(steps) : 0;
   write(layout.rank()->offset() + 5 * sizeof number, &number, sizeof number);
 }

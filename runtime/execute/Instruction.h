@@ -26,7 +26,7 @@ struct Instruction {
   /// communicator, or the index of a copy among all copies on channels.
   uint32_t collective = 0;
   TransferKind transferKind = TransferKind::collectives; ///< executor of the transfer
-  bool joinsNext = false; ///< true if one launch starts this collective and the next one
+  bool joinsNext = false; ///< true if one launch starts this and the next collective
 };
 
 /// Returns the number of bytes that a command reads and writes, as defined in Profile.cpp.

@@ -54,8 +54,7 @@ static void checkMemory(const Artifact &artifact, const MemoryDemand &demand) {
 }
 
 /// Throws Error if the limit of this process's address space is too small for the arenas and the
-/// stacks of threads. With the backend `shm`, a process maps not only its own arenas but also those
-/// of the other processes.
+/// stacks of threads. With the backend `shm`, a process maps the arenas of all processes.
 static void checkAddressSpace(const Artifact &artifact, const MemoryDemand &demand) {
   uint64_t left = addressSpaceLeft();
   Wide beside =

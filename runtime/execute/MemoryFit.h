@@ -18,7 +18,7 @@ namespace fsdprt {
 
 /// Sizes and counts from which checkFits() computes the memory that a session needs.
 struct MemoryDemand {
-  uint64_t arena = 0, reference = 0; ///< size of the arenas of a rank, and of the reference
+  uint64_t arena = 0, reference = 0; ///< bytes: arenas of one rank; arenas of the reference
   uint64_t ranksOnMachine = 1;       ///< number of ranks on this machine
   uint64_t ranksMapped = 1;          ///< number of ranks whose arenas this process maps
   uint64_t processes = 1;            ///< number of processes of the run on this machine

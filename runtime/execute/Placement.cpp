@@ -135,8 +135,8 @@ static std::string agreementOf(const Artifact &artifact, const fsdprt_session_op
   agreement.add("the artifact's SHA-256", hash);
   agreement.add("the list of processor features", features);
   agreement.add("the seed", std::to_string(options.seed));
-  // The caller has written further lines to options.agreement. The number of runs to trace must be
-  // equal on all ranks, because it determines the size of the records that the ranks exchange.
+  // options.agreement contains the lines that the caller adds. The number of runs to trace must be
+  // equal on all ranks, because it determines the size of the exchanged records.
   Agreement exchanged;
   exchanged.add("the number of runs to trace", std::to_string(options.trace_runs));
   return agreement.text() + (options.agreement ? options.agreement : "") + exchanged.text();

@@ -5,17 +5,17 @@
 //===----------------------------------------------------------------------===//
 //
 //  1. There is one entry for each kernel, one for each type of collective, one for all copies, and
-//     one for all fills. A launch belongs to the entry of its kernel, and a collective to the entry
-//     of its type. A wait belongs to the entry of the transfer that it completes. Commands
-//     `initialise` and loops belong to no entry.
+//     one for all fills. A launch belongs to the entry of its kernel, and a collective belongs to
+//     the entry of its type. A wait belongs to the entry of the transfer that it completes.
+//     Commands `initialise` and loops belong to no entry.
 //  2. An entry contains sums over its commands, such as the number of executions, the time and the
 //     bytes. A wait contributes only its time.
 //  3. Entries are sorted by descending time.
 //
 // The bytes of a launch are `moved_bytes` of the kernel, if the manifest contains this number. The
 // bytes of any other command are the total size of all ranges that the command uses. A kernel moves
-// fewer bytes than the sizes of its ranges if it reads only some rows of a table, and more if it
-// reads a range twice.
+// fewer bytes than these ranges have if it reads only some rows of a table. It moves more bytes if
+// it reads a range twice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,7 +56,8 @@ namespace {
 using Key = std::pair<fb::Body, uint32_t>;
 } // namespace
 
-/// Returns an entry for a command with all counts zero, and sets `key` to the key of this entry.
+/// Returns an entry for a command, in which all counts are zero. Sets `key` to the key of this
+/// entry.
 static fsdprt_profile_entry describe(const fb::Manifest &manifest, const Instruction &instruction,
                                      Key &key) {
   fsdprt_profile_entry entry = {};

@@ -56,7 +56,7 @@ std::string RankExecutor::deviceProgress() const {
   const Instruction *passed = launchAt(beats), *next = launchAt(beats + 1);
   std::string on = format(", on GPU %d ", device->ordinal());
   if ((!passed && !next) ||
-      launchAt(interval.numbers + 1)) // The heartbeat matches no launch of the program.
+      launchAt(interval.numbers + 1)) // No launch of the program matches the heartbeat.
     return {};
   if (!passed)
     return on + "before command " + textOf(*next);
@@ -94,8 +94,8 @@ void RankGroup::finishDevices() {
   });
 }
 
-/// Returns a text that contains, for each rank of this process, the last command that the rank has
-/// executed or enqueued and the position of the rank's GPU.
+/// Returns a text about each rank of this process: the last command that the rank has executed or
+/// enqueued, and the position of the rank's GPU.
 std::string RankGroup::progressReport() const {
   std::string text;
   bool isBehind = false;

@@ -57,8 +57,7 @@ public:
 
   void beginRun(const RankRun &run);
   void numberStep() const;
-  /// Executes the commands of the run. On return, the device may still execute some of these
-  /// commands.
+  /// Executes the commands of the run. On return, the device may still execute some of them.
   void executeCommands();
   /// Executes the commands of the run, and waits until the last of them has ended.
   void execute();
@@ -67,8 +66,7 @@ public:
   /// failed.
   void finishDevice();
   void resetHeartbeat();
-  /// If the heartbeat of the device has changed, reports to the watchdog that the rank makes
-  /// progress.
+  /// If the heartbeat of the device has changed, reports progress of the rank to the watchdog.
   void updateHeartbeat();
   /// Returns a text such as ", on GPU 0 between commands 31 ('a') and 64 ('b')", or an empty text
   /// if the position of the device is unknown.
@@ -139,7 +137,7 @@ private:
   RankRun run;                                     ///< the current run
 };
 
-/// Returns the index in the unit's flat buffer of the first element of a rank's shard of a state.
+/// Returns the index of the first element of a rank's shard in the flat buffer of the unit.
 inline uint64_t firstElement(const Mesh &mesh, const fb::State &state, uint32_t rank) {
   return mesh.pieceOf(static_cast<uint64_t>(state.split()), rank) * state.elements();
 }

@@ -8,9 +8,9 @@
 // communicator, and lets each rank prepare its arena. run() then executes a list without allocating
 // memory.
 //
-// A rank that fails sets the failure flag of the watchdog, which ends the waits of the other ranks.
-// run() throws the first error. If no rank makes progress and none reports an error, for example in
-// an endless kernel, the thread that called run() throws Error.
+// A rank that fails sets the failure flag of the watchdog. The flag ends the waits of the other
+// ranks. run() throws the first error. If no rank makes progress and none reports an error, for
+// example in an endless kernel, the thread that called run() throws Error.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A group contains all ranks of a mesh. The local ranks of the group are those in this process.
+// A group contains all ranks of a mesh. The local ranks of the group are the ranks in this process.
 // Each local rank has an arena, a thread and a worker pool. run() executes a program on all local
 // ranks and waits for them. The communicator defines which ranks are local, and connects them with
 // the ranks of other processes.
@@ -55,7 +55,7 @@ public:
     return fsdprt::firstElement(mesh, state, rank);
   }
   bool hasHung() const { return hung; }
-  /// Returns true if runs execute all kernels. The results of checked lookups are valid only then.
+  /// Returns true if runs execute all kernels. Otherwise results of checked lookups are invalid.
   bool checksLookups() const { return options.onlyKinds.empty(); }
   /// Returns the name and number of the current or last run, such as "step 5".
   std::string where() const;
@@ -106,14 +106,14 @@ private:
   void replay(RankExecutor &rank);
   void runRecorded();
 
-  std::shared_ptr<const Artifact> owned; ///< keeps kernels loaded even if a rank hangs
+  std::shared_ptr<const Artifact> owned; ///< owner of the kernels, even if a rank hangs
   const Artifact &artifact;
   Mesh mesh;
   const fb::Layout &layout;
   RankGroupOptions options;
   std::unique_ptr<Communicator> communicator;
   Watchdog &watchdog;
-  uint32_t spins, first, numAsyncCopies = 0; ///< `numAsyncCopies` counts copies on channels
+  uint32_t spins, first, numAsyncCopies = 0; ///< numAsyncCopies: copies on channels
   std::unordered_map<const fb::Program *, DecodedProgram> programs;
   std::vector<std::shared_ptr<RankObserver>> observers;
   GroupContext context;
@@ -133,7 +133,7 @@ private:
   std::atomic<int32_t> firstFailure{-1};
   std::atomic<bool> ending{false};
   bool hung = false;
-  bool isAgain = false; ///< true in runAgain(), which does not use `recording`
+  bool isAgain = false; ///< true while runAgain() runs; `recording` is then not used
 };
 
 } // namespace fsdprt

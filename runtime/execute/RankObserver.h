@@ -47,6 +47,7 @@ public:
   /// Called before a reduction of floating-point values starts. The rank's operand begins at offset
   /// `source` of the rank's arena.
   virtual void beforeReduction(const RankRun &, const Instruction &, uint64_t /*source*/) {}
+
   /// Called after a collective has started and before the rank waits for it.
   virtual void afterStart(const RankRun &, const Instruction &) {}
   /// Called after the last command, and also after a command that has failed.

@@ -33,8 +33,8 @@ public:
                  void *data, size_t size) const;
   void writeParam(uint64_t param, fb::StateRole role, uint64_t first, uint64_t count,
                   const void *data, DType type);
-  /// Sets `memory` to the range and the address of a rank's shard of state `index`. If `rank` is
-  /// FSDPRT_REFERENCE, sets `memory` to those of the reference's whole state.
+  /// Sets `memory` to the range and the address of a rank's shard of state `index`, or of the
+  /// reference's whole state if `rank` is FSDPRT_REFERENCE.
   void memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;
   /// Sets `memory` to the range and the address of the copy that the program 'snapshot' made.
   void snapshotOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memory) const;

@@ -113,7 +113,7 @@ struct Overlap {
           uint64_t count)
       : begin(std::max(first, group.firstElement(state, rank))),
         end(std::min(first + count, group.firstElement(state, rank) + state.elements())) {}
-  /// Returns the offset in bytes of the first of these elements in the rank's shard.
+  /// Returns the offset of element `begin` in the rank's shard, in bytes.
   uint64_t first(const RankGroup &group, const fb::State &state, uint32_t rank) const {
     return (begin - group.firstElement(state, rank)) * sizeOf(state.dtype());
   }

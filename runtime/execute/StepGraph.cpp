@@ -70,8 +70,8 @@ void RankGroup::record() {
   }
   for (size_t kind = 0; kind < 4; ++kind)
     recordedBytes[kind] = communicator->exchangedBytes()[kind] - before[kind];
-  // The recording of a collective counts its bytes although it transfers nothing, so these bytes
-  // are subtracted.
+  // The communicator has counted the bytes of the recorded collectives, which have transferred
+  // nothing yet. Therefore subtract these bytes.
   communicator->countExchanged(recordedBytes, -1);
 }
 

@@ -8,16 +8,15 @@
 //     per iteration. For each run, the ring buffer of a rank has one record per executed command.
 //  2. For each record of a launch, copy, fill or wait, visit() creates an event of lane `compute`.
 //  3. For a collective, visit() also creates an event of the lane `gather` or `reduce`. For a copy
-//     on a channel, it also creates an event of the lane `copy`. If the begin and the end of the
-//     transfer were recorded, this additional event lasts from that begin to that end. Otherwise it
-//     lasts from the start of the transfer to the end of the wait. During the whole event of a
+//     on a channel, it also creates an event of the lane `copy`. If the beginning and the end of
+//     the transfer were recorded, this additional event has the same beginning and end. Otherwise
+//     it lasts from the start of the transfer to the end of the wait. During the whole event of a
 //     blocking collective, the rank counts as waiting.
 //  4. In the additional event of a transfer, the member `ahead` is the number of launches between
 //     the start of the transfer and its wait.
 //
 // If the ranks are threads of one process, they copy the data of a collective only during its wait.
-// An earlier start of the collective then makes its event longer, but does not make its wait
-// shorter.
+// An earlier start of the collective then makes its event longer, but not its wait shorter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +34,8 @@ static bool isTransfer(const Instruction &instruction) {
   return instruction.kind == fb::Body::Collective || instruction.kind == fb::Body::Copy;
 }
 
-/// Returns the number of commands that one run of the program executes and for which `counts`
-/// returns true. A command in a loop is counted once per iteration.
+/// Returns how many commands a run of the program executes. Counts a command only if `counts`
+/// returns true for it. A command in a loop is counted once per iteration.
 static uint64_t countEvents(const Instruction *at, const Instruction *end,
                             bool (*counts)(const Instruction &) = isRun) {
   uint64_t count = 0;
@@ -201,7 +200,7 @@ void Trace::visit(const std::function<bool(const fsdprt_trace_event &)> &visit) 
     uint64_t first = ring.began > keptRuns ? ring.began - keptRuns : 0;
     for (uint64_t run = first; run < ring.began; ++run) {
       const Record *begin = ring.records.data() + run % keptRuns * eventsPerRun;
-      bool isLast = run + 1 == ring.began; // The last run may have fewer records than the others.
+      bool isLast = run + 1 == ring.began; // The last run may have fewer records than other runs.
       const Record *end = isLast ? ring.records.data() + ring.next : begin + eventsPerRun;
       if (!visitRun(firstRank + i, run + 1, begin, end, visit))
         return;

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Each rank has a ring buffer with records of the last runs of a program. The buffer is allocated
-// before the first run. A record of 40 bytes contains the begin and end of an executed command.
+// before the first run. A record of 40 bytes tells when an executed command began and ended.
 // visit() creates events from the records. On a GPU, the GPU measures the times (CommandTimer.h).
 //
 //     compute  |launch|launch| start |launch|  wait  |launch|

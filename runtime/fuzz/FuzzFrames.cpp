@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // The first byte of the input selects how the other bytes are tested. They are tested as frames of
-// the rendezvous, which are sent in several parts, or as a message of a channel.
+// the rendezvous (sent in several parts) or as a message of a channel.
 //
 //===----------------------------------------------------------------------===//
 

@@ -98,7 +98,7 @@ public:
 private:
   struct Plan {
     fsdprt_input_info info;
-    uint64_t samples, each; ///< samples per micro-batch; elements per sample
+    uint64_t samples, each; ///< samples of a micro-batch; elements of a sample
     bool window;            ///< true if the input is tokens or targets
     const SampleFile *file = nullptr;
     bool fixed = false;

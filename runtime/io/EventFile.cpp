@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Encodes protobuf messages without the protobuf library. A field is a varint with the field number
-// and the wire type, followed by a value. The value is a varint, or has 4 or 8 bytes, or consists
-// of a length and as many bytes.
+// and the wire type, followed by a value. The value is a varint, or 4 or 8 bytes, or a length that
+// is followed by that many bytes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -37,8 +37,8 @@ public:
   /// Throws Error if open() would fail for `folder`.
   static void expectFolder(const std::string &folder);
   /// Creates the folder and a new file in it. The name of the file contains the time, the host name
-  /// and the process id. If `firstStep` is above 1, also writes the event that says that the run
-  /// resumes from a save.
+  /// and the process id. If `firstStep` is above 1, also writes the event of a run that resumes
+  /// from a save.
   void open(const std::string &folder, uint64_t firstStep);
   bool isOpen() const { return file.isOpen(); }
 

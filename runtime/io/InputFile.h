@@ -7,8 +7,7 @@
 // A file is opened once and read through one descriptor. If rename(2) replaces the file, the reader
 // therefore still reads the original file. Bytes are copied by pread(2) and not mapped, because an
 // access to a mapped file that another process has truncated raises SIGBUS. Size, modification time
-// and change time are recorded at opening, so that fstat(2) detects a file that was rewritten in
-// place.
+// and change time are recorded at opening, so fstat(2) detects a file that was rewritten in place.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +30,8 @@ struct InputChanged : Error {
 
 class InputFile {
 public:
-  /// comparison() hashes all bytes of a file of at most `wholeLimit` bytes, but only `sampleBlocks`
-  /// blocks of `sampleBlockBytes` bytes of a larger file.
+  /// If a file has at most `wholeLimit` bytes, comparison() hashes all bytes. Otherwise it hashes
+  /// only `sampleBlocks` blocks of `sampleBlockBytes` bytes.
   static constexpr uint64_t wholeLimit = uint64_t(2) << 30, sampleBlocks = 4096,
                             sampleBlockBytes = 64 << 10;
 
@@ -59,8 +58,8 @@ public:
   /// is the same. Allocates no memory unless it throws.
   void expectUnchanged(bool strictly = false) const;
   /// Throws InputChanged if the size or the modification time has changed since opening. If only
-  /// the change time has changed, for example by chmod(1), throws if the content has changed:
-  /// `content` is the result of comparison() at opening, and must equal the result now.
+  /// the change time has changed, for example by chmod(1), throws if the result of comparison()
+  /// differs from `content`, which was the result at opening.
   void expectContent(const std::string &content) const;
 
   /// Returns the SHA-256 of all bytes as hexadecimal digits. Throws InputChanged if the file has
@@ -82,7 +81,8 @@ private:
 
   std::string path;
   int file = -1;
-  /// The last version of the file that is known to have the content that the file had at opening.
+  /// Size and times of the file at opening. If only the change time has changed since then and the
+  /// content has not, expectContent() stores the new times.
   mutable Version version;
 };
 

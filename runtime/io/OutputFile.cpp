@@ -69,8 +69,7 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
     return;
   }
   bool exists = access(path.c_str(), F_OK) == 0;
-  // Any error other than ENOENT, for example that the name is too long, means that the file cannot
-  // be created.
+  // Any error other than ENOENT means that the file cannot be created. An example is ENAMETOOLONG.
   if (!exists && errno != ENOENT)
     badInput("%s: cannot write: %s", path.c_str(), strerror(errno));
   if (exists || !atomic)
@@ -83,7 +82,8 @@ void OutputFile::expectWritable(const std::string &path, bool atomic) {
   }
 }
 
-// A temporary name has at most 255 bytes, so it contains only this many bytes of FILE's name.
+// A name of a file has at most 255 bytes, so a temporary name contains only this number of bytes of
+// the final name.
 static constexpr size_t longestBase = 200;
 
 /// Returns a hash of the host name as eight hexadecimal digits.

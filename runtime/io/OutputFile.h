@@ -46,15 +46,14 @@ public:
   bool isOpen() const { return fd >= 0; }
   /// Writes `size` bytes. Throws Error. Allocates no memory unless it throws.
   void write(const void *data, size_t size);
-  /// Flushes the file to disk and closes it. Renames an atomic file to its final name. Throws
-  /// Error.
+  /// Flushes the file and closes it. Renames an atomic file to its final name. Throws Error.
   void commit();
 
 private:
   [[noreturn]] void fail(const char *doing);
   void openName(const std::string &name, int flags);
   void openTemporary();
-  std::string path, temporary; ///< final name, and temporary name, which is empty if not atomic
+  std::string path, temporary; ///< final name; temporary name, or "" if not atomic
   int fd = -1;
   bool regular = false;
 };

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // If two runs would write one file, the second run fails at its start instead of hours later. A run
-// claims a file when it binds a Unix socket to an abstract name. This name is a hash of the file's
-// name and of the device and inode of the file's folder. A claim creates no file, and ends when the
-// process that made the claim ends. Only processes in the same network namespace of the same
-// machine detect a claim. If two runs do not detect each other's claims, each run writes a complete
-// file, and the file that is written last remains.
+// claims a file when it binds a Unix socket to an abstract name. The abstract name is a hash of
+// three values: the name of the file, and the device and the inode of its folder. A claim creates
+// no file, and ends when the process that made the claim ends. Only processes in the same network
+// namespace of the same machine detect a claim. If two runs do not detect each other's claims, each
+// run writes a complete file, and the file that is written last remains.
 //
 //===----------------------------------------------------------------------===//
 

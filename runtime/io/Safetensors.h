@@ -77,8 +77,7 @@ std::string safetensorsHeader(std::vector<TensorEntry> &entries,
                               const std::map<std::string, std::string> &metadata);
 
 /// Writes a file. The constructor sorts `entries`. The caller must then pass the data of all
-/// tensors to write() in the sorted order. A file with the final name does not exist before
-/// commit().
+/// tensors to write() in the sorted order. The final name does not exist before commit().
 class SafetensorsWriter {
 public:
   using Entry = TensorEntry;

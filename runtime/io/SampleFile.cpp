@@ -43,8 +43,8 @@ static bool isInteger(const std::string &name) {
   return name.size() >= 2 && (name[0] == 'I' || name[0] == 'U') && name[1] >= '1' && name[1] <= '9';
 }
 
-/// Returns the integer of `width` bytes at `from`. Unsigned values above 2^63 - 1 become negative;
-/// checkIntegers() refuses these values.
+/// Returns the integer of `width` bytes at `from`. Unsigned values above 2^63 - 1 become negative.
+/// checkIntegers() refuses such negative values.
 static int64_t loadAny(uint32_t width, bool isSigned, const std::byte *from) {
   switch (width) {
   case 1:
@@ -70,7 +70,8 @@ SampleFile::SampleFile(const std::string &path, const fsdprt_input_info &info,
                        std::vector<uint64_t> row)
     : path(path), file(path, "samples"), row(std::move(row)), type(static_cast<DType>(info.dtype)) {
   for (uint64_t dim : this->row)
-    // The product does not overflow, because Artifact::open() has checked the size in bytes.
+    // The number of elements does not overflow, because Artifact::open() has checked the size in
+    // bytes.
     elements *= dim;
   if (file.size() == 0)
     badInput("%s: input '%s' expected samples, found an empty file", path.c_str(),

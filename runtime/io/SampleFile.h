@@ -4,13 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The leading dimension of the array in a file is the number of samples, which are called rows. The
-// other dimensions are those of one sample:
+// The leading dimension of the array in a file is the number of samples. A sample is called a row.
+// The remaining dimensions are the dimensions of one sample:
 //
 //     input 'images': 4x3x32x32 in f32     file: Nx3x32x32 in F64, F32, F16 or BF16
 //     input 'labels': 4 in i64             file: N in any integers
 //
-// The content of a file determines its format: .npy or safetensors. All other files are raw
+// A file is read as .npy or safetensors if its content has this format. All other files are read as
 // little-endian elements of the input's type. A safetensors file must have a tensor with the
 // input's name, or only one tensor. Floats are rounded to the input's type; integers keep their
 // values. The constructor checks all elements. If the input's type cannot represent a value, or an
@@ -66,7 +66,7 @@ private:
   std::string content;
   StoredArray array;
   std::vector<uint64_t> row;
-  uint64_t rows = 0, elements = 1;       ///< number of samples; elements per sample
+  uint64_t rows = 0, elements = 1;       ///< number of samples; number of elements of a sample
   DType type = DType::f32;               ///< type of the input
   uint32_t width = 0;                    ///< bytes per element in the file
   bool isSigned = false;                 ///< true if the file has signed integers

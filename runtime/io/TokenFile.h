@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A token file has one of three formats. It consists of raw little-endian ids of 1, 2 or 4 bytes,
-// or it is a text and each of its bytes is an id, or it has the format of llm.c. In the last
-// format, a header of 256 values of type int32 precedes the ids. The first three values are a magic
+// A token file has one of three formats. The first format consists of raw little-endian ids of 1, 2
+// or 4 bytes. The second format is a text in which each byte is an id. In the third format, of
+// llm.c, a header of 256 values of type int32 precedes the ids. The first three values are a magic
 // number, a version and the number of tokens. If the magic number is 20240520 and the version is 1,
 // ids have 2 bytes. If the magic number is 20240801 and the version is 7, ids have 4 bytes.
 //
@@ -29,9 +29,9 @@ enum class TokenType { automatic, u8, u16, u32 };
 class TokenFile {
 public:
   TokenFile() = default;
-  /// Opens a file and checks its ids. Throws Error if this fails, or if `limit` is not 0 and an id
-  /// is not below `limit`. TokenType::automatic selects the type that the header determines.
-  /// Without a header, it selects the narrowest type that can represent all ids below `limit`.
+  /// Opens a file and checks its ids. Throws Error if the file is invalid, or if `limit` is not 0
+  /// and an id is not below `limit`. TokenType::automatic selects the type that the header
+  /// determines or, without a header, the narrowest type that can represent all ids below `limit`.
   TokenFile(const std::string &path, TokenType type, uint64_t limit);
 
   uint64_t size() const { return count; }
@@ -56,7 +56,7 @@ private:
 
   InputFile file;
   std::string content;
-  uint64_t begin = 0, count = 0; ///< bytes of the header; number of tokens
+  uint64_t begin = 0, count = 0; ///< number of header bytes; number of tokens
   uint32_t width = 1;
 };
 

@@ -15,10 +15,9 @@
 //     PMI        PMI_RANK PMI_SIZE                                  (MPICH, Intel MPI)
 //     Slurm      SLURM_PROCID SLURM_NTASKS SLURM_LOCALID             (in a step: SLURM_STEP_ID)
 //
-// Ranks usually connect over TCP at MASTER_ADDR and MASTER_PORT. In two cases they connect over a
-// Unix socket instead: if torchrun itself listens at that port (TORCHELASTIC_USE_AGENT_STORE), and
-// in a Slurm step on a single machine without MASTER_ADDR. The name of the socket contains the
-// launcher's id of the run.
+// Ranks usually connect over TCP at MASTER_ADDR and MASTER_PORT. They connect over a Unix socket if
+// torchrun itself listens at that port (TORCHELASTIC_USE_AGENT_STORE), or if a Slurm step on a
+// single machine has no MASTER_ADDR. The name of the socket contains the launcher's id of the run.
 //
 // A job id distinguishes two jobs that use the same address. The job id is the value of the first
 // of these variables that is set:
@@ -62,9 +61,9 @@ struct LaunchPlace {
   std::string text() const;
 };
 
-/// Returns the rank that a launcher has assigned to this process, or nullopt without a launcher.
-/// `variable` returns the value of an environment variable. If `variable` is null, getenv() is
-/// called instead. Throws Error if variables are invalid or contradict each other.
+/// Returns the rank that a launcher has assigned to this process, or nullopt if there is no
+/// launcher. `variable` returns the value of an environment variable. If `variable` is null,
+/// getenv() is called instead. Throws Error if variables are invalid or contradict each other.
 std::optional<LaunchPlace>
 findLaunchPlace(const std::function<const char *(const char *)> &variable = nullptr);
 

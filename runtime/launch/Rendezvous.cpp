@@ -125,8 +125,7 @@ private:
 } // namespace
 
 /// Returns true if a TCP connection connects a socket with itself. This can happen if no process
-/// listens at the port, and the kernel chooses this port as the local port of the connecting
-/// socket.
+/// listens at the port, and the kernel chooses this port for the connecting socket.
 static bool isToItself(int connection) {
   sockaddr_storage own = {}, peer = {};
   socklen_t ownBytes = sizeof own, peerBytes = sizeof peer;
@@ -285,7 +284,7 @@ std::string fsdprt::askWhoListens(const MeetingAddress &address, const LaunchPla
     Descriptor connection = attempt.connectTo(address);
     if (connection.isOpen())
       attempt.askOn(connection.get());
-  } catch (const Error &error) { // The process refuses the connection, or is another program.
+  } catch (const Error &error) { // The host refuses the connection, or is not fsdp-run.
     return attempt.wasAnswered() ? error.what() : "";
   }
   return "";

@@ -62,8 +62,7 @@ struct MeetingAddress {
   static MeetingAddress abstract(const std::string &name);
   /// Returns the address that place.meetingName names. If this name is empty, returns all addresses
   /// of the machine place.address. Throws Error if the host name does not exist. If the lookup
-  /// fails for another reason, sets `problem` and returns no address. The caller may then try
-  /// again.
+  /// fails for another reason, sets `problem` and returns no address. The caller may try again.
   static std::vector<MeetingAddress> of(const LaunchPlace &place, std::string &problem);
 };
 
@@ -131,7 +130,7 @@ private:
   const Guest *find(uint32_t rank) const;
 
   LaunchPlace place;
-  std::string turnedAway; ///< describes the last process of another job that was rejected
+  std::string turnedAway; ///< text about the last rejected process of another job
   double limit, seconds, lastTold = 0;
   Descriptor listening;
   std::vector<std::unique_ptr<Guest>> guests;

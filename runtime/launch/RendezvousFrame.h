@@ -22,7 +22,7 @@ namespace fsdprt {
 /// A message between a rank and the host, before the rank has its channel to the host.
 struct Frame {
   enum Kind : uint32_t { hello = 1, missing, welcome, refusal };
-  static constexpr char expected[] = "fsdpmt2"; // The digit is the version of the frame format.
+  static constexpr char expected[] = "fsdpmt2"; // magic number of frame format 2
 
   char magic[8] = {};
   uint32_t interface = 0, kind = 0, rank = 0, ranks = 0, process = 0;

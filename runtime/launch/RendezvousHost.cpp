@@ -28,8 +28,8 @@ static constexpr double tellSeconds = 0.5;
 static constexpr double joinSeconds = 10;      // seconds until all ranks must have a channel
 static constexpr double lingerSeconds = 3;     // seconds for which refuse() waits for further ranks
 static constexpr double occupiedSeconds = 5;   // seconds to wait if the port is in use
-static constexpr double askAfterSeconds = 0.2; // seconds before asking who uses the port
-static constexpr size_t mostStrangers = 64;    // most connections that have sent no rank
+static constexpr double askAfterSeconds = 0.2; // seconds until askWhoListens() is called
+static constexpr size_t mostStrangers = 64;    // largest number of connections without a rank
 
 // Begins the message to a process that has the same rank as an earlier process.
 static constexpr const char twinWords[] = "two processes have rank ";
@@ -68,7 +68,7 @@ RendezvousHost::RendezvousHost(const LaunchPlace &place, double seconds, bool as
       asked = true;
       answer = askWhoListens(addresses.back(), place);
       if (answer.compare(0, std::strlen(twinWords), twinWords) == 0)
-        isLate = true; // Another rank 0 of this job keeps the port.
+        isLate = true; // Another process of this job is rank 0 and uses the port.
     }
     // Read the clock again, because `deadline` may have passed during askWhoListens().
     isLate = isLate || Network::get().now() > deadline;
@@ -233,7 +233,7 @@ void RendezvousHost::admit(Guest &guest) {
   const Guest *twin = find(hello.rank);
   guest.isKnown = true;
   if (hello.secondsLeft > 0)
-    // The rendezvous ends at the latest when the first of the ranks stops waiting.
+    // The rendezvous must end before any rank stops waiting.
     limit = std::min(limit, Network::get().now() + hello.secondsLeft);
   if (hello.interface != fsdprt_abi_version())
     badInput("rank %u (%s) has interface %u.%u of the runtime, rank 0 %u.%u; start all ranks from "

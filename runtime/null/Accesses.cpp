@@ -5,12 +5,12 @@
 //===----------------------------------------------------------------------===//
 //
 // A launch reads the bindings that the kernel does not write, and it reads and writes the other
-// bindings. If the kernel has a list `reads`, the launch does not read a written binding that is
-// missing in this list, but overwrites it completely. A launch also writes its scratch memory,
-// whose contents are undefined after the launch. In a collective, the rank and its peers read the
-// source, and the rank writes the target. A copy reads its source and writes its target. A fill
-// writes its target. An initialise command writes that part of the parameter that is in the rank's
-// piece of the state.
+// bindings. A written binding may be missing in the list `reads` of the kernel. The launch then
+// overwrites this binding completely, and does not read it. A launch also writes its scratch
+// memory, whose contents are undefined after the launch. In a collective, the rank and its peers
+// read the source, and the rank writes the target. A copy reads its source and writes its target. A
+// fill writes its target. An initialise command writes that part of the parameter that is in the
+// rank's piece of the state.
 //
 //===----------------------------------------------------------------------===//
 

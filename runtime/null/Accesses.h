@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Derives the accesses of a command from the artifact: the bindings of a kernel with its `reads`
-// and `writes`, its scratch memory, and the source and target of a collective or copy. The computed
-// ranges are those of one rank in one iteration of a loop.
+// Derives the accesses of a command from the artifact. A kernel accesses its bindings (`reads` and
+// `writes`) and its scratch memory. A collective or copy accesses its source and its target. The
+// ranges are computed for one rank and one iteration of a loop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +43,8 @@ public:
 
   /// Sets `into` to the accesses of `command` in `iteration`. Waits and loops have no accesses.
   void of(const fb::Command &command, uint64_t iteration, std::vector<Access> &into) const;
-  /// Finds two accesses of a command that share bytes and of which the first is a write. Returns
-  /// the indices of both in `accesses`, or nothing if there are no two such accesses. Two kinds of
+  /// Finds two accesses of a command that share bytes, where the first access is a write. Returns
+  /// the indices of these accesses in `accesses`, or nothing if there are none. Two kinds of
   /// overlap are allowed: the source of a transfer may be equal to its target, and the source of a
   /// gather may be the rank's own piece of the target.
   std::optional<std::pair<size_t, size_t>> findClash(const fb::Command &command,

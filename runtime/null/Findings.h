@@ -31,15 +31,15 @@ struct Finding {
 
 class Findings {
 public:
-  /// Adds a finding. If there already is a finding with the same `fault` and the same `key`,
-  /// increments the number of occurrences of this finding instead. `key` names the commands that
-  /// cause the fault, but neither the run nor the rank.
+  /// If a finding with the same `fault` and the same `key` exists, increments its number of
+  /// occurrences. Otherwise adds a finding. `key` names the commands that cause the fault, but
+  /// neither the run nor the rank.
   void add(Fault fault, const std::string &key, const std::string &text);
   const std::vector<Finding> &all() const { return found; }
 
 private:
   std::vector<Finding> found;
-  std::map<std::string, size_t> numbers; // by fault and key: index into `found`
+  std::map<std::string, size_t> numbers; // index into `found`, by fault and key
 };
 
 } // namespace fsdprt

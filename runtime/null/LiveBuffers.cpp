@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// `live` maps the offset at which a live buffer begins to the buffer. Live buffers do not overlap,
-// so that one search in `live` finds the only buffer that can cover a range.
+// The key of a buffer in `live` is the offset at which the buffer begins. Live buffers do not
+// overlap, so that one search in `live` finds the only buffer that can cover a range.
 //
 //===----------------------------------------------------------------------===//
 

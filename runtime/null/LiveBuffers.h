@@ -33,7 +33,7 @@ public:
   /// this program.
   void enter(uint32_t program);
   /// begin() adds the buffers whose first command is `command` to the live buffers. end() removes
-  /// the buffers whose last command is `command`. It keeps buffers whose first command is before
+  /// the buffers whose last command is `command`. end() keeps buffers whose first command is before
   /// `since`, because the next iteration of the loop needs them. Both functions call visit(begin,
   /// end) for each buffer that they add or remove.
   void begin(uint32_t command, const std::function<void(uint64_t, uint64_t)> &visit);
@@ -63,7 +63,7 @@ private:
   std::vector<Buffer> buffers;
   uint32_t program = UINT32_MAX, now = 0;                       // current program and command
   std::map<uint32_t, std::vector<const Buffer *>> begins, ends; // by command number
-  std::map<uint64_t, const Buffer *> live;                      // key: begin of the buffer
+  std::map<uint64_t, const Buffer *> live;                      // key: first byte of the buffer
   bool lives(const Buffer &buffer) const { return buffer.isAlways() || now <= buffer.last; }
 };
 

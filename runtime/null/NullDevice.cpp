@@ -84,7 +84,7 @@ static void findSplits(const Commands *commands, std::set<uint64_t> &splits) {
 }
 
 /// Groups `ranks` by kind. If `inits` is true, ranks of the same kind also have equal indices in
-/// the splits of states, which determine the parts of parameters that `init` initialises.
+/// the splits of states. These indices determine the parts of parameters that `init` initialises.
 static std::vector<Ranks> findKinds(const fb::Manifest &manifest, const Mesh &mesh,
                                     const std::vector<uint64_t> &ranks, bool inits) {
   std::set<uint64_t> splits;
@@ -110,7 +110,7 @@ static std::vector<Ranks> findKinds(const fb::Manifest &manifest, const Mesh &me
   return kinds;
 }
 
-/// Returns all kinds, or a sample of `mostKinds` that includes the first and the last.
+/// Returns all kinds, or a sample of `mostKinds` that includes the first and the last kind.
 static std::vector<Ranks> choose(std::vector<Ranks> kinds) {
   if (kinds.size() <= mostKinds)
     return kinds;
@@ -143,8 +143,8 @@ static const fb::Program *find(const fb::Manifest &manifest, const std::string &
   return nullptr;
 }
 
-/// Walks the commands of a session that begins with initial values, and then those of a session
-/// that resumes from a save.
+/// Walks the commands of two sessions: the first begins with initial values, and the second resumes
+/// from a save.
 void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ranks &ranks,
                         bool reference) {
   const fb::Program *init = find(manifest, reference ? "reference_init" : "init");
@@ -171,7 +171,7 @@ void NullDevice::walkAs(const fb::Manifest &manifest, const Mesh &mesh, const Ra
     for (uint64_t number = 1; number <= options.steps; ++number) {
       if (step)
         walk.run(*step, format("%s %llu%s", stepName.c_str(), (unsigned long long)number, behind));
-      // The other programs run once, after the first step.
+      // All programs except `init` and `step` run once, after the first step.
       for (const fb::Program *other : others)
         if (number == 1)
           walk.run(*other, printable(other->name()->str()) + behind);

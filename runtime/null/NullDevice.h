@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Walks the commands of a run on all ranks without executing kernels. The run consists of the
-// initial values, steps, an evaluation between steps, steps after a resume from a save, and the
-// unsharded reference. The artifact describes which bytes a kernel reads and writes, and the walk
+// Walks the commands of a run on all ranks without executing kernels. The run consists of `init`,
+// steps, and steps that resume from a save. All other programs, such as the evaluation, run once
+// after the first step. The artifact describes which bytes a kernel reads and writes, and the walk
 // does not check this description.
 //
 //  1. Check that the collectives of all ranks match (Order.h).
@@ -30,8 +30,8 @@ namespace fsdprt {
 struct NullOptions {
   uint64_t steps = 3; // number of steps to walk, at least 1
 
-  /// The artifacts of the ranks that run another artifact than the argument `artifact`. The key is
-  /// the number of the rank.
+  /// The artifact of each rank that does not run the argument `artifact`. The key is the number of
+  /// the rank.
   std::map<uint64_t, std::shared_ptr<const Artifact>> peers;
 };
 

@@ -115,9 +115,8 @@ const std::vector<uint32_t> &OrderChecker::membersOf(uint32_t rank,
   return entry->second;
 }
 
-/// If all members of the group have stopped at the collective at which `rank` has stopped,
-/// completes this collective: advances the members to their next collectives, appends the members
-/// to `ready`, and returns true.
+/// If all members of the group have stopped at the same collective as `rank`, completes this
+/// collective: advances the members, appends them to `ready`, and returns true.
 bool OrderChecker::meet(uint32_t rank, std::deque<uint32_t> &ready) {
   const Meeting *mine = at(rank);
   if (!mine)

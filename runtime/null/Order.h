@@ -11,7 +11,7 @@
 //  2. A collective completes when all members of its group have stopped at this collective.
 //  3. When no rank can advance, the check reports the first rank that has not finished.
 // If no rank is reported, the members of each communicator start equal collectives in the same
-// order, and no cycle of ranks waits for one another. The check assumes that a rank runs one
+// order, and no ranks wait for each other in a cycle. The check assumes that a rank runs one
 // collective after another, as the transfer worker of a rank does. Backends also permit other
 // orders.
 //

@@ -32,7 +32,7 @@ RankWalk::RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const
       accesses(manifest, layout, mesh, rank), buffers(manifest, layout), shadow(endOf(layout) + 1),
       times(1, 0) {}
 
-/// Records an access by the host as if a command on the compute stream made it, because the host
+/// Records an access by the host. It counts as an access of the compute stream, because the host
 /// accesses memory only between two runs of programs.
 void RankWalk::hostTouches(uint64_t begin, uint64_t bytes, bool writes) {
   Access access(Access::Role::host);
@@ -152,8 +152,8 @@ void RankWalk::checkClash(const fb::Command &command) {
 }
 
 /// Checks the memory (device, host or file) of each access. All bindings of a kernel must be in the
-/// same memory, and those of a GPU kernel must be on the device. The ranges of a collective must be
-/// on the device. The source and the target of a copy must not both be in the file.
+/// same memory. The bindings of a GPU kernel must be on the device. The ranges of a collective must
+/// be on the device. The source and the target of a copy must not both be in the file.
 void RankWalk::checkMemories(const fb::Command &command) {
   using Memory = Accesses::Memory;
   auto wrong = [&](const Access &access, const char *where, const std::string &why) {

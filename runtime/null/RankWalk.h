@@ -34,7 +34,7 @@ struct WalkCounts {
 
 class RankWalk {
 public:
-  /// `who` is the name, for messages, of the ranks that this walk represents.
+  /// `who` is a name for messages: the name of the ranks that this walk represents.
   RankWalk(const fb::Manifest &manifest, const fb::Layout &layout, const Mesh &mesh, uint64_t rank,
            std::string who, Findings &findings);
 

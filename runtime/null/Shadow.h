@@ -4,14 +4,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares an interval map of the offsets of a layout. Each cell records whether its bytes were
-// written during the lifetime of their buffer, the last write, and the reads by transfers since
-// this write. A cell is split where an access begins or ends. Cells are merged when one access
-// writes all of their bytes. The number of cells therefore depends on the number of commands, and
-// not on the number of bytes.
+// Declares an interval map of the offsets of a layout. Each cell records the last write of its
+// bytes, and the reads by transfers since this write. It also records whether the bytes were
+// written during the lifetime of their buffer. A cell is split where an access begins or ends.
+// Cells are merged when one access writes all of their bytes. The number of cells therefore depends
+// on the number of commands, and not on the number of bytes.
 //
 // An epoch is the time of an access: a stream, and a count on this stream. For each stream, a clock
-// contains the last epoch that is known to be over. Two accesses race if at least one of them is a
+// contains the time of the last access that has ended. Two accesses race if at least one is a
 // write, and if the clock at the later access does not cover the epoch of the earlier access.
 //
 //===----------------------------------------------------------------------===//
@@ -46,7 +46,7 @@ private:
   std::vector<uint32_t> times;
 };
 
-/// A command in a run of a program. If `command` is null, the host before or after the run.
+/// A command in a run of a program. If `command` is null, the host acts before or after the run.
 struct Moment {
   const fb::Command *command = nullptr;
   uint32_t run = 0, number = 0, iteration = 0;
@@ -58,11 +58,11 @@ struct Touch {
 };
 
 struct Cell {
-  /// `ended` means that the last write belongs to an earlier buffer in these bytes, whose lifetime
-  /// has ended.
+  /// In the state `ended`, the bytes were written, but the lifetime of the written buffer has
+  /// ended.
   enum State : uint8_t { unwritten, ended, written };
   State state = unwritten;
-  Touch write;              // last write; its time is 0 if there is none
+  Touch write;              // last write; the time 0 means no write
   std::vector<Touch> reads; // reads by transfers since the last write
 };
 
@@ -93,7 +93,7 @@ public:
 private:
   std::map<uint64_t, Cell>::iterator cut(uint64_t at);
 
-  std::map<uint64_t, Cell> cells; // by the offset of the cell; the last entry marks the end
+  std::map<uint64_t, Cell> cells; // cells by offset; the last key is the end
 };
 
 } // namespace fsdprt

@@ -4,12 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Collectives of one channel run in the order of the channel's queue. The first collective of
-//     the queue becomes ready for its first chunk when its latency has passed since its begin.
+//  1. Collectives of one channel run in the order of the channel's queue. When the first collective
+//     of the queue has begun and its latency has passed, it is ready to move its first chunk.
 //  2. The collective that has been ready for the longest time moves one chunk. On each level, the
 //     chunk occupies the links as soon as these links are free.
-//  3. The collective becomes ready for its next chunk when the chunk has passed all levels and the
-//     gap after the chunk has passed.
+//  3. When the chunk has passed all levels and the gap after the chunk is over, the collective is
+//     ready to move its next chunk.
 //
 // Chunks of different collectives alternate, so that collectives that run at the same time get
 // equal shares of the links. The simulation takes time O(chunks * (levels + log channels)).

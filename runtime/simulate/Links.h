@@ -62,12 +62,13 @@ private:
   void moveChunk(Ready ready);
   void end(size_t number, double time);
 
-  // For each level, in seconds: the time from which its links are free, and the time for which they
-  // were busy.
+  // For each level of links, in seconds: `freeAt` is the time from which the links are free, and
+  // `busy` is the time for which they were busy.
   std::vector<double> freeAt, busy;
   std::vector<State> flights;
   std::map<uint32_t, std::deque<size_t>> queues; // for each channel: indices in `flights`
-  std::map<uint32_t, double> freeFrom;           // for each channel: end of its last flight
+  std::map<uint32_t, double> freeFrom;           // for each channel: time at which its last
+                                                 // transfer ends
   std::priority_queue<Ready, std::vector<Ready>, std::greater<Ready>> ready;
   uint64_t chunks = 0;
 };

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Check that all groups of a collective use the links in the same way: at each level of links,
-//     each block of ranks that the links join must contain only whole groups, or each group must
-//     contain only whole blocks.
+//  1. Check that all groups of a collective use the links alike. At each level, the links join
+//     blocks of ranks: each block must consist of whole groups, or each group must consist of
+//     blocks.
 //  2. Advance the time of the rank by the duration of each launch, of each fill, and of each copy
 //     on channel 0. If the cluster has the artifact's chip, the duration of a launch follows from
 //     the clocks of its cost, else from rates (KernelTime.h).
@@ -16,8 +16,8 @@
 //  4. Run copies on channels other than 0 at the same time as launches. Such a copy waits in one of
 //     two queues: one for copies between device memory and host memory, and one for copies from and
 //     to the file.
-//  5. Add the duration of each wait to the exposed time of the collectives that have the kind and
-//     the unit of the awaited collective.
+//  5. Add the duration of each wait to the exposed time of the awaited collective. Collectives with
+//     equal kind and unit share one sum.
 //
 // The simulation takes O(commands + chunks) time for any number of ranks.
 //
@@ -116,9 +116,9 @@ void Simulator::checkRanks() const {
              artifact.getMesh().text().c_str(), (ull)cluster.ranks());
 }
 
-/// Returns the group of a collective. Throws Error if different groups would use the links
-/// differently. They use the links alike if, at each level, the number of ranks that the links join
-/// is a divisor or a multiple of the span of the group and also of the stride of the group.
+/// Returns the group of a collective. Throws Error unless all groups use the links alike. At each
+/// level, the links join n ranks. Groups use them alike if n is a divisor or a multiple of the
+/// group's span, and also a divisor or a multiple of the group's stride.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())
@@ -374,8 +374,7 @@ void Simulator::walk(const Commands &commands) {
         if (command->body_as_Loop()->body())
           walk(*command->body_as_Loop()->body());
       break;
-    // The only other commands are those that initialise parameters, and a step contains none of
-    // them.
+    // The only other command is `initialise`, and a step contains no such command.
     default:
       break;
     }

@@ -26,11 +26,11 @@ namespace fsdprt {
 /// Totals of all collectives that have the same kind and unit.
 struct SimulatedCollective {
   std::string kind, unit, protocol;
-  uint64_t runs = 0, bytes = 0; // bytes of the larger of source and target, over all runs
+  uint64_t runs = 0, bytes = 0; // `bytes`: size of source or target, whichever is larger
 
-  /// Sums of times in seconds. `inFlight` is the time from the begin to the end of the collectives.
-  /// `alone` is what `inFlight` would be if no other transfers used the links. `exposed` is the
-  /// time for which the rank waited for the collectives.
+  /// Sums of times in seconds. `inFlight` adds the times from the beginning to the end of each
+  /// collective. `alone` adds these times without delays by other transfers. `exposed` adds the
+  /// times for which the rank waited.
   double inFlight = 0, alone = 0, exposed = 0;
 };
 
@@ -47,7 +47,7 @@ enum class KernelModel { rates, clocks };
 
 struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
-  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // number of tokens of all ranks
+  uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens`: per step, over all ranks
   // for each level: seconds for which the links were busy
   std::vector<double> busy;
   std::vector<SimulatedCollective> collectives; // sorted by descending `exposed`

@@ -59,9 +59,9 @@ static void setBytes(Transfer &transfer, double bytes, double chunkBytes,
     transfer.chunkSeconds.push_back(seconds / chunks);
 }
 
-/// Plans a transfer over a ring. The rates are those of `protocol`, or those of the links without a
-/// protocol if `protocol` is empty. Returns false if a level of links that the ring crosses does
-/// not support the protocol.
+/// Plans a transfer over a ring. The links have the rates of the protocol `protocol`, or their
+/// rates without a protocol if the name is empty. Returns false if a level of links that the ring
+/// crosses does not support the protocol.
 static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                      CollectiveGroup group, const std::string &protocol, Transfer &transfer) {
   std::vector<double> levelSeconds(cluster.links.size(), 0);
@@ -73,8 +73,8 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
   transfer.headSeconds = protocol.empty() ? 0 : cluster.protocols.at(protocol);
   for (size_t level = 0; level < cluster.links.size(); ++level) {
     const ClusterLink &link = cluster.links[level];
-    // `below` is the number of members of the group in a block of the level below, and `here` is
-    // the number of members in a block of this level.
+    // `here` is the number of members of the group in a block of this level, and `below` is the
+    // number of members in a block of the level below.
     uint64_t below = std::clamp<uint64_t>(inner / group.stride, 1, group.ranks);
     uint64_t here = std::clamp<uint64_t>(link.ranks / group.stride, 1, group.ranks);
     inner = link.ranks;

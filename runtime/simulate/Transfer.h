@@ -36,13 +36,13 @@ struct Transfer {
   std::vector<double> chunkSeconds;
   double gapSeconds = 0; // time in seconds for which the links are idle after each chunk
 
-  /// Returns the time in seconds from begin to end if no other transfer uses the links.
+  /// Returns for how many seconds the transfer lasts if no other transfer uses the links.
   double aloneSeconds() const;
 };
 
-/// Plans the transfer of a collective. Chooses the fastest of the rings with different protocols
-/// and the reduction in a switch. `bytes` is the size of the full buffer. The full buffer of a
-/// reduce-scatter is its source, and that of any other collective is its result.
+/// Plans the transfer of a collective. Chooses the fastest method: a ring with one of the
+/// protocols, or a reduction in a switch. `bytes` is the size of the full buffer. The full buffer
+/// is the source of a reduce-scatter, and the result of any other collective.
 Transfer planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
                       CollectiveGroup group);
 

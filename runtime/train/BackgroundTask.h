@@ -21,8 +21,8 @@ namespace fsdprt {
 
 class BackgroundTask {
 public:
-  /// A flag that is set when the owner no longer needs the result. Work that takes long must read
-  /// it regularly.
+  /// A flag that is set when the owner no longer needs the result. Long work must read the flag
+  /// regularly.
   using Cancelled = std::atomic<bool>;
   using Work = std::function<void(const Cancelled &cancelled)>;
 

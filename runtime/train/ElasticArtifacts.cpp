@@ -11,12 +11,10 @@
 //  2. An artifact is a candidate if it has the same target as the given artifact, a program 'step',
 //     and a permitted number of ranks. It must be possible to load the parameters and optimizer
 //     states of a candidate from a save of the given artifact.
-//  3. If there are several candidates for the same number of ranks, those that are named after the
-//     given artifact are preferred. Among the remaining candidates, the candidate whose compiler
-//     options differ least from those of the given artifact is preferred. The options mesh and
-//     grad-accum are not compared. If the options of several candidates differ equally, the numbers
-//     of tokens per step over all ranks are compared, and the candidate whose number is closest to
-//     that of the given artifact is preferred.
+//  3. Candidates for the same number of ranks are compared by three criteria. The first is whether
+//     the file is named after the given artifact. The second is the number of compiler options that
+//     differ, without mesh and grad-accum. The third is the difference in tokens per step, over all
+//     ranks.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,8 +7,7 @@
 //     warm-up            decay                         after the decay
 //     lr * s / warmup    half a cosine to the minimum  minimum
 //
-// The first step has the number s = 1. If `decaySteps` is 0, the rate does not decay after the
-// warm-up.
+// The first step is s = 1. If `decaySteps` is 0, the rate does not decay after the warm-up.
 //
 //===----------------------------------------------------------------------===//
 

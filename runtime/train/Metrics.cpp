@@ -23,8 +23,8 @@ using namespace fsdprt;
 using ull = unsigned long long;
 
 /// Returns the size in bytes of the beginning of `text` up to the end of the line of step `last`.
-/// An incomplete line at the end of `text` does not count. Throws Error if a line that it reads
-/// does not begin with {"step": and a number.
+/// An incomplete line at the end of `text` does not count. Throws Error if one of the lines up to
+/// that end does not begin with {"step": and a number.
 static uint64_t bytesUpToStep(const std::string &path, std::string_view text, uint64_t last) {
   static constexpr std::string_view begin = "{\"step\":";
   uint64_t kept = 0;

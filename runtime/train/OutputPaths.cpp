@@ -25,8 +25,7 @@ static bool isSameFile(const std::string &a, const std::string &b) {
   std::error_code error;
   if (fs::exists(a, error) != fs::exists(b, error))
     return false;
-  // Only regular files are compared, because a device such as /dev/null may be used as several
-  // outputs.
+  // Only regular files are compared, because a device such as /dev/null may be several outputs.
   if (fs::exists(a, error))
     return fs::is_regular_file(a, error) && fs::equivalent(a, b, error);
   return fs::weakly_canonical(fs::absolute(a), error) ==

@@ -19,11 +19,11 @@
 
 namespace fsdprt {
 
-/// Name of the tensor that contains the step block, in the file of a rank.
+/// In the file of a rank, the tensor with this name contains the step block of the rank.
 inline constexpr const char saveBlockName[] = "step_block";
 
-/// Returns the states whose pieces the file of `rank` contains, as a map from the names of their
-/// tensors to their indices.
+/// Returns an entry for each state that has a piece in the file of `rank`. The key is the name of
+/// the tensor that contains the piece, and the value is the index of the state.
 std::map<std::string, uint64_t> statesOf(const SaveIndex &layout, uint64_t rank);
 
 /// Returns the address of a rank's piece of a state, and the range of elements in this piece.

@@ -33,10 +33,10 @@ private:
 };
 
 struct StepCost {
-  double seconds = 0, cpuSeconds = 0; ///< wall time, and CPU time of all processes
+  double seconds = 0, cpuSeconds = 0; ///< seconds: wall time; CPU time of all processes
   uint64_t tokens = 0;
   uint64_t exchanged[4] = {}; ///< bytes by type of collective, as in fsdprt_session_info
-  /// Seconds by which saves delayed the steps; empty without saves.
+  /// Result of SaveStalls::take() after the step, in seconds.
   std::optional<double> saveStall;
 };
 
@@ -57,8 +57,8 @@ public:
   /// Returns for how many seconds saves have delayed steps since the last call of take(). Returns
   /// nothing if no save was added since that call.
   std::optional<double> take() { return std::exchange(untaken, std::nullopt); }
-  /// Reports how long saves that were written while steps continued have delayed the steps.
-  /// `stepSeconds` is the total time of all steps.
+  /// Reports for how long saves delayed the steps. Counts only saves that were written while the
+  /// steps continued. `stepSeconds` is the total time of all steps.
   void report(const TrainingRun &run, double stepSeconds) const;
 
 private:

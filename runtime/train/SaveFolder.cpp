@@ -68,7 +68,7 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
 /// Throws an Error that describes `text`, which is the invalid content of 'latest'.
 [[noreturn]] static void failLatest(const std::string &path, std::string text) {
   for (char &c : text)
-    // If char is signed, this also replaces a byte above 0x7f, because its value is then negative.
+    // Bytes above 0x7f are also replaced if char is signed, because they are then negative.
     c = c < 0x20 || c == 0x7f ? '?' : c;
   std::vector<std::string> saves = namesIn(path, isSaveName);
   std::string advice = "the folder has no save";

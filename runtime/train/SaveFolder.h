@@ -9,10 +9,10 @@
 //     DIR/latest                                  "step-00000010 <SHA-256 of that save's index>"
 //     DIR/.step-00000020.tmp/...                  a save that is being written or removed
 //
-// To write a save, the files in the temporary folder are written and flushed, this folder is
-// flushed and renamed, DIR is flushed, and a new file replaces the file 'latest'. The file 'latest'
-// therefore names a complete save, no matter when the process dies. Only one process at a time can
-// save to DIR.
+// A save is first written to the temporary folder. Its files and this folder are flushed. The
+// folder is then renamed, and DIR is flushed. At last, a new file replaces 'latest', which
+// therefore always names a complete save, no matter when the process dies. Only one process at a
+// time can save to DIR.
 //
 //===----------------------------------------------------------------------===//
 

@@ -99,8 +99,7 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
         std::vector<uint64_t> &files = index.states.back().files;
         files.resize(state.pieces);
         // If several ranks have the same piece, files[piece] must be the lowest of these ranks. The
-        // loop therefore visits the ranks in descending order, so that it stores the lowest rank
-        // last.
+        // loop visits the ranks in descending order, so that it stores the lowest rank last.
         for (uint64_t rank = about.ranks, piece = 0; rank-- > 0;)
           if (fsdprt_artifact_get_piece(artifact, i, rank, &piece) == FSDPRT_OK)
             files[piece] = rank;

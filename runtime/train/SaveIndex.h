@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The file index.json of a save (docs/how-to/save-and-resume.md) lists the run, step and mesh; the
-// units with their parameters; the states with their pieces; and the files with their sizes and
-// hashes. The last member of index.json is the hash of index.json itself.
+// The file index.json of a save (docs/how-to/save-and-resume.md) describes the run, the step and
+// the mesh. It lists units and their parameters, states and their pieces, and files with their
+// sizes and hashes. The last member of index.json is the hash of index.json itself.
 //
 //     {"format": "fsdp-save", "version": 1, ..., "sha256": "<64 hexadecimal digits>"}
 //
@@ -33,7 +33,7 @@ namespace fsdprt {
 struct RunState {
   uint64_t step = 0; ///< number of completed steps
   uint64_t seed = 0;
-  uint64_t nonfiniteSteps = 0; ///< number of consecutive non-finite steps at the end of the save
+  uint64_t nonfiniteSteps = 0; ///< number of consecutive non-finite steps directly before the save
   LearningRate rate;
 
   // The next members describe the source from which the samples are read. The samples of a step
@@ -60,7 +60,7 @@ struct RunState {
     std::string name;
     uint64_t samples = 0, elements = 0; ///< `elements`: number of elements of one sample
   };
-  std::vector<StepInput> stepInputs; ///< empty if the save lists no inputs
+  std::vector<StepInput> stepInputs; ///< inputs; empty if the save lists none
 };
 
 struct SaveIndex {
@@ -80,8 +80,7 @@ struct SaveIndex {
     uint64_t shards = 0, shardSize = 0;
     std::vector<Param> params;
   };
-  /// A state. Piece p of the state's flat buffer is the tensor `tensor` in the file of rank
-  /// files[p].
+  /// A state. Piece p of the state's flat buffer is tensor `tensor` in the file of rank files[p].
   struct State {
     std::string tensor, role, dtype;
     uint64_t unit = 0, elements = 0; ///< `elements`: number of elements of one piece

@@ -11,10 +11,9 @@
 //  3. The save and the artifact must have the same parameters, with the same names and shapes. The
 //     dtype of a parameter may differ if both dtypes are float types.
 //  4. For each state of each parameter, one range is added. A state whose role is parameter or
-//     master is loaded from one of the saved states of the parameter. This is the first of the
-//     following states that the save contains: a state with the same role and dtype, the state
-//     whose role is master, the state whose role is parameter. A moment is loaded from the saved
-//     state that has the same role. The save and the artifact must have the same optimizer states.
+//     master is loaded from the first of these states that the save has: the state with the same
+//     role and dtype, the master, or the parameter. A moment is loaded from the saved state that
+//     has the same role. The save and the artifact must have the same optimizer states.
 //
 // If the save does not fit the artifact, a single Error reports all differences. If several
 // parameters have the same problem with a state, the problem is reported once.
@@ -72,14 +71,15 @@ struct Place {
   uint64_t elements;
 };
 
-/// Finds parameters of a layout by their names, and indices of its states by unit and role.
+/// Parameters and states of a layout. `params` maps the name of a parameter to its place, and
+/// `states` maps the unit and the role of a state to its index.
 struct Layout {
   std::map<std::string, Place> params;
   std::map<Key, uint64_t> states;
 };
 } // namespace
 
-/// Returns the product of two sizes in an index. Throws Error if it does not fit in 64 bits.
+/// Returns the product of two sizes. Throws Error if the product does not fit in 64 bits.
 static uint64_t product(uint64_t a, uint64_t b, const std::string &file) {
   uint64_t result = 0;
   if (__builtin_mul_overflow(a, b, &result))
@@ -91,7 +91,7 @@ static uint64_t product(uint64_t a, uint64_t b, const std::string &file) {
 /// Lists the parameters and states of an index. Throws Error if the index contradicts itself.
 static Layout listLayout(const SaveIndex &index, const std::string &file) {
   Layout layout;
-  // For each unit: number of elements of the smallest flat buffer of a state of this unit.
+  // For each unit: number of elements in the smallest flat buffer of its states.
   std::vector<uint64_t> sizes(index.units.size(), UINT64_MAX);
   for (uint64_t i = 0; i < index.states.size(); ++i) {
     const SaveIndex::State &state = index.states[i];
@@ -145,7 +145,7 @@ private:
   std::map<std::string, std::vector<std::string>> ofStates;
 };
 
-/// Compares the parameters of both models (step 3 at the top of this file).
+/// Compares the parameters of the save and of the artifact (step 3 of the file header).
 void SaveMapping::Matching::compareParams() {
   for (const auto &[name, place] : here.params) {
     auto found = there.params.find(name);

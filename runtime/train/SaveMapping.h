@@ -10,7 +10,7 @@
 //     state 'h.0/first_moment' here     | a.weight |pad| b.weight |pad|     1 piece
 //     state 'model/first_moment' there  | z | a.weight |pad : b.weight |    pieces 0 and 1
 //
-// An element of a state belongs to a parameter. It is loaded from the saved element that has the
+// An element of a state that belongs to a parameter is loaded from the saved element that has the
 // same parameter name, the same role of the state, and the same index in the parameter. Padding
 // belongs to no parameter and is therefore not loaded.
 //
@@ -26,8 +26,8 @@
 
 namespace fsdprt {
 
-/// The elements [begin, end) of the flat buffer of a state. They are loaded from the flat buffer of
-/// the saved state with index `from`, where element `fromBegin` is the first of them.
+/// The elements [begin, end) of the flat buffer of a state. They are loaded from the saved state
+/// with index `from`, beginning with element `fromBegin` of its flat buffer.
 struct StateRange {
   uint64_t begin = 0, end = 0, from = 0, fromBegin = 0;
   std::string param; ///< name of the parameter; empty if the range is the whole state
@@ -47,8 +47,8 @@ public:
   /// its own pieces unchanged, including the padding.
   bool isSameLayout() const { return sameLayout; }
   const std::vector<StateRange> &rangesOf(uint64_t state) const { return ranges[state]; }
-  /// Returns the indices of the files of the save that contain the values for elements [begin,
-  /// end). These are elements of the flat buffer of the artifact's state `state`.
+  /// Returns the indices of those files of the save from which elements [begin, end) of the flat
+  /// buffer of `state` are loaded. `state` is a state of the artifact.
   std::set<uint64_t> filesOf(const SaveIndex &saved, uint64_t state, uint64_t begin,
                              uint64_t end) const;
   /// Returns the changes of dtypes of states, such as "first_moment rounded from F32 to BF16",

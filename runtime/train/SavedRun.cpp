@@ -36,7 +36,7 @@ using ull = unsigned long long;
 static constexpr size_t chunkBytes = 1 << 20;
 
 /// Returns the tensor `name` in the file of a rank. Throws Error if there is no such tensor, or if
-/// its type or its number of elements differs from the arguments.
+/// its dtype is not `dtype`, or if it does not have `elements` elements.
 static const Tensor &tensorOf(const SafetensorsFile &file, const std::string &name,
                               const std::string &dtype, uint64_t elements) {
   auto found = file.getTensors().find(name);

@@ -42,8 +42,7 @@ public:
   /// Returns the hash of the index of the save. If this hash is equal in two processes, the
   /// processes have opened equal saves, because the index contains the hashes of all files.
   const std::string &sha256() const { return index.sha256; }
-  /// Returns the reason why the run does not resume from the last save, or "" if it resumes from
-  /// it.
+  /// If the run resumes from an older save than the last, returns the reason. Otherwise returns "".
   const std::string &fallback() const { return whyNotLast; }
   /// Returns a text that describes how this run differs from the saved run, to be printed after
   /// "note: ". Returns an empty text if the save is of the same artifact. `own` describes the

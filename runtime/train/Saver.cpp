@@ -9,7 +9,7 @@
 // of this part.
 //
 // If the steps wait for the save, several threads of a process write it. If the save is written
-// while steps run, only one thread per process writes it, which slows the steps down less. If a
+// while steps run, only one thread per process writes it, so that the steps slow down less. If a
 // process fails in a part, the other processes cancel their threads.
 //
 //===----------------------------------------------------------------------===//

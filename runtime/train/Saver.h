@@ -87,7 +87,7 @@ private:
   uint64_t commit(const std::string &to, SaveIndex &index);
   std::optional<FinishedSave> advance(fsdprt_session *session);
   /// Exchanges words between all processes, and returns the words that the processes have passed as
-  /// `mine`. If at least one of these words contains an error, throws an error of one of them.
+  /// `mine`. If words contain errors, throws one of these errors.
   std::vector<Word> meet(const Word &mine, fsdprt_session *session) const;
   template <typename Part>
   auto orAbandon(uint64_t step, Part part);

@@ -212,7 +212,7 @@ bool Trainer::writeInputs(uint64_t number, bool validating) {
   return !agreed.spoiled;
 }
 
-/// Runs a step. If input files have changed, returns false instead, because the run must end.
+/// Runs a step and returns true. If input files have changed, runs no step and returns false.
 bool Trainer::step(uint64_t number) {
   if (!writeInputs(number - 1, false))
     return false;

@@ -33,8 +33,8 @@ public:
   /// `reporter` and the objects in `observers` must outlive the trainer.
   Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunReporter &reporter,
           std::vector<TrainingObserver *> observers);
-  /// Runs all steps. Returns FSDPRT_FAILED if the results differ from those of the unsharded
-  /// program. If a signal has ended the run early, returns 128 plus the number of the signal.
+  /// Runs all steps. Returns FSDPRT_FAILED if the sharded and the unsharded program have different
+  /// results. If a signal has ended the run early, returns 128 plus the number of the signal.
   /// Otherwise returns 0. Throws Error.
   int execute();
 
@@ -83,7 +83,8 @@ private:
   NonFiniteLimit nonFinite;
   MemoryGrowth growth;
   SaveStalls stalls;
-  /// Step blocks before the last validation, and before the last step.
+  /// `savedBlocks` are the step blocks of all ranks before the last validation, and `blocksBefore`
+  /// are the step blocks before the last step.
   std::vector<float> savedBlocks, blocksBefore;
   /// Step block of the first rank of this process after the last step.
   float lastBlock[FSDPRT_BLOCK_SIZE] = {};
@@ -100,7 +101,7 @@ private:
   /// the sum of `cpu`.
   Word agreed;
   bool differs = false;
-  char spoiled[512] = ""; ///< describes how an input file has changed; "" if no file has changed
+  char spoiled[512] = ""; ///< text about a changed input file; "" if no file has changed
 };
 
 } // namespace fsdprt

@@ -259,8 +259,8 @@ void TrainingData::describe(RunState &state) const {
   state.trainTokens = batches->trainTokens();
 }
 
-/// Throws Error if the files of --input or the inputs of --synthetic differ from those of the saved
-/// run.
+/// Throws Error if this run and the saved run have different files of --input or inputs of
+/// --synthetic.
 void TrainingData::expectInputsOf(const RunState &saved, const RunState &own, const char *folder,
                                   const char *advice) const {
   auto find = [](const std::vector<RunState::Input> &list,

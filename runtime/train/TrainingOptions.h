@@ -63,7 +63,7 @@ struct TrainingOptions : LaunchOptions {
   std::string metrics, tensorboard, trace, profileFile;
   uint32_t traceSteps = 4;
   bool profile = false;
-  bool check = false; ///< true to compare the results with those of the unsharded program
+  bool check = false; ///< true to compare the results with the results of the unsharded program
   /// Names the kinds of kernels that run. If this text is empty, all kernels run. If it is not
   /// empty, the results are meaningless, and the caller must have set SessionHooks::onlyKinds to
   /// the same kinds.

@@ -15,20 +15,19 @@
 namespace fsdprt {
 
 struct TrainingRun {
-  /// The options of the user. An option that the user has not given may have the value from the
-  /// save.
+  /// The options of the user. An option that the user has not given may come from the save.
   TrainingOptions options;
   fsdprt_artifact *artifact = nullptr;
   RunReporter &reporter;
   fsdprt_artifact_info info = {};
-  SessionHandle session = {}; ///< null until the session is created
+  SessionHandle session = {}; ///< the session; null until it is created
   /// this process has the ranks [firstRank, lastRank)
   uint32_t ranks = 0, firstRank = 0, lastRank = 0;
   uint32_t processes = 1;
   bool isRoot = true; ///< true if this process has rank 0
-  /// true if the results differ from those of the unsharded program
+  /// true if the sharded and the unsharded program have different results
   bool differs = false;
-  /// number of completed steps: before this run, and in total
+  /// `stepsBefore` steps were completed before this run; `stepsDone` includes these steps
   uint64_t stepsBefore = 0, stepsDone = 0;
 
   /// Returns the sizes and the counters of `session` at the time of the call.

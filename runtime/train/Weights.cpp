@@ -108,7 +108,7 @@ static std::string shapeText(const std::vector<uint64_t> &shape) {
 }
 
 /// Returns a text such as "element 5 is nan" for the first of `count` elements that is not finite
-/// after conversion to the type `to`. Returns an empty text if all are finite.
+/// after conversion to the type `to`. Returns an empty text if all elements are finite.
 static std::string firstNotFinite(const std::byte *data, fsdprt_dtype from, fsdprt_dtype to,
                                   uint64_t count, uint64_t firstIndex = 0) {
   DType source = static_cast<DType>(from), target = static_cast<DType>(to);

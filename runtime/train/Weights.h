@@ -14,13 +14,13 @@
 
 namespace fsdprt {
 
-/// Number of parameters whose initial values are from the files of --init, and number of parameters
-/// whose initial values are from the artifact.
+/// `fromFile` is the number of parameters whose initial values come from the files of --init, and
+/// `fromModel` is the number of parameters whose initial values come from the artifact.
 struct WeightSources {
   uint64_t fromFile = 0, fromModel = 0;
 };
 
-/// Returns the numbers of parameters for a run that has no --init.
+/// Returns the sources of the initial values in a run without --init.
 WeightSources modelWeights(const fsdprt_artifact *artifact);
 
 /// The files of --init. They are a single .safetensors file, or the files that an .index.json
@@ -41,9 +41,9 @@ private:
 };
 
 /// Sets the parameters of the ranks and of the reference program to values in the files. If a
-/// parameter is not in the files, it keeps its initial values. This is allowed only if the artifact
-/// contains these values. If names, shapes or types do not match, throws Error before any parameter
-/// is set. If a file has changed since it was opened, throws Error at the end.
+/// parameter is not in the files, it keeps its initial values. The artifact must contain these
+/// initial values. If names, shapes or types do not match, throws Error before any parameter is
+/// set. If a file has changed since it was opened, throws Error at the end.
 WeightSources importWeights(const InitialWeights &weights, const fsdprt_artifact *artifact,
                             fsdprt_session *session);
 

@@ -42,12 +42,12 @@ class Failed(Exception):
 class Row:
     name: str
     group: str
-    planted: str  # description of the fault, for the table
-    expected: str  # description of the expected exit code and message, for the table
-    run: Callable  # (Bench) -> seconds, or None if there is nothing to measure
-    limit: float = 0  # limit for the seconds that `run` returns; 0 means that there is no limit
-    needs: str = ""  # requirement of the row: "mpi", "root" or ""
-    short: bool = False  # true if --only=short runs the row
+    planted: str  # Description of the fault, for the table.
+    expected: str  # Description of the expected exit code and message, for the table.
+    run: Callable  # (Bench) -> seconds, or None if there is nothing to measure.
+    limit: float = 0  # Limit for the seconds that `run` returns; 0 means that there is no limit.
+    needs: str = ""  # Requirement of the row: "mpi", "root" or "".
+    short: bool = False  # True if --only=short runs the row.
 
 
 def environ(pid):
@@ -65,7 +65,7 @@ def arguments(pid):
 
 
 def state(pid):
-    """Returns the letter of a process's state in /proc, and the process's name. The letter is Z if there is no process."""
+    """Returns the letter that /proc gives for the state of a process, and the name of the process. The letter is Z if there is no process."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -127,8 +127,8 @@ def free_port():
 
 
 class Job:
-    """The processes of the ranks of one run. `how` states how the ranks are started: threads, processes (--processes), env (with the environment
-    variables of torchrun) or mpi."""
+    """The processes of one run. `how` states how the ranks are started: threads, processes (--processes), env (with the environment variables of
+    torchrun) or mpi."""
 
     def __init__(self, bench, how, ranks=2, port=None, **variables):
         self.bench, self.how, self.ranks = bench, how, ranks
@@ -205,7 +205,7 @@ class Job:
         return self.pid(rank)
 
     def named(self, pattern, since, limit, but=()):
-        """Waits until all processes, except those of the ranks `but`, have printed a line that matches the pattern. Returns the seconds from `since`
+        """Waits until all processes have printed a line that matches the pattern. Does not wait for the ranks `but`. Returns the seconds from `since`
         until the last of these lines was printed."""
         last = since
         for rank, process in self.processes.items():
@@ -221,7 +221,7 @@ class Job:
         return last - since
 
     def codes(self, expected, but=()):
-        """Waits until all processes have ended. Checks the exit codes of all processes except those of the ranks `but`."""
+        """Waits until all processes have ended. Checks the exit codes of all processes except the ranks `but`."""
         expected = expected if isinstance(expected, tuple) else (expected,)
         for rank, process in self.processes.items():
             code = process.wait()

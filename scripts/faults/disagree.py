@@ -7,7 +7,7 @@ LIMIT = 0.5
 
 
 def disagree(how, options, first, second, pattern):
-    """Starts two ranks with the common `options`. `first` has further settings of rank 0, and `second` of rank 1."""
+    """Returns a function that starts two ranks with `options`. `first` and `second` are further settings of rank 0 and of rank 1."""
     def run(bench):
         job = Job(bench, how).start(*options, each={0: first, 1: second})
         # With MPI, the time is measured from the moment at which mpirun has started both processes.
@@ -55,8 +55,8 @@ def job_ids(bench):
         0: {"env": {"FSDP_RUN_JOB_ID": "A"}}, 1: {"env": {"FSDP_RUN_JOB_ID": "B"}}})
     seconds = job.named(r"is of job 'B' .*ranks of job 'A' ", max(p.begun for p in job.processes.values()), LIMIT, but=(0,))
     slow = job.slow
-    # Rank 0 rejects the process with rank 1 of another job, and continues to wait for rank 1 of its own job. The error of rank 0 then names the
-    # rejected process.
+    # Rank 0 rejects the process with rank 1 of another job, and continues to wait for rank 1 of its own job. When this wait ends, the error of rank 0
+    # names the rejected process.
     job.named(r"rank 1 of 2 \(rank 1, process \d+ on .*, of job 'B' .* was turned away\) did not arrive within 3 s", 0, 0, but=(1,))
     job.codes(2, but=(0,)).codes(4, but=(1,))
     job.slow = slow

@@ -111,8 +111,7 @@ def host(number, code, pattern):
 
 
 def mpirun_stopped(bench):
-    """Stops mpirun. The ranks must not stop. After that, continues mpirun, and ends the run by sending SIGTERM
-    to a rank."""
+    """Stops mpirun for 3 s. The ranks must not stop. Then continues mpirun, and ends the run by sending SIGTERM to a rank."""
     job = Job(bench, "mpi").start(*FOREVER).reach()
     command = job.processes[-1].popen.pid
     send(command, signal.SIGSTOP)

@@ -73,7 +73,7 @@ def unindexed(saves, newest):
 
 
 def elastic(kind, fault):
-    """Causes a fault in a run of three ranks, which has artifacts for three and for two ranks."""
+    """Causes a fault in a run of three ranks. The run has artifacts for three and for two ranks."""
     def run(bench):
         job = Job(bench, "processes", ranks=3).start(*SLOW, "--elastic=2:3").reach(r"^saved step [0-9]+0:")
         since = send(job.pid(2), fault)

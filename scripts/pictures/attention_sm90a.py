@@ -4,8 +4,8 @@ kernel (ptx.py).
  1. Give the barriers of each buffer the names "empty" and "full". The producer waits for "empty" before it starts a copy to the buffer. The copy
     signals "full" at its end. The consumer waits for "full" right before the product that reads the buffer.
  2. Print the steps of the producer's loop and of the consumer's loop.
- 3. Simulate the loops of all roles. Each role has a lane of the picture, and a step begins when all steps for which it waits have ended. No product O
-    precedes the first block of keys. In a cycle, 2048 multiply-adds are computed, or one instruction of a thread is run, or 64 bytes are copied.
+ 3. Simulate the loops of all roles. Each role has a lane of the picture, and a step begins when all steps for which it waits have ended. The first
+    iteration has no product O. A cycle is the time of 2048 multiply-adds, of one instruction of a thread, or of a copy of 64 bytes.
 """
 import re
 

@@ -108,7 +108,7 @@ class Kernel:
     def loop_from(self, start):
         """Returns the lines of the loop whose first line is `start`. Returns nothing if no path from this line leads back to it.
 
-        Of the conditional branches, the path takes only those to the line `start`.
+        The path takes a conditional branch only if the branch leads to the line `start`.
         """
         labels = {m[1]: i for i, line in enumerate(self.lines) if (m := LABEL.match(line))}
         way, at = {}, start

@@ -30,8 +30,8 @@ std::string getPathFor(llvm::StringRef output, llvm::StringRef mesh);
 std::optional<std::string> checkAlsoMesh(const StepOptions &options);
 
 /// Compiles the model for each mesh of --also-mesh. The model has already been compiled for --mesh,
-/// with the options `compiled`. The total number of micro-batches over all ranks stays the same;
-/// if this is not possible, prints a warning. Returns the exit code of the first failure, or 0 if
+/// with the options `compiled`. The total number of micro-batches over all ranks stays the same.
+/// Prints a warning if this is not possible. Returns the exit code of the first failure, or 0 if
 /// nothing fails.
 int compileAlso(const CommandLine &line, const StepOptions &compiled,
                 llvm::function_ref<int(const CommandLine &)> compile);

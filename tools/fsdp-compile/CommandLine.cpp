@@ -31,6 +31,7 @@ EXAMPLES
   fsdp-compile gpt.mlir --mesh=shard=4 --also-mesh=shard=3,shard=2 -o gpt.fsdp   also gpt.shard3.fsdp
   fsdp-compile gpt.mlir --mesh=shard=2 --param-dtype=bf16 --target=sm_80 -o gpt.fsdp     for GPUs
   fsdp-compile gpt.mlir --mesh=shard=2 --compile-to=differentiate -o -     the IR after a stage
+  fsdp-compile gpt.mlir --search=8 --cluster=8xH100 --memory-limit=20G -o best.json   the fastest plan
 
 )";
 
@@ -228,19 +229,39 @@ static std::string listStages() {
   return names;
 }
 
+/// Returns an error about an option that --search does not support, or nothing.
+static std::optional<std::string> checkSearch(const StepOptions &options) {
+  const DriverOptions &driver = options.driver;
+  if (driver.explain != ExplainKind::None || !driver.report.empty() || !driver.whatIf.empty() ||
+      driver.emit != EmitKind::None || !driver.compileTo.empty() || !driver.alsoMesh.empty() ||
+      !driver.signKey.empty() || driver.noCode || !driver.dumpPhasesTo.empty() || driver.timing)
+    return "--search prints a table, and -o writes the best plan's options: remove other options "
+           "about the output, and compile with --config=OUT.json";
+  if (options.isGiven("overlap") && !options.plan.overlap)
+    return "--search compares plans with --overlap: remove --overlap=false";
+  if (!driver.output.empty() && options.plan.checkpointing == "auto")
+    return "--search: the file of -o cannot set --activation-checkpointing=auto, because \"auto\" "
+           "leaves an option of --config to its default: remove one of the two options";
+  return std::nullopt;
+}
+
 /// Returns an error if options that concern the output contradict each other, and otherwise
 /// nothing.
 static std::optional<std::string> checkOutputs(const StepOptions &options) {
   const DriverOptions &driver = options.driver;
   bool explains = driver.explain != ExplainKind::None, reports = !driver.report.empty(),
        asks = !driver.whatIf.empty(), emits = driver.emit != EmitKind::None,
-       writes = !driver.output.empty(), stops = !driver.compileTo.empty();
+       writes = !driver.output.empty(), stops = !driver.compileTo.empty(),
+       searches = driver.search > 0;
+  if (searches)
+    if (std::optional<std::string> problem = checkSearch(options))
+      return problem;
   if (emits && (writes || stops || explains || reports || asks))
     return "--emit prints kernels only: remove -o, --compile-to, --explain, "
            "--report and --what-if";
   if (asks && (writes || stops || reports))
     return "--what-if writes no plan: remove -o, --report and --compile-to";
-  if (!writes && (!(explains || reports || asks || emits) || stops))
+  if (!writes && (!(explains || reports || asks || emits || searches) || stops))
     return "no output: give -o OUT.fsdp, or --explain or --report for the plan alone" +
            std::string(driver.input == "-"
                            ? "; the model comes from stdin when no IN.mlir is given, see --help"

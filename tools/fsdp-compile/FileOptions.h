@@ -13,7 +13,7 @@
 
 namespace mlir::fsdp {
 
-/// The options that are set in the configuration file of --config.
+/// The options that the file of --config sets.
 class FileOptions {
 public:
   /// Reads the file, and sets those options of the file that the command line does not set. After

@@ -8,10 +8,9 @@
 //    axis, such as shard=8, belongs to the mesh before the segment. A segment without '=' belongs
 //    to the value before the segment, as in "freeze=h.0,*.bias". `model=FILE` names another model,
 //    for example one with another batch size.
-// 2. Build the command line of each plan. Remove output options, the options that the question
-//    sets, and options that have no effect together with the options of the question (as --beta2
-//    has no effect together with optimizer=sgd). Append the options of the question, and --overlap
-//    --explain=json.
+// 2. Build the command line of each plan. Remove output options, and options that the question
+//    sets. Also remove options that have no effect together with the question, such as --beta2 with
+//    optimizer=sgd. Append the options of the question, and --overlap --explain=json.
 // 3. Print one row for each plan. If a plan failed, the row of the plan contains the error. If the
 //    output for a plan is equal to the output for the plan without changes, mark the row of the
 //    plan.
@@ -76,7 +75,7 @@ static std::optional<Question> readQuestion(StringRef text) {
   };
   llvm::SmallVector<StringRef> parts;
   text.split(parts, ',');
-  // The value to which the next segment is appended if the segment belongs to this value.
+  // The value of the last option, to which segments are appended that set no option.
   std::string *value = nullptr;
   for (StringRef part : parts) {
     StringRef name = part.split('=').first;

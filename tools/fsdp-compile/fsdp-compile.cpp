@@ -7,6 +7,8 @@
 #include "AlsoMesh.h"
 #include "CommandLine.h"
 #include "FileOptions.h"
+#include "ModelInput.h"
+#include "SearchAnswer.h"
 #include "WhatIf.h"
 #include "fsdp/Analysis/Cost.h"
 #include "fsdp/Analysis/MemoryLimit.h"
@@ -32,38 +34,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr int badUsage = 2;
-
-/// Prints a location as "file:line:column: ". Prints nothing if the location has no file.
-static void printLocation(Location loc, llvm::raw_ostream &os) {
-  if (auto file = dyn_cast<FileLineColLoc>(loc);
-      // The location of a module has line 0.
-      file && file.getLine() == 0)
-    os << file.getFilename().getValue() << ": ";
-  else if (file)
-    os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
-  else if (auto named = dyn_cast<NameLoc>(loc))
-    printLocation(named.getChildLoc(), os);
-  else if (auto fused = dyn_cast<FusedLoc>(loc))
-    printLocation(fused.getLocations().front(), os);
-  else if (auto call = dyn_cast<CallSiteLoc>(loc))
-    printLocation(call.getCallee(), os);
-}
-
-static void printDiagnostic(Diagnostic &diag, const FileOptions &file, bool remarks) {
-  if (diag.getSeverity() == DiagnosticSeverity::Remark && !remarks)
-    return;
-  static constexpr StringLiteral names[] = {"note", "warning", "error", "remark"};
-  printLocation(diag.getLocation(), llvm::errs());
-  llvm::errs() << names[static_cast<unsigned>(diag.getSeverity())] << ": " << diag << "\n";
-  file.noteOrigin(diag.str());
-  for (Diagnostic &note : diag.getNotes()) {
-    printLocation(note.getLocation(), llvm::errs());
-    llvm::errs() << "note: " << note << "\n";
-  }
-}
-
-/// Writes to a file the text that `write` prints. At no time does the file contain only a part of
+/// Writes a file with the text that `write` prints. At no time does the file contain only a part of
 /// the text.
 static LogicalResult writeText(MLIRContext *context, StringRef path,
                                llvm::function_ref<void(llvm::raw_ostream &)> write) {
@@ -90,15 +61,6 @@ static LogicalResult writePage(const StepCompilation &step) {
   });
 }
 
-static ParseLimits limitsOf(const DriverOptions &driver) {
-  ParseLimits limits;
-  limits.bytes = driver.maxInputBytes;
-  limits.nesting = driver.maxNesting;
-  limits.ops = driver.maxOps;
-  limits.areOptions = true;
-  return limits;
-}
-
 /// Plans the step with `sync` as the value of --grad-sync. Returns the measures of this plan.
 static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
                                              MLIRContext &context) {
@@ -109,7 +71,7 @@ static FailureOr<ChoiceReport> planOtherwise(StepOptions options, GradSync sync,
   options.driver.dumpPhasesTo.clear();
   if (options.driver.input == "-")
     return failure();
-  StepCompilation step{parseModel(options.driver.input, &context, limitsOf(options.driver)),
+  StepCompilation step{parseModel(options.driver.input, &context, getParseLimits(options.driver)),
                        options, /*code=*/false};
   if (!step.module || failed(runPhases(step, "import", "codegen")))
     return failure();
@@ -159,9 +121,9 @@ static LogicalResult explainStep(const StepCompilation &step) {
   return driver.report.empty() ? success() : writePage(step);
 }
 
-/// If requested, compiles the kernels and writes the artifact. If there is a memory limit, the plan
-/// is explained and the size of the arena is checked before the kernels are compiled, because the
-/// compilation of the kernels takes the most time.
+/// If requested, compiles the kernels and writes the artifact. The compilation of the kernels takes
+/// the most time. If there is a memory limit, the plan is therefore explained and the size of the
+/// arena is checked before this compilation.
 static int finish(StepCompilation &step) {
   int64_t limit = step.options.plan.memoryLimit;
   bool writes = !step.options.driver.output.empty(),
@@ -179,20 +141,6 @@ static int finish(StepCompilation &step) {
   return !writes || succeeded(runPhases(step, "package", "package")) ? 0 : 1;
 }
 
-/// Checks values of options here, because the stages that read these options may not run.
-static LogicalResult checkEarly(ModuleOp module, const StepOptions &options) {
-  if (failed(CpuTarget::get(options.codegen.targetCpu, module.getLoc())) ||
-      failed(loadCluster(module.getContext(), options.plan.cluster)))
-    return failure();
-  std::string problem;
-  std::vector<std::string> meshes = splitMeshes(options.driver.alsoMesh, problem);
-  meshes.push_back(options.shard.mesh);
-  for (const std::string &mesh : meshes)
-    if (failed(parseMeshSpec(mesh, [&] { return emitError(module.getLoc()); })))
-      return failure();
-  return success();
-}
-
 /// Compiles for one mesh. Sets `compiled` to the options that were used. Returns the exit code.
 static int compile(const CommandLine &line, StepOptions &compiled) {
   DialectRegistry registry;
@@ -205,7 +153,7 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
     printDiagnostic(diag, line.file, driver.remarks);
     return success();
   });
-  StepCompilation step{parseModel(driver.input, &context, limitsOf(driver)), line.options};
+  StepCompilation step{parseModel(driver.input, &context, getParseLimits(driver)), line.options};
   if (!step.module || failed(checkEarly(*step.module, step.options)))
     return badUsage;
   StringRef last = driver.compileTo;
@@ -266,6 +214,8 @@ int main(int argc, char **argv) {
   if (line->listsKeys || line->listsOptions)
     return 0;
   const DriverOptions &driver = line->options.driver;
+  if (driver.search > 0)
+    return answerSearch(*line);
   return driver.whatIf.empty() ? compileAll(*line)
                                : answerWhatIf(std::vector<std::string>(argv, argv + argc),
                                               driver.input, driver.whatIf);

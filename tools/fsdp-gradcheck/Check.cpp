@@ -14,8 +14,8 @@
 // some unit directions and in some random directions. A random direction changes all elements.
 //
 // - The error of a direction is divided by a scale: the largest of |<g, u>|, |D(u)|, and 1e-3 times
-//   the largest possible |<g, u>|. The rounding errors of the finite differences are allowed in
-//   addition to the bound.
+//   the largest possible |<g, u>|. In addition to the bound, an estimate of the rounding errors of
+//   the finite differences is allowed.
 // - If an argument has no gradient, the finite differences must be zero.
 // - In all evaluations, the results of fsdp.stop_gradient have the values that they have at the
 //   point x (HoldStopped.cpp).

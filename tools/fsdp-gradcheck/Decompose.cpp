@@ -50,8 +50,8 @@ struct Code {
   Value sub(Value l, Value r) { return arith::SubFOp::create(b, loc, l, r); }
   Value mul(Value l, Value r) { return arith::MulFOp::create(b, loc, l, r); }
   Value select(Value c, Value l, Value r) { return arith::SelectOp::create(b, loc, c, l, r); }
-  /// Returns two values for the target `t`: whether the target counts, and the index of the target.
-  /// For an ignored target, the index is 0.
+  /// Returns two values for the target `t`: true unless the target is ignored, and the index of the
+  /// target. For an ignored target, the index is 0.
   std::pair<Value, Value> target(Value t, std::optional<int64_t> ignored) {
     Value valid = arith::ConstantOp::create(b, loc, b.getBoolAttr(true));
     if (ignored) {

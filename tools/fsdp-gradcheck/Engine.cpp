@@ -11,8 +11,8 @@
 // 5. Lower linalg to loops, math ops to calls of libm, and all ops to LLVM. The JIT does not
 //    optimise, because compiling takes most of the time.
 //
-// Of the code that performs these steps, only the lowering of fsdp.random and of ops that compute
-// gradients belongs to the compiler under test.
+// These steps use only two parts of the compiler under test: the lowering of fsdp.random, and the
+// lowering of ops that compute gradients.
 //
 //===----------------------------------------------------------------------===//
 

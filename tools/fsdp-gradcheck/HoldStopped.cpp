@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Finite differences of f(x) = x * stop_gradient(x) would vary both factors. However, the gradient
-// is that of x * c, where c is a constant with the value x. Therefore, c becomes an argument of f:
+// is the gradient of x * c, where c is a constant with the value x. Therefore, c becomes an
+// argument of f:
 //
 //   f(x) = x * stop_gradient(x)     becomes     f(x, c) = x * c     and     f.held(x) = x
 //

@@ -126,10 +126,10 @@ static int run(const CommandLine &options) {
   DialectRegistry registry;
   fsdp::registerDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
-  // Arguments may have attributes of unknown dialects, which other tools have set.
+  // Other tools may have given the arguments attributes of unknown dialects.
   context.allowUnregisteredDialects();
   context.loadAllAvailableDialects();
-  llvm::SourceMgr sources; // contains the source lines that diagnostics quote
+  llvm::SourceMgr sources; // source lines that diagnostics quote
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = fsdp::parseModel(options.input, &context);
   if (!module || failed(checkSizes(*module)) || failed(boundIds(*module)))

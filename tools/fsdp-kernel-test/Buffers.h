@@ -41,11 +41,10 @@ void fromDouble(char *p, Type type, double value);
 void fill(Buffer &buffer, DenseElementsAttr values);
 
 /// Returns two numbers: the largest difference between the elements of both buffers, and the
-/// largest difference that rounding may cause. The second number is twice the largest rounding
-/// error of adding 0.3 to an element and subtracting 0.3 again, but at least one unit in the last
-/// place of the largest element. For fewer than 16 elements it is at least 16 units in the last
-/// place, because an evaluation in low precision may by chance have no errors if there are few
-/// values.
+/// largest difference that rounding may cause. The second number is twice the largest error that
+/// rounding causes if 0.3 is added to an element and subtracted again. It is at least one unit in
+/// the last place of the largest element, or 16 units for fewer than 16 elements. With few
+/// elements, an evaluation in low precision may by chance have no errors.
 std::pair<double, double> measureError(Buffer &got, Buffer &expected, RankedTensorType type);
 
 } // namespace mlir::fsdp

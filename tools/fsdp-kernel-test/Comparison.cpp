@@ -78,8 +78,9 @@ static bool sameBits(std::vector<Buffer> &a, std::vector<Buffer> &b, StringRef n
 static constexpr unsigned pooledDraws = 16;
 
 namespace {
-/// The errors of a result: two root mean squares over all elements and draws, and the largest
-/// rounding error.
+/// Errors of a result over all elements and draws. `kernel` is the root mean square of the kernel's
+/// errors. `low` is the root mean square of the errors of the oracle in the kernel's types.
+/// `rounding` is the largest rounding error.
 struct PooledError {
   double kernel = 0, low = 0, rounding = 0;
 };

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The error of a result is its difference from the result of the oracle in f64. The allowed error
-// is the bound of the element type, a given tolerance, or a multiple of the error that the oracle
-// has in the kernel's own types.
+// is one of the following: the bound of the element type, a given tolerance, or a multiple of the
+// error that the oracle has if it computes in the kernel's own types.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace mlir::fsdp {
 struct Bounds {
   /// Largest allowed error. If `tolerance` is unset, the bound of the element type applies.
   std::optional<double> tolerance;
-  /// The allowed error is this number times the error of the oracle in the kernel's types.
+  /// If set, the allowed error is this number times the error of the oracle in the kernel's types.
   std::optional<double> errorFactor;
   /// An error is relative to the larger of two numbers: the expected value, and this fraction of
   /// the root mean square of the tensor.
@@ -33,7 +33,7 @@ struct Trial {
   func::FuncOp kernel;
   Subject &subject;
   Oracle &oracle;
-  Subject *rough; ///< the functions of the oracle in the kernel's own types, or null
+  Subject *rough; ///< oracle functions in the kernel's own types, or null
   size_t index;
   std::vector<Buffer> inputs, expected, got, low;
   double worst = 0;

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the emulator in a form that code can use which is built with the compiler's options.
-// This header is needed because the compiler is built without exceptions, and the emulator is built
+// Declares an interface of the emulator for code that is built with the compiler's options. The
+// interface is needed because the compiler is built without exceptions, and the emulator is built
 // without the headers of LLVM.
 //
 //===----------------------------------------------------------------------===//

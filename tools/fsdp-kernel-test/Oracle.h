@@ -17,8 +17,8 @@ namespace mlir::fsdp {
 /// attribute, or if the type of the attribute is not the type of the argument.
 DenseElementsAttr valuesOf(BlockArgument argument);
 
-/// The attribute fsdp.from of argument `number` names a result of a kernel, from which the argument
-/// gets its values. Returns the name of this kernel and the index of the result.
+/// The attribute fsdp.from of argument `number` names a result of a kernel. The argument gets the
+/// values of this result. Returns the name of this kernel and the index of the result.
 std::optional<std::pair<std::string, int64_t>> sourceOf(func::FuncOp kernel, unsigned number);
 
 /// Checks that all arguments are tensors of static shape, that each fsdp.range contains two floats,

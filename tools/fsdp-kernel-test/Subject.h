@@ -45,7 +45,7 @@ private:
   const Image &image;
 };
 
-/// Runs the kernels of a GPU image in the emulator of PTX, which checks every memory access.
+/// Runs the kernels of a GPU image in the PTX emulator. The emulator checks every memory access.
 class EmulatedSubject : public Subject {
 public:
   explicit EmulatedSubject(const GpuImage &image) : image(image), device(image.ptx) {}

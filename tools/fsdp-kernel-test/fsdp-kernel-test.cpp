@@ -9,8 +9,8 @@
 //
 // 1. A kernel must compute the same bits if its range is run in one call, in three calls, or in
 //    many calls in reverse order.
-// 2. With --also-cpu, the kernel that is compiled for the CPU of this option must compute the same
-//    bits.
+// 2. With --also-cpu, the kernel, compiled for the CPU that this option names, must compute the
+//    same bits.
 // 3. The results must differ from the results of the f64 oracle by at most a bound, which depends
 //    on the element type.
 //
@@ -141,9 +141,9 @@ static bool hasKernels(ModuleOp module) {
   return false;
 }
 
-/// Returns the kernels of the module that the options select, and erases all other functions. With
-/// --only, selects the kernel of this name. If results are compared, also selects the kernels from
-/// which arguments of a selected kernel get their values.
+/// Returns those kernels that the options select, and erases all other functions. With --only,
+/// selects the kernel of this name. If results are compared, also selects the kernels from which
+/// arguments of a selected kernel get their values.
 static SmallVector<func::FuncOp> chooseKernels(ModuleOp module) {
   llvm::StringSet<> names;
   if (auto only = module.lookupSymbol<func::FuncOp>(options.only);
@@ -285,7 +285,7 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerDialects(registry);
   MLIRContext context(registry);
-  llvm::SourceMgr sources; // contains the source lines that diagnostics quote
+  llvm::SourceMgr sources; // source lines that diagnostics quote
   SourceMgrDiagnosticHandler handler(sources, &context);
   std::string why;
   std::unique_ptr<llvm::MemoryBuffer> file = openModel(options.inputFile, ParseLimits().bytes, why);

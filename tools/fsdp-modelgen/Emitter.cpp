@@ -132,7 +132,7 @@ Value Emitter::param(StringRef name) const {
   return value;
 }
 
-/// Returns a named location. The name is the name that the value has in printed IR.
+/// Returns a location with a name. Printed IR uses this name for the result of the op.
 Location Emitter::loc(StringRef what) {
   std::string name = scope.empty() ? what.str() : what.empty() ? scope : scope + "." + what.str();
   return NameLoc::get(builder.getStringAttr(name));

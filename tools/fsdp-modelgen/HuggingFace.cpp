@@ -123,7 +123,7 @@ static std::string print(const JsonValue &value) {
 }
 
 namespace {
-/// A JSON object. Each of its keys must either be read or be known not to affect the model.
+/// A JSON object. Each key of it must be read, unless the key is known not to affect the model.
 class Section {
 public:
   /// In messages, `name` is printed before a key, for example "'rope_scaling': ". For the object of

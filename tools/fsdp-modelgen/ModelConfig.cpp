@@ -107,7 +107,7 @@ static void checkHeads(const ModelConfig &config, Faults &faults) {
 std::vector<std::string> ModelConfig::resolve() {
   constexpr int64_t sizeLimit = int64_t(1) << 24;
   Faults faults;
-  // The limit is low because each layer takes 1 ms and 12 kB of text to generate.
+  // The limit of layers is low, because a layer takes 1 ms and 12 kB of text to generate.
   faults.size("layers", layers, 4096);
   faults.size("hidden", hidden, sizeLimit);
   faults.size("heads", heads, 1 << 16);

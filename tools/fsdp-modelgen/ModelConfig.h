@@ -22,8 +22,8 @@ inline StringRef nameOf(Family family) { return family == Family::GPT2 ? "gpt2" 
 enum class DType { F32, F64, F16, BF16 };
 enum class Activation { GeluTanh, GeluErf, Silu, Relu };
 
-/// The scaling of the frequencies of rotary embeddings. It serves for sequences that are longer
-/// than in pretraining.
+/// The scaling of the frequencies of rotary embeddings. It adapts a model to sequences that are
+/// longer than those of its pretraining.
 struct RopeScaling {
   enum class Kind { None, Linear, Llama3 };
   Kind kind = Kind::None;
@@ -42,7 +42,7 @@ struct ModelConfig {
   double epsilon = 0, initRange = 0.02, ropeTheta = 10000;
   double embeddingDropout = 0, attentionDropout = 0, residualDropout = 0;
   RopeScaling scaling;
-  bool tied = false;                                      // the output head is the embedding table
+  bool tied = false; // true if the output head is the embedding table
   bool qkvBias = false, outBias = false, mlpBias = false; // only for Llama; GPT-2 always has biases
   bool scaleScores = true, scaleScoresByLayer = false;    // GPT-2
 

@@ -221,7 +221,7 @@ std::optional<ModelConfig> CommandLine::configure() {
 }
 
 std::optional<Request> modelgen::parseCommandLine(int argc, char **argv) {
-  cl::ResetCommandLineParser(); // unregisters the options of LLVM itself
+  cl::ResetCommandLineParser(); // this call unregisters the options of LLVM
   CommandLine line;
   cl::SetVersionPrinter([](raw_ostream &os) { os << "fsdp-modelgen " FSDP_VERSION "\n"; });
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))

@@ -41,17 +41,17 @@ struct SwitchReduce {
   /// Smallest number of ranks with which an all-reduce uses the switch, or 0 without a switch.
   uint64_t leastRanks = 0;
   /// `seconds` is the fixed time of an all-reduce, and `roundSeconds` is the time of each round.
-  /// The bandwidth counts bytes as for a ring.
+  /// `bytesPerSecond` counts the bytes that each rank would send over a ring.
   double seconds = 0, bytesPerSecond = 0, roundSeconds = 0;
-  std::vector<RoundSize> rounds; ///< sorted by `fromBytes`, in ascending order
+  std::vector<RoundSize> rounds; ///< in ascending order of `fromBytes`
 };
 
-/// A level of links, which all have the same rates.
+/// A level of links. All links of a level have equal rates.
 struct ClusterLink {
   std::string name;
   /// Number of consecutive ranks that one link joins, at most INT64_MAX.
   uint64_t ranks = std::numeric_limits<int64_t>::max();
-  LinkRate plain; ///< rates of collectives that name no protocol
+  LinkRate plain; ///< rates of collectives without a protocol
   std::map<std::string, LinkRate> protocols;
   SwitchReduce switchReduce;
 };
@@ -72,12 +72,12 @@ struct Cluster {
   /// chip, times of kernels follow from the rates alone.
   std::string chip;
   double clocksPerSecond = 0;
-  /// Launch latency of a kernel, and launch latency of a collective on a channel that is idle.
+  /// Launch latencies in seconds: of a kernel, and of a collective on an idle channel.
   double launchSeconds = 0, collectiveSeconds = 0;
   /// Bandwidth of copies between device and host memory. If it is 0, these copies have the same
   /// bandwidth as copies within device memory.
   double hostBytesPerSecond = 0;
-  /// Bandwidth of a rank's offload file. The default is that of one NVMe drive.
+  /// Bandwidth of a rank's offload file. The default is the bandwidth of one NVMe drive.
   double fileBytesPerSecond = 2e9;
   std::map<std::string, KindRate> kinds;
   /// Seconds that pass before the first step of a collective, for each protocol.

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Reads inputs that may be pipes, such as the pipe that a shell opens for <(command). Devices are
-// refused, because they may provide bytes without end. The time for which the reader waits for data
-// from a pipe is limited:
+// refused, because they may provide bytes without end. The reader waits for data from a pipe at
+// most for these times:
 //
 //     no process has opened the pipe for writing    10 s
 //     a process has opened it but writes nothing    600 s

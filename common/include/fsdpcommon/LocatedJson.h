@@ -28,7 +28,7 @@ struct JsonMember;
 struct JsonValue {
   enum class Kind { null, boolean, integer, number, string, array, object };
   Kind kind = Kind::null;
-  /// The decoded characters of a string, or the text in the file of a number or of a literal.
+  /// The decoded characters of a string. For a number or a literal: its text in the file.
   std::string text;
   unsigned line = 1, column = 1;
   std::vector<JsonValue> elements;

@@ -28,8 +28,8 @@ inline std::string signatureFile(const std::string &artifact) { return artifact 
 std::string signHeader(const fsdprt_artifact_header &header, const std::string &key,
                        Signature &signature);
 
-/// Verifies the signature that `file` contains, with the public key that the PEM file `key`
-/// contains. Returns an empty text if the signature belongs to the header, and otherwise an error.
+/// Verifies the signature in `file` with the public key in the PEM file `key`. Returns an empty
+/// text if the signature belongs to the header, and otherwise an error.
 std::string verifyHeader(const fsdprt_artifact_header &header, const std::string &file,
                          const std::string &key);
 

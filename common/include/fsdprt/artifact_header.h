@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The compiler writes the header and the runtime checks it. Both include this file, which is plain
-// C without dependencies, and use the schema of the manifest (runtime/schema/artifact.fbs).
+// The compiler writes the header and the runtime checks it. Both include this file (plain C without
+// dependencies) and use the schema of the manifest (runtime/schema/artifact.fbs).
 //
 //     0        128 (64-byte aligned)         (4096)            (4096)    file_size
 //     | header | manifest: FlatBuffer "FSDP" | image: ELF .so | values |
@@ -28,8 +28,8 @@
 #include <stdint.h>
 
 #define FSDPRT_ARTIFACT_MAGIC "FSDPMLIR" /* 8 bytes, without the terminating zero */
-#define FSDPRT_ARTIFACT_VERSION 3u       /* is raised if older readers would misread new files */
-#define FSDPRT_ARTIFACT_PLAIN_VERSION 2u /* oldest supported version, of files without values */
+#define FSDPRT_ARTIFACT_VERSION 3u /* raise this version if old readers would misread new files */
+#define FSDPRT_ARTIFACT_PLAIN_VERSION 2u /* version of files without values, the oldest version */
 #define FSDPRT_ARTIFACT_HEADER_SIZE 128u
 #define FSDPRT_ARTIFACT_HASH_OFFSET 56u
 #define FSDPRT_ARTIFACT_HASH_SIZE 32u

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// SHA-256 for compiler and runtime, in the library fsdp_common. Needs no function but memcpy.
+// Declares SHA-256 for the compiler and the runtime, in the library fsdp_common. Needs no function
+// but memcpy.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -21,7 +22,7 @@ extern "C" {
 typedef struct fsdprt_sha256 {
   uint32_t state[8];
   uint64_t bytes;    /* hashed so far */
-  uint8_t block[64]; /* has `bytes` % 64 bytes that are not hashed yet */
+  uint8_t block[64]; /* the last `bytes` % 64 bytes, not hashed yet */
 } fsdprt_sha256;
 
 void fsdprt_sha256_begin(fsdprt_sha256 *hash);

@@ -16,8 +16,8 @@ namespace mlir::fsdp {
 /// Name of the mesh axis over which units are sharded.
 inline constexpr StringLiteral shardAxis = "shard";
 
-/// Returns the number of ranks in a group of `collective`. The ranks of a group exchange data with
-/// each other, and ranks of different groups do not.
+/// Returns the number of ranks in a group of `collective`. A rank exchanges data only
+/// with ranks of the same group.
 int64_t getGroupSize(Operation *collective, SymbolTableCollection &tables);
 
 /// Returns the number of iterations of `loop`, or nothing if a bound or the step is not constant.

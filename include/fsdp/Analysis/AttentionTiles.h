@@ -55,16 +55,16 @@ class RegionDependence {
 public:
   explicit RegionDependence(Region &function);
   Dependence of(Value value) const { return classes.lookup(value); }
-  /// Returns the union of the dependences of the operands of an op.
+  /// Returns the union of the dependences that the operands of an op have.
   Dependence of(Operation *op) const;
 
 private:
   DenseMap<Value, Dependence> classes;
 };
 
-/// A range of keys that a kernel visits for a tile of rows, or a range of rows that it visits for a
-/// tile of keys. The subrange [fullBegin, fullEnd) of [begin, end) is mask-free. The bounds are
-/// trees (TileExpr.h) over the tile's begin and end, the batch, the head, and scalars of the
+/// A range of keys that a kernel visits for a tile of rows, or a range of rows that a kernel visits
+/// for a tile of keys. The subrange [fullBegin, fullEnd) of [begin, end) is mask-free. The bounds
+/// are trees (TileExpr.h) over the bounds of the tile, the batch, the head, and scalars of the
 /// region.
 struct TileRange {
   TileExpr begin, fullBegin, fullEnd, end;

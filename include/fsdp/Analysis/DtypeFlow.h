@@ -58,8 +58,8 @@ struct DtypeRow {
   /// collective.
   std::string what;
   std::string types; ///< types as text, such as `bf16 x bf16 -> f32`
-  /// In one step, the ops of this row run `count` times in total. They write, send or keep
-  /// `elements` elements, whose size is `bytes` bytes.
+  /// In one step, the ops of this row run `count` times. All these runs together write, send or
+  /// keep `elements` elements, which take `bytes` bytes.
   int64_t count = 0, elements = 0, bytes = 0;
 };
 
@@ -72,7 +72,7 @@ SmallVector<DtypeRow> measureDtypes(ModuleOp updated);
 void writeDtypes(ArrayRef<DtypeRow> rows, bool all, raw_ostream &os);
 void writeDtypes(ArrayRef<DtypeRow> rows, llvm::json::OStream &json);
 
-/// Returns true if the precision and the maximum exponent of `outer` are at least those of `inner`.
+/// Returns true if `outer` has at least the precision and at least the maximum exponent of `inner`.
 bool holdsAll(FloatType outer, FloatType inner);
 
 } // namespace mlir::fsdp

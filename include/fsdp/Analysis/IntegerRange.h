@@ -27,10 +27,10 @@ struct IntegerRange {
   int64_t hi = std::numeric_limits<int64_t>::max();
 
   static IntegerRange of(int64_t value) { return {value, value}; }
-  /// Returns the range of the indices of a dimension of size `extent`: [0, extent - 1], or [0, 0]
-  /// if the extent is 0.
+  /// Returns the range of indices into a dimension of size `extent`: [0, extent - 1], or [0, 0] if
+  /// the extent is 0.
   static IntegerRange below(int64_t extent) { return {0, std::max<int64_t>(extent - 1, 0)}; }
-  /// Returns the range of all values of an integer type, or of the element type of a shaped type.
+  /// Returns the range of all values that `type` (or the elements of `type`) can have.
   static IntegerRange ofType(Type type);
 
   bool isSingle() const { return lo == hi; }

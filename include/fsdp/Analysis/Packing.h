@@ -14,9 +14,9 @@
 
 namespace mlir::fsdp {
 
-/// Alignment of every buffer of an arena, in bytes. Buffer sizes are rounded up to this alignment.
+/// Alignment in bytes of every buffer of an arena. Buffer sizes are rounded up to this alignment.
 inline constexpr int64_t bufferAlignment = 64;
-/// Alignment, in bytes, of buffers of at least `largeBuffer` bytes.
+/// Alignment in bytes of buffers that have at least `largeBuffer` bytes.
 inline constexpr int64_t pageAlignment = 4096, largeBuffer = 1 << 20;
 
 inline int64_t getBufferAlignment(int64_t bytes) {

@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// While an object of this class exists, a crash or an endless loop does not end in a stack trace.
-/// The process instead prints an error that names `file`, and exits with code 2. Let the object
+/// If the process crashes or loops endlessly while an object of this class exists, it does not
+/// print a stack trace. It prints an error that names `file`, and exits with code 2. Let the object
 /// exist only while MLIR's parser reads a user's file. If a pass crashes, the compiler has a defect
 /// and must print the stack trace. At most one object may be active at a time.
 class ParserGuard {

@@ -104,8 +104,8 @@ struct ChoiceReport {
   std::string option; ///< the option and its value, as written on the command line
   bool isTaken;
   int64_t arenaBytes = 0;
-  /// Payload in bytes of all gathers of a step, and of all reductions of a step. Collectives on
-  /// scalars do not count.
+  /// Payload in bytes of all gathers in a step, and payload of all reductions in a step.
+  /// Collectives on scalars do not count.
   int64_t gatheredBytes = 0, reducedBytes = 0;
 };
 ChoiceReport measureChoice(ModuleOp planned, StringRef option, bool isTaken);

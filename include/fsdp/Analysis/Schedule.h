@@ -22,10 +22,10 @@ inline unsigned getLinks(int64_t channel) {
   return (channel > reduceChannel) + (channel > toHostChannel);
 }
 
-/// Attributes of a scheduled collective or copy. `secondsAttr` contains the estimated duration of
-/// the transfer in seconds if no other transfer uses the same links. `exposedAttr` contains the
-/// seconds for which the wait for the transfer stalls the program. `limitAttr` contains the reason
-/// why the transfer does not start earlier or end later, such as "source", "first use" or "memory".
+/// Attributes of a scheduled collective or copy. `secondsAttr` contains the seconds that the
+/// transfer would take if no other transfer used the same links. `exposedAttr` contains the seconds
+/// for which the wait for the transfer stalls the program. `limitAttr` contains the reason why the
+/// transfer does not start earlier or end later, such as "source", "first use" or "memory".
 inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp.exposed",
                                limitAttr = "fsdp.limit";
 /// Attribute of a scheduled program. It is a dictionary {cluster, compute, unscheduled, scheduled,

@@ -128,9 +128,9 @@ private:
   unsigned getSourceEnd(const Transfer &transfer) const;
 
   llvm::SmallVector<Command> commands;
-  llvm::SmallVector<Transfer> transfers; ///< sorted by channel
+  llvm::SmallVector<Transfer> transfers; ///< all transfers, sorted by channel
   llvm::SmallVector<unsigned> fixed;
-  llvm::SmallVector<double> time; ///< by slot
+  llvm::SmallVector<double> time; ///< seconds of the fixed commands before each slot
 };
 
 } // namespace mlir::fsdp

@@ -26,9 +26,9 @@ struct ChunkLimits {
   int64_t minRows;  ///< least number of rows of a chunk; has precedence over `maxBytes`
 };
 
-/// The alignment of the rows of operands with which matrix products are fastest.
+/// Matrix products are fastest if the rows of their operands have this alignment.
 struct RowAlignment {
-  int64_t bytes; ///< a row has a multiple of this number of bytes; 0 for no alignment
+  int64_t bytes; ///< the bytes of a row are a multiple of this number; 0 for no alignment
   bool copies;   ///< true if it saves time to copy an operand that is not aligned
 };
 
@@ -41,7 +41,7 @@ public:
   /// chunk has at least 16 rows, the kernel of a contraction can use each element of an operand
   /// several times after one load.
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
-  /// Returns the alignment of rows of operands of matrix products.
+  /// Returns the best alignment of rows in the operands of matrix products.
   virtual RowAlignment getRowAlignment() const { return {0, false}; }
   /// Returns true if the host can run the kernels. If it returns true, updates of offloaded state
   /// run on the host.

@@ -34,7 +34,7 @@ struct TileSymbols {
   /// The tile [begin, end). The last tile ends at the extent of its dimension.
   T begin, end;
   T batch, head;
-  /// Returns the T for a value of the attention region that depends on neither row nor column. This
+  /// Maps a value of the attention region that depends on neither row nor column to a T. This
   /// function is called only for trees of the kind Scalar.
   llvm::function_ref<T(Value)> scalar = nullptr;
 };
@@ -55,7 +55,7 @@ public:
   static TileExpr symbol(Symbol symbol, IntegerRange range);
   /// Returns a tree that represents a value of the region that depends on neither row nor column.
   static TileExpr scalar(Value value, IntegerRange range);
-  /// Returns a tree that represents a value of the region of which only the range is known.
+  /// Returns a tree that represents a value of the region if only the range of the value is known.
   static TileExpr opaque(Value value, IntegerRange range);
   /// Returns the tree of `condition >= 0 ? yes : no`.
   static TileExpr choose(TileExpr condition, TileExpr yes, TileExpr no);
@@ -82,7 +82,7 @@ public:
   int64_t divisor() const;
 
   bool contains(llvm::function_ref<bool(TileExpr)> predicate) const;
-  /// Returns true if the value of the tree depends only on the begin and the end of the tile.
+  /// Returns true if the value of the tree depends only on the bounds of the tile.
   bool isPositional() const;
 
   int64_t evaluate(const TileSymbols<int64_t> &symbols) const;

@@ -49,8 +49,8 @@ struct LinkJob {
 
 /// Returns a lower bound, in seconds, of the duration of every schedule with unlimited memory. The
 /// bound is the larger of two numbers: the compute time, and the makespan of the jobs under
-/// Jackson's preemptive rule. At any time, this rule runs the job with the largest tail among those
-/// that are ready. On a single machine, this rule leads to the shortest makespan.
+/// Jackson's preemptive rule. At any time, this rule runs the job with the largest tail among the
+/// jobs that are ready. On a single machine, this rule leads to the shortest makespan.
 double getLowerBound(double computeSeconds, llvm::ArrayRef<LinkJob> jobs);
 
 } // namespace mlir::fsdp

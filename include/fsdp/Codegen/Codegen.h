@@ -31,10 +31,10 @@ class KernelCache;
 
 /// Replaces a kernel on tensors by its phase functions and erases `kernel`. A phase is a
 /// public func.func without results. The first arguments of a phase are memrefs in binding order,
-/// with a static shape, the identity layout and storage element types. The arguments that follow
-/// are a `memref<?xi8>` for the shared scratch if info.sharedBytes > 0, the indices begin and end,
-/// and a `memref<?xi8>` for the scratch of the worker. Each phase has the attributes fsdp.extent
-/// and fsdp.tile. info.phases lists the phases in the order of execution.
+/// with a static shape, the identity layout and storage element types. They are followed by a
+/// `memref<?xi8>` for the shared scratch (only if info.sharedBytes > 0), by the indices begin and
+/// end, and by a `memref<?xi8>` for the scratch of the worker. Each phase has the attributes
+/// fsdp.extent and fsdp.tile. info.phases lists the phases in the order of execution.
 LogicalResult lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 /// Compiles every kernel (fsdp.kernel) of `module` and links the objects; `module` is not changed.

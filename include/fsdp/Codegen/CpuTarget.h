@@ -23,8 +23,8 @@ namespace mlir::fsdp {
 /// The method by which a CPU computes products of bf16 matrices.
 enum class Bf16Products {
   Widened, ///< fused multiply-adds in f32 on operands converted to f32
-  /// The instruction vdpbf16ps. It has the same results as `Widened`, except that denormals become
-  /// 0.
+  /// The instruction vdpbf16ps. The results are equal to those of `Widened`, except that denormals
+  /// become 0.
   Dot,
   Tiles,    ///< tdpbf16ps of AMX
   TileLoops ///< loops with the arithmetic of tdpbf16ps, for tests on any CPU
@@ -37,7 +37,7 @@ struct CpuTarget {
   std::string triple = "x86_64-unknown-linux-gnu";
   /// The instruction set: x86-64-v3 or x86-64-v4.
   std::string cpu;
-  /// Features in addition to `cpu`, in LLVM's spelling.
+  /// CPU features that the code uses in addition to those of `cpu`, as LLVM spells them.
   std::string features;
   /// The CPU whose scheduling model LLVM uses.
   std::string tune;

@@ -26,7 +26,7 @@ class KernelCache {
 public:
   using Object = SmallVector<char, 0>;
 
-  /// Creates `folder` if it does not exist. Emits a diagnostic at `loc` if it cannot be created.
+  /// Creates `folder` if it does not exist. Emits a diagnostic at `loc` if this fails.
   static FailureOr<std::unique_ptr<KernelCache>> open(StringRef folder, Location loc);
   /// Deletes files that were not used for a long time. Then deletes the least recently used files
   /// until the folder is below its size limit.

@@ -27,8 +27,8 @@ void registerTargets();
 std::unique_ptr<Pass> createCompileKernelsPass(const StepOptions &options, bool code,
                                                std::shared_ptr<CompiledKernels> result);
 
-/// Appends the passes that run before a module is printed after this stage. They replace kernels by
-/// their phase functions and erase all other ops of the module.
+/// Appends passes that prepare a module for printing after the stage Codegen. The passes replace
+/// kernels by their phase functions and erase all other ops of the module.
 void buildCodegenPipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

@@ -14,14 +14,14 @@ def WeighLossPass : Pass<"fsdp-weigh-loss", "::mlir::ModuleOp"> {
   let summary = "Weight the loss of a micro-batch by its number of targets that are not ignored";
   let description = [{
     Implements `--grad-divide=tokens`. The loss of a micro-batch is a mean over targets, some of
-    which may be ignored (`ignore_index`). Update computes a weight for each of the n micro-batches
-    of all ranks, `count · n / (sum of counts)`, where a count is the number of targets that are not
+    which may be ignored (`ignore_index`). Update computes the weight `count · n / (sum of counts)`
+    for each of the n micro-batches of all ranks. A count is the number of targets that are not
     ignored. The mean of the weighted losses then equals the loss of a single batch with all
-    targets, and the gradients of the mean equal the gradients of this loss.
+    targets. The gradients of these two losses are equal too.
 
     - Requires: functions with `fsdp.program` that are not differentiated yet.
     - Ensures: if targets may be ignored, the function has one more argument, `{fsdp.loss_weight}`,
-      which multiplies its loss. Otherwise all weights would be 1, and the function is not changed.
+      which multiplies its loss. If no target may be ignored, the pass changes nothing.
     - Keeps: all values before the loss.
 
     It is an error if a loss does not have the form `c + Σ c_i · cross_entropy`. All terms must have
@@ -39,10 +39,10 @@ def AddBackwardPass : Pass<"fsdp-add-backward", "::mlir::ModuleOp"> {
     Applies reverse-mode differentiation to the functions of the programs `step` and `reference`,
     and to functions with `fsdp.param` arguments.
 
-    - Requires: the model contract, sharded or not: one block, static shapes, and the loss (a
-      float tensor of rank 0) as first result.
+    - Requires: the functions satisfy the model contract. A function, sharded or not, has one block
+      and static shapes, and its first result is the loss (a float tensor of rank 0).
     - Ensures: `@loss` of the program `step` becomes `@step`, and a copy of its forward becomes
-      `@eval`. After the previous results, the function returns the gradients:
+      `@eval`. A function returns these gradients after its other results:
       - one gradient shard `{fsdp.unit = @u}` per unit with trainable parameters;
       - one gradient `{fsdp.gradient = I}` per trainable argument that the loss depends on, in
         order.
@@ -107,7 +107,7 @@ def RegatherParametersPass : Pass<"fsdp-regather-parameters", "::mlir::ModuleOp"
       casts) again instead of saving them. The backward computes these values from the second gather
       in units with `reshard true`, and from the gather of the forward (site 0) in other units. If a
       unit has `within` N, an `fsdp.shard` after the last reader in the forward keeps 1/N of the
-      parameters. The second gather then reads this 1/N.
+      parameters. The second gather then reads only this part.
     - Keeps: values, bit for bit.
   }];
   let statistics = [

@@ -20,7 +20,7 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
       f32.
     - `fsdp.attention` and `fsdp.attention_grad` remain, except in two cases: `fuse-attention` is
       false, or the target has no kernel for the op. In both cases, the op is rewritten as ops that
-      keep all scores in memory. In the second case, the pass also prints a warning.
+      keep all scores in memory. If the target has no kernel, the pass also prints a warning.
     - Keeps: values, up to the rounding of intermediate results.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
@@ -32,7 +32,7 @@ def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::Func
 def ChunkRowsPass : Pass<"fsdp-chunk-rows", "::mlir::func::FuncOp"> {
   let summary = "Compute large intermediate results in chunks of rows";
   let description = [{
-    An example of such a result is the logits: a contraction computes them, and the loss and its
+    Logits are an example of a large result: a contraction computes the logits, and the loss and its
     gradient read them row by row.
 
     - Requires: the form that `fsdp-decompose-named-ops` ensures.
@@ -82,8 +82,8 @@ def AlignRowsPass : Pass<"fsdp-align-rows", "::mlir::func::FuncOp"> {
     - Ensures: if a dispatch computes a factor of a contraction and only dispatches read this
       factor, the size of a row of the factor is a multiple of `bytes`. The rows have additional
       elements at their end, which no op reads. The operands of this dispatch that have the shape of
-      the factor are padded too if possible, so that the factor can overwrite one of them. With
-      `copies`, any other factor is copied to a tensor with padded rows if each element of the
+      the factor are padded too if possible, so that the factor can overwrite one of these operands.
+      With `copies`, any other factor is copied to a tensor with padded rows if each element of the
       factor occurs in at least 512 products.
     - Keeps: values.
   }];

@@ -30,16 +30,16 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     ```
 
     A row whose keys are all masked has o = 0 and lse = -inf. Scores, sums and regions are computed
-    in f32, or in f64 if the operands are f64. Each region may be absent. Without `score_mod` scores
-    are not changed, without `mask_mod` no score is masked, and without `weight_mod` the weights are
-    not changed. `weight_mod` implements dropout: it yields factors by which the normalised weights
-    are multiplied. These factors have no gradient.
+    in f32, or in f64 if the operands are f64. Each region may be absent. If `score_mod` is absent,
+    no score is changed. If `mask_mod` is absent, no score is masked. If `weight_mod` is absent, no
+    weight is changed. `weight_mod` yields factors of the normalised weights, for dropout. The
+    factors have no gradient.
 
     A region is straight-line code of scalar `arith` and `math` ops and `fsdp.random_element`. The
     last arguments of a region are the captured tensors, which the region reads with
-    `tensor.extract` at computed indices. A region reads no other value, so that an analysis can
-    determine the rows and heads on which the region depends. Names of values in a region may be
-    equal to names in the enclosing function. In the textual form, the regions may have any order.
+    `tensor.extract` at computed indices. A region reads no other value from outside, so that an
+    analysis can determine the rows and heads on which the region depends. Names of values in a
+    region may also occur in the enclosing function. Regions may be written in any order.
 
     A region may also be evaluated at masked positions, so the indices that it computes must be in
     range for all b, h, q, k. The result at a masked position is not used.
@@ -134,8 +134,8 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
     derives the region when it creates this op. Without score_mod, the op has no score_grad.
 
     The op has one gradient per captured float tensor, in the order and with the shapes of these
-    tensors. A gradient is the sum of the contributions to its tensor over all b, h, q, k that are
-    not masked. The regions mask_mod and weight_mod have no gradient.
+    tensors. A gradient is the sum of the contributions to its tensor over all positions (b, h, q,
+    k) that are not masked. The regions mask_mod and weight_mod have no gradient.
 
     Constraints:
 

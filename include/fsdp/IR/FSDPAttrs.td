@@ -129,7 +129,7 @@ def FSDP_PlacementAttr : FSDP_Attr<"Placement", "placement"> {
   let summary = "placement of the tensors of a unit on the mesh";
   let description = [{
     The attribute has three lists of axes, outermost axis first. The first list has the axes over
-    which the parameters are split between their uses. The second list has the axes of the
+    which the parameters are split while no op uses them. The second list has the axes of the
     accumulated gradients. The third list has the axes of the optimizer state. Each tensor is
     replicated on all other axes. Each list is a prefix of `["shard", "replicate"]`, and no list is
     longer than the next list. A sharding strategy selects one row of this table:

@@ -124,7 +124,8 @@ def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<
   let description = [{
     Constraints:
 
-    - (C1) `unit` names an `fsdp.unit` whose flat size is a multiple of the number of elements.
+    - (C1) `unit` names an `fsdp.unit`. The flat size of the unit is a multiple of the number of
+      elements of `type`.
     - (C2) `buffer` is a buffer of the layout that belongs to no program and has the size of the
       type.
   }];

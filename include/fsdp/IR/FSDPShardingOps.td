@@ -25,7 +25,7 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
     Axes are listed outermost first. Ranks are numbered row-major over the axes.
 
     `"axis:N"` names the groups of N neighbours on an axis. On an axis `shard` of 6 ranks,
-    `"shard:2"` means the groups {0 1} {2 3} {4 5}, for any factors of the axis.
+    `"shard:2"` means the groups {0 1} {2 3} {4 5}. The factors of the axis have no effect.
 
     Constraints: (C1) there is at least one axis, and names are distinct and have no `:`; (C2)
     every factor is at least 1.
@@ -174,7 +174,7 @@ def FSDP_UnshardRowsOp : FSDP_Op<"unshard_rows", [Pure, DeclareOpInterfaceMethod
 
     - (C1) `unit` names an `fsdp.unit` with `rows`.
     - (C2) The result has the shape of the ids followed by the table's columns.
-    - (C3) The operand is 1-D, and is a shard of the unit or its whole buffer.
+    - (C3) The operand is 1-D, and is a shard of the unit or the unit's whole buffer.
 
     ```mlir
     %e = fsdp.unshard_rows %shard[%ids] @wte : tensor<1024xf32>, tensor<2x8xi64> -> tensor<2x8x16xf32>
@@ -200,7 +200,7 @@ def FSDP_ReduceRowsOp : FSDP_Op<"reduce_rows", [Pure, DeclareOpInterfaceMethods<
 
     - (C1) `unit` names an `fsdp.unit` with `rows`.
     - (C2) Ids have rank 1, and rows have the shape of the ids followed by the table's columns.
-    - (C3) The result is 1-D, and is a shard of the unit or its whole buffer.
+    - (C3) The result is 1-D, and is a shard of the unit or the unit's whole buffer.
 
     ```mlir
     %g = fsdp.reduce_rows @wte avg %rows at %ids : tensor<16x16xf32>, tensor<16xi64> -> tensor<1024xf32>
@@ -218,8 +218,8 @@ def FSDP_ShardOp : FSDP_Op<"shard", [Pure, DeclareOpInterfaceMethods<SymbolUserO
   let summary = "this rank's slice of the whole parameters of a unit";
   let description = [{
     This is the inverse of `fsdp.unshard`. If the backward gathers within groups of N neighbours,
-    each rank keeps 1/N of the parameters after the forward. The result of the op is this 1/N. The
-    stage Plan turns the op into a copy.
+    each rank keeps 1/N of the parameters after the forward. The op returns this part. The stage
+    Plan turns the op into a copy.
 
     Constraints: the constraints of `fsdp.unshard`, with operands and results exchanged.
   }];
@@ -319,8 +319,8 @@ class FSDP_StartOp<string mnemonic>
     have memory effects and no canonicalisation, so that no pass reorders, merges or erases them.
     `fsdp-join-collectives` joins a `_start` op and its `fsdp.await` if no op is between the two.
 
-    The constraints of the op without `_start` apply to this op too. The types in the token are the
-    result types of the op without `_start`.
+    The constraints of the op without `_start` apply here too. Its result types are the types in the
+    token.
 
     - (S1) `channel` is at least 1, and `id` is at least 0.
     - (S2) The only use of the token is a later `fsdp.await` in the same block.

@@ -12,11 +12,11 @@ include "fsdp/IR/FSDPBase.td"
 def FSDP_GatherRowsOp : FSDP_Op<"gather_rows", [Pure]> {
   let summary = "look up rows of a table at ids (an embedding)";
   let description = [{
-    `result[i.., :] = table[ids[i..], :]`. Ids must be in [0, rows). The op does not check them,
-    because the runtime checks the batch inputs (`fsdp.limit`).
+    `result[i.., :] = table[ids[i..], :]`. Ids must be in [0, rows). The op does not check ids,
+    because the runtime checks the ids of a batch (`fsdp.limit`).
 
-    Constraints: (C1) the table has rank 2, and ids are integers; (C2) the shape of the result is
-    the shape of the ids and the table's columns; (C3) the result has the table's element type.
+    Constraints: (C1) the table has rank 2, and ids are integers; (C2) the result has the shape of
+    the ids followed by the table's columns; (C3) the result has the table's element type.
 
     ```mlir
     %e = fsdp.gather_rows %table[%ids] : tensor<50257x768xf32>, tensor<4x64xi64> -> tensor<4x64x768xf32>
@@ -52,8 +52,8 @@ def FSDP_CrossEntropyOp : FSDP_Op<"cross_entropy", [Pure]> {
   let summary = "mean negative log-likelihood of targets under softmax(logits)";
   let description = [{
     For row n, class v and target t[n]: `lse[n] = log Σ_v exp(logits[n, v])`, and `loss = Σ_n
-    (lse[n] - logits[n, t[n]]) / N` over the N rows with t[n] ≠ `ignore_index`, or over all N rows
-    without `ignore_index`. If N is 0, the loss is 0. `fsdp.cross_entropy_grad` reads lse.
+    (lse[n] - logits[n, t[n]]) / N` over the N rows with t[n] ≠ `ignore_index`, or over all rows if
+    `ignore_index` is absent. If N is 0, the loss is 0. `fsdp.cross_entropy_grad` reads lse.
 
     Constraints: (C1) logits have rank 2; targets and lse have rank 1 and one element per row;
     (C2) targets are integers; (C3) the loss is a rank-0 tensor.
@@ -109,7 +109,7 @@ def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
       element           l mod per_sample: its place in the sample
     ```
 
-    `first` is the number that the first sample of the tensor has in the global batch. A sample has
+    `first` is the number of the tensor's first sample in the global batch. A sample has
     `per_sample` elements (default: the elements of one index of dimension 0). With `p` words per
     element, element `e` of a sample is computed from these words of Philox4x32-10:
 
@@ -167,9 +167,9 @@ def FSDP_GemmOp : FSDP_Op<"gemm", [Pure, DestinationStyleOpInterface]> {
   let summary = "a matrix product by a library call";
   let description = [{
     `result = epilogue(alpha · op(A) · op(B) + beta · C + bias)`, where op transposes the last two
-    dimensions if its flag is set. The leading dimensions are batch dimensions. Products are summed
-    in f32 (in f64 for f64 operands), and the result is rounded once, after the epilogue. `C` is the
-    destination; with `beta = 0`, the op does not read `C`. `bias` is added to every row.
+    dimensions of a factor whose flag is set. The leading dimensions are batch dimensions. Products
+    are summed in f32 (in f64 for f64 operands), and the result is rounded once, after the epilogue.
+    `C` is the destination; with `beta = 0`, the op does not read `C`. `bias` is added to every row.
 
     `gelu_tanh` is `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`.
 
@@ -178,7 +178,7 @@ def FSDP_GemmOp : FSDP_Op<"gemm", [Pure, DestinationStyleOpInterface]> {
     - (C1) A, B and C have equal ranks of at least 2, and static shapes.
     - (C2) The leading dimensions (batches) of A, B and C are equal.
     - (C3) op(A) is M×K, op(B) is K×N, and C is M×N.
-    - (C4) A and B have equal element types. C has this type or the type of the sums.
+    - (C4) A and B have equal element types. C has their element type, or the type of the sums.
     - (C5) The result has the type of C.
     - (C6) The bias is 1-D, has N elements, and has the element type of C.
     - (C7) alpha and beta are finite.

@@ -38,7 +38,8 @@ RandomDraw getDraw(RandomElementOp op);
 /// Returns the number of elements that are computed from one block of four words. The number is 2
 /// for uniform f64 numbers, and 4 for all others.
 int64_t getElementsPerBlock(const RandomDraw &draw);
-/// Returns `keep`·2^32, rounded. A bernoulli draw keeps an element if its word is below this bound.
+/// Returns `keep`·2^32, rounded. A bernoulli draw keeps an element if the element's word is below
+/// this bound.
 int64_t getKeptBelow(double keep);
 
 /// Builds the four words of block number `block` of a sample. Each word is an i64 below 2^32.

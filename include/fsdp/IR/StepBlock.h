@@ -21,23 +21,23 @@ namespace fsdp {
 enum class StepSlot : int64_t {
   LearningRate = 0, ///< learning rate, which the host writes before a step
   Step = 1,         ///< number of applied steps
-  /// Loss scale of the next step; 0 before the first step, and if the loss is not scaled.
+  /// Loss scale of the next step. It is 0 before the first step, or if the loss is not scaled.
   LossScale = 2,
   /// Number of steps since the last change of the loss scale, or -1 if the loss scale is fixed.
   Growth = 3,
   Clip = 4,   ///< factor by which gradients are multiplied: clip factor / loss scale
   Tokens = 5, ///< number of tokens of all applied steps
-  /// 1 if the loss and the gradients were finite, and else 0. If the value is 0, the step changed
-  /// no state.
+  /// 1 if the loss and the gradients were finite and no lookup had an id out of range, and else 0.
+  /// If the value is 0, the step changed no state.
   Finite = 6,
   Loss = 7,
   GradNorm = 8, ///< norm of the gradients before clipping
-  Skipped = 9,  ///< number of steps that were skipped because a value was not finite
+  Skipped = 9,  ///< number of skipped steps, which are the steps in which Finite was 0
   /// Number of ranks on which a lookup had an id out of range. If it is not 0, the step changed no
   /// state.
   Lookups = 10,
-  /// 1 + the index of the first lookup op with an id out of range on this rank, or 0 if there is
-  /// none.
+  /// 1 + the index of the first lookup op with an id out of range on this rank. The value is 0 if
+  /// no lookup op has such an id.
   LookupNumber = 11,
   /// Bits 42 to 63 of the id that is out of range. Element 13 contains bits 21 to 41 of this id,
   /// and element 14 contains bits 0 to 20.
@@ -63,9 +63,9 @@ constexpr llvm::StringLiteral lossScaleAttr = "fsdp.loss_scale";
 /// Attribute of the argument by which Differentiate multiplies the loss. Update replaces the
 /// argument by the value `count` · `n` / `total`. `count` is the number of targets of one
 /// micro-batch that are not ignored. `n` is the number of micro-batches on all ranks. `total` is
-/// the sum of `count` over them.
+/// the sum of `count` over these micro-batches.
 constexpr llvm::StringLiteral lossWeightAttr = "fsdp.loss_weight";
-/// Attribute of a result of the function. Import adds a result with this attribute for each lookup.
+/// Attribute of a result of a function. Import adds a result with this attribute for each lookup.
 /// Update removes these results. The result is a tensor<i64>, which contains an id that is out of
 /// range, or 0 if no id is out of range. The attribute is a dictionary with three entries. The
 /// entry `location` is a text. The entry `extent` is the number of valid ids, which are in [0,

@@ -17,7 +17,7 @@ namespace mlir::fsdp {
 /// level. The number of ops is limited because each op takes memory.
 struct ParseLimits {
   int64_t bytes = INT64_C(16) << 30;
-  /// Largest nesting depth of brackets in the text, of regions, and of attributes and types. An
+  /// Largest depth to which brackets in the text, regions, attributes and types may be nested. An
   /// affine map may have up to 4 · `nesting` operators.
   int64_t nesting = 256;
   int64_t ops = 1'000'000;

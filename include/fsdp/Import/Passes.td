@@ -114,10 +114,10 @@ def MarkBatchPass : ImportPass<"fsdp-mark-batch", "::mlir::ModuleOp"> {
 def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
   let summary = "Determine the contents of masks and other constant buffers";
   let description = [{
-    - Requires: one public function whose calls are inlined.
+    - Requires: one public function, into which all called functions are inlined.
     - Ensures: every integer constant has known contents. A constant that is a causal mask becomes a
-      `linalg.generic` that compares loop indices. The ops that use the constant determine which
-      values the constant has at allowed positions and at masked positions.
+      `linalg.generic` that compares loop indices. The uses of the constant determine its values at
+      allowed positions and at masked positions.
     - Keeps: the attribute `fsdp.position`, and all other code.
   }];
   let options = [ListOption<"buffers", "buffer", "std::string",
@@ -129,12 +129,12 @@ def BindBuffersPass : ImportPass<"fsdp-bind-buffers", "::mlir::ModuleOp"> {
 def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> {
   let summary = "Make every parameter a named argument";
   let description = [{
-    - Requires: one public function whose calls are inlined. No earlier pass may merge constants,
-      because two constants with elided values look equal.
+    - Requires: one public function, into which all called functions are inlined. No earlier pass
+      may merge constants, because two constants with elided values look equal.
     - Ensures: parameters are arguments with `fsdp.param`. Initial values from the model's file are
-      in the module attribute `fsdp.values`. If an attribute of an argument, the option `params` or
-      the option `params-file` names a parameter, only named tensors are trained. The other float
-      tensors remain constants, and `fsdp.constants` lists their names. If such a tensor is a
+      in the module attribute `fsdp.values`. If an attribute of an argument or one of the options
+      `params` and `params-file` names a parameter, only named tensors are trained. Float tensors
+      without a name remain constants, and `fsdp.constants` lists their names. If such a tensor is a
       resource above 1 MiB, the tensor becomes a frozen parameter instead. If no parameter is named,
       a warning lists the tensors that are trained.
     - Keeps: a tied parameter remains one value that all its uses share. Constants that are not
@@ -149,12 +149,13 @@ def LiftParametersPass : ImportPass<"fsdp-lift-parameters", "::mlir::ModuleOp"> 
 def ReadDropoutMarkersPass : ImportPass<"fsdp-read-dropout-markers", "::mlir::ModuleOp"> {
   let summary = "Replace an exporter's dropout markers by products with fsdp.random";
   let description = [{
-    - Requires: one public function whose calls are inlined; parameters are marked.
+    - Requires: one public function, into which all called functions are inlined, and in which
+      parameters are marked.
     - Ensures: no call of a marker function `@fsdp.dropout` is left. Each call becomes a product
       with an `fsdp.random bernoulli` that has a new site. The function has three new arguments with
       `fsdp.key`, for the seed, the step and the sample. It is an error if a probability is outside
       [0, 1), or if the first dimension of a tensor with dropout is not the number of samples.
-    - Keeps: everything else. A call with probability 0 is replaced by its operand.
+    - Keeps: everything else. The operand of a call with probability 0 replaces the call.
   }];
   let statistics = [Statistic<"numMarkers", "num-markers", "Calls of dropout markers">];
 }
@@ -201,8 +202,8 @@ def FoldCopiesPass : ImportPass<"fsdp-fold-copies", "::mlir::func::FuncOp"> {
   let description = [{
     - Requires: structured ops are `linalg.generic`.
     - Ensures: no `linalg.generic` reads a transposed or broadcast copy of a tensor if an indexing
-      map can express the transpose or broadcast. If a transpose was the only reader of a
-      contraction, the transpose is a part of the contraction's output map.
+      map can express the transpose or broadcast. If only a transpose read a contraction, the output
+      map of the contraction now contains the transpose.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numFolded", "num-folded", "Copies folded into a reader or a producer">];
@@ -214,8 +215,8 @@ def EvaluateConstantsPass : ImportPass<"fsdp-evaluate-constants", "::mlir::func:
     - Requires: structured ops are `linalg.generic`.
     - Ensures: each lookup index that depends only on constants and loop indices is read from a
       constant tensor, unless the range analysis proves that the index is in range.
-    - Keeps: the pass evaluates no mask, no index that is provably in range or affine in the loop
-      indices, and no value of more than 2^19 elements.
+    - Keeps: masks, values of more than 2^19 elements, and indices that are provably in range or
+      affine in the loop indices.
 
     Functions of `math` are evaluated in f64, and each result is rounded to its type.
     An index that depends on a sum of floats is not evaluated.
@@ -235,8 +236,8 @@ def DropAssertsPass : ImportPass<"fsdp-drop-asserts", "::mlir::func::FuncOp"> {
       - comparisons that have the same result for all allowed ids are folded;
       - if no limit keeps a lookup in range, the lookup reads clamped indices, and the function
         returns an additional result (`fsdp.lookup`) with the index that was out of range.
-    - Keeps: values are kept if each id is within its limit or is an extra id, and if all lookups
-      that the step checks are in range.
+    - Keeps: values, if each id is an extra id or within its limit, and all lookups that the step
+      checks are in range.
   }];
   let statistics = [Statistic<"numExtraIds", "num-extra-ids", "Values outside the limits that the model handles">,
                     Statistic<"numAsserts", "num-asserts", "Asserts removed">,
@@ -271,10 +272,10 @@ def RaiseSoftmaxPass : ImportPass<"fsdp-raise-softmax", "::mlir::func::FuncOp"> 
   let description = [{
     - Requires: the form that `fsdp-normalise-ops` ensures; generics may be fused.
     - Ensures: a softmax over one dimension is a `linalg.softmax`, whether the model computes the
-      softmax as a quotient or as exp(x - logsumexp(x)). In both patterns, intermediate values may
-      have a narrower type, and the model may first subtract the maximum of x from x. An op that
-      replaces the results of rows of -inf is removed if the mask keeps at least one element in
-      every row.
+      softmax as a quotient or as exp(x - logsumexp(x)). In both forms, intermediate values may have
+      a narrower type, and the model may first subtract the maximum of x from x. Some models replace
+      the softmax of a row that contains only -inf. The pass removes this op if the mask keeps an
+      element in every row.
     - Keeps: values, up to rounding.
   }];
   let statistics = [Statistic<"numRaised", "num-raised", "Softmaxes raised">,
@@ -289,10 +290,10 @@ def RaiseAttentionPass : ImportPass<"fsdp-raise-attention", "::mlir::func::FuncO
       looks through views, copies and casts, and recognises grouped heads by the repetition of K and
       V. Masks become `mask_mod`, dropout becomes `weight_mod`, and other functions become
       `score_mod`. The tensors that these regions read become captured operands of the op. A sink is
-      an additional score that the softmax includes, but whose weight the model then drops. The sink
-      becomes one more key, for which K and V are zero. If a softmax between two products is not
-      raised, a remark states the reason, and a note marks the op that is the cause. The pass also
-      prints a remark if exponentials between two products are not divided by their sum.
+      an additional score: the softmax includes the score, and the model then drops its weight. The
+      sink becomes an additional key, for which K and V are zero. If a softmax between two products
+      is not raised, a remark states the reason, and a note marks the op that is the cause. The pass
+      also prints a remark if exponentials between two products are not divided by their sum.
     - Keeps: values, up to rounding. A row whose scores are all -inf has the result 0 instead of
       NaN. A mask of finite numbers is raised if the pass can prove that every row has a key that is
       not masked. For this proof, the pass uses the ranges of `mask_mod`, or evaluates `mask_mod`
@@ -319,8 +320,7 @@ def ExpandLookupPass : ImportPass<"fsdp-expand-lookup", "::mlir::func::FuncOp"> 
   let summary = "Replace each lookup that no earlier pass raised by a masked sum";
   let description = [{
     - Requires: lookups of rows and losses are raised.
-    - Ensures: no generic contains a `tensor.extract` with one computed index if this index depends
-      on data.
+    - Ensures: no generic contains a `tensor.extract` whose only computed index depends on data.
     - Keeps: values, bit for bit.
   }];
   let statistics = [Statistic<"numExpanded", "num-expanded", "Lookups expanded">];
@@ -334,10 +334,10 @@ def BoundIdsPass : ImportPass<"fsdp-bound-ids", "::mlir::func::FuncOp"> {
       classes).
       - A batch argument without `fsdp.limit` gets the largest limit that keeps its ids in range.
       - It is an error if a limit is too large, or if a constant id is out of range.
-      - Ids that cannot be bounded are clamped, and the function returns an additional result
-        (`fsdp.lookup`) with the id that was out of range.
-    - Keeps: values are kept if the ids are within the limits, and if all lookups that the step
-      checks are in range.
+      - If no limit bounds an id, the id is clamped, and the function returns an additional result
+        (`fsdp.lookup`), which reports the id that was out of range.
+    - Keeps: values, if the ids are within the limits, and all lookups that the step checks are in
+      range.
   }];
   let statistics = [Statistic<"numLookups", "num-lookups", "Lookups found">,
                     Statistic<"numCheckedAtRun", "num-checked", "Lookups checked in each step">,
@@ -350,7 +350,7 @@ def AttachLossPass : ImportPass<"fsdp-attach-loss", "::mlir::func::FuncOp"> {
     - Requires: the model has one result, the logits, which are a float tensor of shape [..,
       vocabulary].
     - Ensures: the function has a new last argument `targets` (i64, with the leading shape of the
-      logits). The only result is the mean cross-entropy over the targets that differ from
+      logits). The function returns only the mean cross-entropy over the targets that differ from
       `ignore-index`.
     - Keeps: if `attach-loss` is empty, the pass changes nothing.
   }];
@@ -404,8 +404,8 @@ def NameBatchPass : ImportPass<"fsdp-name-batch", "::mlir::func::FuncOp"> {
     - Requires: parameters are marked.
     - Ensures: every argument that is read and is no parameter carries `fsdp.batch`. The pass
       removes unused arguments without a name, and the attribute `fsdp.position`. It is an error if
-      the pass cannot infer a name. Names are inferred for one or two integer inputs only, not for a
-      third integer input or for inputs of other types.
+      the pass cannot infer a name. It infers the name of the only integer input (`tokens`), and of
+      the second of two integer inputs of equal shape (`targets`).
     - Keeps: given names are not changed.
   }];
   let statistics = [Statistic<"numNamed", "num-named", "Batch arguments named">,

@@ -6,8 +6,8 @@
 //
 // Defines the types of the values in Options.def. The function readValue() converts text to a
 // value. The function printValue() converts a value to text from which readValue() obtains an equal
-// value. All users call these two functions. A value therefore has the same spelling on the command
-// line, in configuration files, in pass pipelines and in the docs.
+// value. All code that reads or prints values calls these two functions. A value therefore has the
+// same spelling on the command line, in configuration files, in pass pipelines and in the docs.
 //
 //===----------------------------------------------------------------------===//
 

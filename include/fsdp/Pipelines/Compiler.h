@@ -26,6 +26,12 @@ struct StepCompilation {
   /// If true, the phase codegen compiles the kernels. If false, the phase only measures the
   /// workspace of the kernels.
   bool code = true;
+  /// If true, the compilation only measures the plan of the programs `step` and `eval`. It leaves
+  /// out the program `reference`, and does not verify the IR between passes.
+  bool onlyMeasures = false;
+  /// If set, planFused() calls this function with each plan that does not fit into --memory-limit.
+  /// If the function returns true, no other schedule can fit, and planFused() keeps this plan.
+  std::function<bool(ModuleOp)> isHopeless = {};
   /// Kernels that the phase codegen compiled.
   CompiledKernels kernels = {};
   /// Rows of the table of types (DtypeFlow.h). The phase update computes these rows.
@@ -47,6 +53,10 @@ LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 /// phases again with a lower limit. Repeats this at most five times, and only as long as the arena
 /// becomes smaller.
 LogicalResult planWithinLimit(StepCompilation &step);
+
+/// Runs the second part of planWithinLimit(): the phase plan, for a module on which the phases up
+/// to fuse have run. Emits only diagnostics of the plan that is kept.
+LogicalResult planFused(StepCompilation &step);
 
 } // namespace mlir::fsdp
 

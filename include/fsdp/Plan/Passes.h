@@ -20,8 +20,8 @@ namespace mlir::fsdp {
 #include "fsdp/Plan/Passes.h.inc"
 
 struct StepOptions;
-/// Appends the passes of the stage Plan, which turn dispatches into kernels and functions into
-/// programs over packed arenas. The last pass is fsdp-verify-planned.
+/// Appends the passes of the stage Plan. They turn dispatches into kernels, and they turn functions
+/// into programs over packed arenas. The last pass is fsdp-verify-planned.
 void buildPlanPipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

@@ -91,7 +91,7 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
     |---|---|
     | `full` | all calls of a unit whose results no other unit reads |
     | `selective=KINDS` | like `full`, but the results of these kinds of kernels are kept |
-    | `auto` | calls chosen together with offloading and kept gathers, see below |
+    | `auto` | the calls that the pass chooses, as described below |
 
     KINDS are one or more of `contract`, `attention`, `row`, `map`, `column`, `scatter` and `copy`,
     joined by `+`. With `contract/2`, only the first of every 2 calls of kind `contract` in a unit
@@ -100,7 +100,7 @@ def RematerialisePass : Pass<"fsdp-rematerialise", "::mlir::ModuleOp"> {
     Calls of the last unit of the forward are not repeated, because the backward of this unit begins
     directly after its forward. With `auto`, the pass makes three choices together, so that the plan
     satisfies the memory limit at the lowest estimated time. The pass packs the arena for each
-    candidate, which is a combination of choices. The choices are:
+    combination of choices that it considers. The choices are:
 
     - which calls are repeated;
     - which results are kept in host memory (calls with `fsdp.offload`);
@@ -139,7 +139,7 @@ def AssignBuffersPass : Pass<"fsdp-assign-buffers", "::mlir::ModuleOp"> {
       slice of a buffer, and each buffer has a lifetime. Some values share a buffer:
       - a state and the result that updates the state;
       - the operand and the result of a view, of a write in place, or of a gather on one rank;
-      - gradients and the flat buffer of their reduction.
+      - the gradients of a unit and the flat buffer that their reduction reads.
     - Keeps: values and the order of commands. If a value is read again after its buffer is
       overwritten, the pass adds a copy of the value.
   }];
@@ -153,11 +153,11 @@ def OffloadBuffersPass : Pass<"fsdp-offload-buffers", "::mlir::ModuleOp"> {
   let summary = "Keep state, gradients and activations in host memory";
   let description = [{
     - Requires: programs on buffers (`fsdp-assign-buffers`).
-    - Ensures: in the programs over `@arena`, buffers of the kinds that `offload` names are in the
-      host's arena. The pass adds copies, so it computes the lifetimes of buffers again.
-      - All buffers of a launch are in one arena. The update of a unit runs in the memory that
-        contains the unit's optimizer state, and the other operands of the update are copied to this
-        memory.
+    - Ensures: `offload` lists kinds of buffers. In the programs over `@arena`, the buffers of these
+      kinds are in the host's arena. The pass adds copies, so it computes the lifetimes of buffers again.
+      - All buffers of a launch are in one arena. For the update of a unit, this is the arena that
+        contains the unit's optimizer state. The other operands of the update are copied to this
+        arena.
       - With `host-computes=false`, every launch runs on the device, and the state that an update
         needs is copied to the device and back.
       - State in a file (`optimizer:file`) is copied from the file before the update, and back to
@@ -189,15 +189,16 @@ def ScheduleCollectivesPass : Pass<"fsdp-schedule-collectives", "::mlir::ModuleO
     | 5 | copies from the file | like gathers, at most one launch ahead |
     | 6 | copies to the file | like reductions, at most one launch later |
 
-    Commands that only prepare a gather, or only use the result of a reduction, move together with
-    the gather or reduction. With `bucket-bytes`, starts of collectives of one kind are placed next
-    to each other and form one launch. For this purpose, gathers start earlier, and reductions start
-    later. If the time of a transfer is not hidden, the attribute `fsdp.limit` of the transfer names
-    the cause. The cause is the source of the transfer, the first use of the result, the beginning
-    of the program, the prefetch depth, or memory.
+    A command moves with a gather if it only prepares the gather, and with a reduction if it only
+    uses the reduction's result. With `bucket-bytes`, starts of collectives of one kind are placed
+    next to each other and form one launch. For this purpose, gathers start earlier, and reductions
+    start later. If kernels do not hide the estimated time of a transfer, the attribute `fsdp.limit`
+    of the transfer names the cause. The cause is the source of the transfer, the first use of the
+    result, the beginning of the program, the prefetch depth, or memory.
 
     - Requires: programs on buffers (`fsdp-assign-buffers`) with synchronous collectives.
-    - Ensures: starts and waits have the order of the table. Lifetimes of buffers follow this order.
+    - Ensures: starts and waits have the order of the table. The lifetimes of buffers are
+      computed from this order.
     - Keeps: values, and the order of all other commands. The order of collectives is equal on all
       ranks.
   }];
@@ -268,8 +269,8 @@ def AddWorkspacePass : Pass<"fsdp-add-workspace", "::mlir::ModuleOp"> {
     - Requires: packed arenas (`fsdp-pack-arenas`), and the scratch sizes of the compiled kernels
       (`fsdp.kernel_scratch`).
     - Ensures: each arena has scratch memory after its buffers. This memory has one shared part, and
-      one part for each of `threads-per-rank` workers. The size of a part is the largest size that a
-      launch needs. `arena_bytes` is final.
+      one part for each of `threads-per-rank` workers. Each part has the largest size that a launch
+      needs for this part. `arena_bytes` is final.
     - Keeps: everything else. Running the pass again changes nothing.
   }];
   let options = [StepOption<"threadsPerRank", "threads-per-rank", "int64_t">];
@@ -285,8 +286,7 @@ def VerifyPlannedPass : Pass<"fsdp-verify-planned", "::mlir::ModuleOp"> {
       - no function with `fsdp.program` is left, and every buffer has an offset;
       - no command uses a buffer outside its lifetime;
       - no command reads a byte that no earlier command wrote;
-      - buffers that are alive at the same time do not overlap (checked by a sweep that is
-        independent of the packer);
+      - buffers that are alive at the same time do not overlap (the check does not use the packer);
       - all buffers of a launch are in one arena;
       - all buffers of collectives are in the device's arena;
       - before a collective is complete, no command writes its source or accesses its target.

@@ -22,7 +22,7 @@ namespace fsdp {
 /// Alignment of the offsets of parameters, in elements. For elements of at least two bytes, it
 /// corresponds to an alignment of at least 64 bytes.
 constexpr int64_t kOffsetAlignment = 32;
-/// Returns the alignment of the offsets of parameters, in elements of `bytes` bytes.
+/// Returns the alignment of parameter offsets, in elements of `bytes` bytes.
 constexpr int64_t getOffsetAlignment(int64_t bytes) { return bytes == 1 ? 64 : kOffsetAlignment; }
 /// The shard size of a unit, in elements, is a multiple of this number.
 constexpr int64_t kShardAlignment = 64;

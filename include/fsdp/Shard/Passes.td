@@ -28,7 +28,8 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
 
     The body of an op computes in f32, and the op rounds its result once, at its end. If a constant
     of a mask is below the range of the narrower type, the constant becomes the lowest finite number
-    of this type. An elementwise op with any other constant out of this range remains f32.
+    of this type. An elementwise op remains f32 if it has any other constant outside of this type's
+    range.
 
     - Requires: the module satisfies the model contract (docs/explanation/pipeline.md §1). Values
       narrower than f32 are not changed, so a bf16 model is not changed. An f64 model is an error.
@@ -60,8 +61,8 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
 
     - a **layer**: parameters whose names share a prefix that ends in a number (`h.3.`,
       `model.layers.7.`, `blocks.2.`), or that match `transformer-layer`;
-    - with the policy `size`: the smallest modules (prefixes of names) with at least
-      `min-num-params` elements that are not yet in a unit. The elements of a smaller module belong
+    - with the policy `size`: the smallest modules (prefixes of names) that contain at least
+      `min-num-params` elements that are in no other unit. The elements of a smaller module belong
       to the enclosing module. If the names of all children of a module are numbers, the module is a
       list and never a unit;
     - with the policy `manual`: the groups that a file lists;
@@ -143,8 +144,8 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
     - Requires: nothing.
     - Ensures:
       - the meshes `@mesh` and `@solo` exist;
-      - every unit has one shard per rank of the axis `shard`, aligned offsets, and parameters
-        with decay first;
+      - every unit has one shard per rank of the axis `shard`;
+      - offsets in a unit are aligned, and parameters with weight decay precede other parameters;
       - the arguments of the programs `step` and `reference` are one buffer of the right size per
         unit, in the order of the units, then the batch inputs;
       - at most one `fsdp.unshard` reads each shard, and this op has site 0;
@@ -163,8 +164,8 @@ def VerifyPrecisionPass : Pass<"fsdp-verify-precision", "::mlir::ModuleOp"> {
     to f32 again. The op then takes as long as an op on f32, but is only as precise as an op on the
     narrow type.
 
-    - Requires: nothing. Modules without `fsdp.kept_wide` are not checked, because a model that
-      was exported in bf16 may intend such operands.
+    - Requires: nothing. Modules without `fsdp.kept_wide` are not checked, because a model that was
+      exported in bf16 may contain such operands on purpose.
     - Ensures: no product and no attention op reads an f32 tensor that was only extended from a
       narrower type, unless the op has `fsdp.keep_f32`. The check looks through views and
       transpositions.

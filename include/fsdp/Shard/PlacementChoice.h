@@ -18,7 +18,7 @@ namespace mlir::fsdp {
 /// N axes of the list (shard, replicate). It is replicated over the remaining axes.
 struct Strategy {
   ShardingStrategy name;
-  int parameters, gradients, state; ///< the three numbers, from 0 to 2
+  int parameters, gradients, state; ///< number N (0, 1 or 2) of each kind of tensor
   bool reshard;                     ///< whether gathered parameters are freed after the forward
   bool needsGroups;                 ///< whether the strategy requires more than one replica
 

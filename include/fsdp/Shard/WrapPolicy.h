@@ -28,8 +28,8 @@ struct NamedParam {
 SmallVector<StringRef> findLayers(ArrayRef<NamedParam> params);
 
 /// Finds the layer to which each parameter belongs, by prefix patterns such as `h.*` or
-/// `encoder.*.block_[0-9],...`. The result has the same form as that of findLayers. Reports errors
-/// through `emitError`.
+/// `encoder.*.block_[0-9],...`. The result has the same form as the result of findLayers. Reports
+/// errors through `emitError`.
 FailureOr<SmallVector<StringRef>> matchLayers(ArrayRef<NamedParam> params, StringRef patterns,
                                               function_ref<InFlightDiagnostic()> emitError);
 
@@ -44,9 +44,9 @@ FailureOr<SmallVector<StringRef>> wrapManually(ArrayRef<NamedParam> params, Stri
 
 /// Values of the option --auto-wrap-policy and of the options that depend on it.
 struct WrapOptions {
-  StringRef policy;       ///< transformer, size, manual or none
-  StringRef layerPattern; ///< for policy transformer
-  StringRef wrapFile;     ///< for policy manual
+  StringRef policy;       ///< name of the policy: transformer, size, manual or none
+  StringRef layerPattern; ///< patterns of layers for the policy transformer
+  StringRef wrapFile;     ///< path of the JSON file for the policy manual
   /// For the policies size and transformer, the least number of elements of a unit. 0 selects the
   /// default.
   int64_t minNumParams;

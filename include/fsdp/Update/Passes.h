@@ -19,6 +19,10 @@ namespace fsdp {
 #define GEN_PASS_REGISTRATION
 #include "fsdp/Update/Passes.h.inc"
 
+/// Attribute of a module without the program `reference`. A compilation that only measures the plan
+/// of a step leaves this program out, because it takes as long to compile as the step.
+inline constexpr StringLiteral noReferenceAttr = "fsdp.no_reference";
+
 struct StepOptions;
 /// Appends the passes of Update, which add the optimizer's update of the state. The last pass is
 /// fsdp-verify-updated.

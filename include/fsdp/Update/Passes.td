@@ -25,10 +25,10 @@ def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleO
     If the function has `fsdp.no_sync`, the level of micro-batches comes first. The placement of a
     unit's state (`#fsdp.placement`) decides whether the result of a reduction is a piece
     (`reduce_scatter`, `flat_reduce_scatter`) or the whole gradient (`all_reduce`). Gradients of
-    looked-up rows (`fsdp.rows`) are averaged over `shard` separately. After this level, they are
-    added to the other gradients of the table. All programs add in the same order, so they round in
-    the same way. Levels of size 1 are omitted. Sums of types narrower than f32 are computed in f32
-    and rounded at the end of a level.
+    looked-up rows (`fsdp.rows`) are averaged over `shard` separately. The averages are then added
+    to the other gradients of the table. All programs add in the same order, so they round in the
+    same way. Levels of size 1 are omitted. Sums of types narrower than f32 are computed in f32 and
+    rounded at the end of a level.
 
     - Requires: `fsdp-verify-differentiated` has run.
     - Ensures: the loss and the gradients are means over the global batch. The batch arguments of a
@@ -56,8 +56,8 @@ def ExchangeRowsPass : Pass<"fsdp-exchange-rows", "::mlir::ModuleOp"> {
     | `fsdp.unshard_rows` | an all-gather of the ids, a kernel, a reduce-scatter of the rows | `fsdp.gather_rows` |
     | `fsdp.reduce_rows` | all-gathers of ids and rows, `fsdp.scatter_add_rows` into the rank's rows | `fsdp.scatter_add_rows` |
 
-    The kernel reads the rows that this rank owns and yields zeros for all other rows. The program
-    `reference` reads the whole table instead.
+    The kernel between the all-gather and the reduce-scatter reads the rows that this rank owns. It
+    yields zeros for all other rows. The program `reference` reads the whole table instead.
 
     - Requires: `fsdp-accumulate-gradients` has run.
     - Ensures: no `fsdp.unshard_rows` and no `fsdp.reduce_rows` is left.
@@ -85,8 +85,8 @@ def AddStepBlockPass : Pass<"fsdp-add-step-block", "::mlir::ModuleOp"> {
 
     If there is a loss scale, slot 2 contains the scale, and the scale is a factor of all gradients.
     The pass divides the norm, and the clip factor in slot 4, by the scale, so that the scale has no
-    effect on the update. A dynamic scale is halved after a step that is not finite. The scale is
-    doubled after `loss-scale-growth-interval` finite steps in a row.
+    effect on the update. If `finite` is 0, a dynamic scale is halved for the next step. The scale
+    is doubled after `loss-scale-growth-interval` steps in a row with `finite` 1.
 
     - Requires: `fsdp-accumulate-gradients` has run.
     - Ensures: the function returns `(block, gradients...)`. Slots 2 and 3 of the block contain the
@@ -139,12 +139,12 @@ def ApplyOptimizerPass : Pass<"fsdp-apply-optimizer", "::mlir::ModuleOp"> {
     ```
 
     Powers of β are computed from the step count, in f64. The state and the arithmetic are f32, or
-    f64 in units of f64 parameters. Masters of parameters are never bf16. Other state may be bf16.
-    Such state is computed in f32 and then rounded at random to one of the two nearest bf16 numbers,
-    so that the expected value of the result is exact. The random bits depend on the seed of the
-    run, the number of the step, the unit, and the index of the element in the flat buffer. This
-    index also decides which elements have weight decay, so that one kernel serves all ranks. A step
-    that is not finite changes no state.
+    f64 if the parameters of the unit are f64. Masters of parameters are never bf16. Other state may
+    be bf16. State in bf16 is computed in f32, and then rounded at random to one of the two nearest
+    bf16 numbers. The expected value of the rounded number is the f32 number. The random bits depend
+    on the seed of the run, the number of the step, the unit, and the index of the element in the
+    flat buffer. This index also decides which elements have weight decay, so that one kernel serves
+    all ranks. If the loss or the gradient norm is not finite, the step changes no state.
 
     `#fsdp.placement` determines the pieces of the state. If the pieces of the state are smaller
     than the pieces of the parameters, a rank updates only the part of its parameters that matches
@@ -185,8 +185,8 @@ def FormFmaPass : Pass<"fsdp-form-fma"> {
 
     - Requires: no fast-math flags; all generics of a step have their final bodies.
     - Ensures: the bodies contain no f32 or f64 sum that is the only reader of a product.
-    - Keeps: bodies of contractions, casts, and the order of sums. Values change only because the
-      product is not rounded, and they change in the same way in all programs.
+    - Keeps: the bodies of contractions, all casts, and the order of sums. Values change only
+      because the product is not rounded, and they change in the same way in all programs.
   }];
   let statistics = [
     Statistic<"numFormed", "formed", "Multiply-adds formed">
@@ -197,7 +197,7 @@ def FormFmaPass : Pass<"fsdp-form-fma"> {
 def VerifyDtypesPass : Pass<"fsdp-verify-dtypes", "::mlir::ModuleOp"> {
   let summary = "Check that no value is computed in a narrower type than requested";
   let description = [{
-    In the program `step`:
+    The table applies to the program `step`:
 
     | part | values | narrowest type allowed |
     |---|---|---|
@@ -229,9 +229,8 @@ def VerifyUpdatedPass : Pass<"fsdp-verify-updated", "::mlir::ModuleOp"> {
   let description = [{
     - Requires: nothing.
     - Ensures:
-      - the first arguments of `step`, `eval` and `reference` are the parameters of each unit,
-        followed by its state if the unit is trained; then come the step block, the rank block and
-        the batch;
+      - the arguments of `step`, `eval` and `reference` are, for each unit, its parameters and, if
+        the unit is trained, its state. The step block, the rank block and the batch follow;
       - every result updates one argument of its type;
       - `step` and `reference` update all state, and `eval` updates only the step block.
     - Keeps: the IR.

@@ -127,10 +127,10 @@ private:
   BlockScheduler scheduler;
   /// Whether the simulation includes the additions to the gradients of queries.
   bool adds;
-  /// For each block of keys and each block of queries, the number of later blocks of keys that
-  /// visit this block of queries.
+  /// Number of later blocks of keys that visit a block of queries, for each block of keys and each
+  /// block of queries.
   std::vector<int64_t> later;
-  /// For each block of queries, the number of blocks of keys that visit it.
+  /// Number of blocks of keys that visit each block of queries.
   std::vector<int64_t> visitors;
   std::vector<BlockStep> steps; ///< steps of the current block of threads
 };

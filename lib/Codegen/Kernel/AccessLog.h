@@ -22,7 +22,7 @@ public:
   /// run one after another. A body is the code of one loop body or of one pass over a row.
   int64_t stage = 0, body = 0;
 
-  /// Begins a phase: forgets the accesses of the last phase, but not which arguments it overwrote.
+  /// Begins a phase. Forgets the last phase's accesses, but not the overwritten arguments.
   void begin();
   /// Ends a phase: records that the phase has overwritten the destinations of the steps `written`.
   void finish(ArrayRef<Step> written);
@@ -30,16 +30,15 @@ public:
   /// Records every later read of an argument in an evaluation with `state`.
   void watch(EvaluationState &state);
   /// Records reads as watch() does. Also records whether a read is in the row at `rowIndices`. An
-  /// evaluation is refused if it reads a value that a step of `segment` computes, and reads it in
-  /// another row.
+  /// evaluation is refused if it reads, in another row, a value that a step of `segment` computes.
   void watchRow(EvaluationState &state, ArrayRef<Step> segment, SmallVector<AffineExpr> rowIndices);
   /// Records that `step` stores to its destinations at `indices`.
   void store(const Step &step, ArrayRef<AffineExpr> indices);
 
   /// Returns true if the phase may update its arguments in place. This is the case if every read of
   /// an argument that the phase writes returns a value that the argument had before the kernel. A
-  /// read returns such a value in two cases: it is in the same row as the stores and in an earlier
-  /// stage, or it reads the element that its own body overwrites later.
+  /// read does so if it is in the same row as the stores and in an earlier stage, or if it reads
+  /// the element that its own body overwrites later.
   bool isSafeInPlace() const;
 
 private:
@@ -50,7 +49,7 @@ private:
     int64_t stage, body;
   };
   std::vector<Access> accesses;
-  /// Arguments that earlier phases stored to.
+  /// Arguments that earlier phases have overwritten.
   llvm::SmallPtrSet<void *, 4> overwritten;
 };
 

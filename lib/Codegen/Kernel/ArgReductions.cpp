@@ -22,12 +22,12 @@
 //       position
 //
 //     The conditions may use < and <= instead of > and >=, and the first two conditions may compare
-//     integers. The body may compute the value as max(x, v) instead of a select. Then a NaN among
-//     the elements makes the value NaN, and the position is the initial position.
+//     integers. The body may compute the value as max(x, v) instead of a select. In this case, a
+//     NaN among the elements makes the value NaN, and the position is the initial position.
 //  2. Emit the two reductions. Emit the ops that select between the results of these reductions and
 //     the initial values v0 and i0.
 //
-// The emitted code reads each row twice, the second time from the cache if the row fits into it.
+// The emitted code reads each row twice. The second read is from the cache if the row fits into it.
 // The rewrite takes time linear in the number of ops. The rewrite requires that the position is the
 // index of the only reduced loop.
 //
@@ -45,7 +45,7 @@ namespace {
 /// Properties of a reduction with two results.
 struct ArgReduction {
   linalg::GenericOp op;
-  // The value x of an element, which does not depend on the results so far (v and i).
+  // The value x of an element. It does not depend on the results so far (v and i).
   Value candidate;
   bool greatest = true; // true if the greatest value is chosen, false if the least
   bool last = false;    // true if the last of equal elements is chosen, false if the first
@@ -102,9 +102,9 @@ static bool isExtreme(Value value, Value x, Value state, const ArgReduction &pai
          (pair.isUnsigned ? isa<arith::MinUIOp>(op) : isa<arith::MinSIOp>(op));
 }
 
-/// Reads the operands of a select between `state` and a candidate. Sets `flipped` to true if the
-/// select returns `state` where the condition is true. Returns false if `value` is not such a
-/// select.
+/// Sets `condition` and `candidate` if `value` selects between `state` and another value. Sets
+/// `flipped` to true if the select returns `state` where the condition is true. Returns false if
+/// `value` is not such a select.
 static bool readSelect(Value value, Value state, Value &condition, Value &candidate,
                        bool &flipped) {
   auto select = value.getDefiningOp<arith::SelectOp>();
@@ -308,8 +308,8 @@ Value ArgReductionWriter::equals(OpBuilder &nested, Value x, Value y) {
   return arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::eq, x, y);
 }
 
-/// Emits the condition that x wins against y, where x is a result of the emitted reduction and y is
-/// the initial value.
+/// Emits the condition that x is chosen instead of y, where x is a result of the emitted reduction
+/// and y is the initial value.
 Value ArgReductionWriter::isBetter(OpBuilder &nested, Value x, Value y) {
   if (!pair.greatest)
     std::swap(x, y);
@@ -380,8 +380,8 @@ void ArgReductionWriter::write() {
   Value index =
       choose({total, init, where, indexInit}, 1 - v, [&](OpBuilder &nested, ValueRange a) -> Value {
         Value better = decide(nested, a[0], a[1]);
-        // The result is the initial position if no element was found, or if the initial value wins
-        // against the value that was found.
+        // The result is the initial position if no element was found, or if the initial value is
+        // chosen instead of the found value.
         if (pair.last) {
           Value nowhere = arith::ConstantOp::create(nested, loc, none);
           Value found = arith::CmpIOp::create(nested, loc, arith::CmpIPredicate::ne, a[2], nowhere);

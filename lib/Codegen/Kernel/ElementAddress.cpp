@@ -13,8 +13,8 @@
 //   2, 4 or 8 apart            4 row + 4 lane + 1   -> vector.loads and shuffles
 //   none of these              768 lane + row       -> vector.gather
 //
-// An index that depends on data may be equal in all lanes; it then becomes a new variable of the
-// linear expression. Otherwise it becomes a vector of type index.
+// An index that depends on data becomes a new variable of the linear expression if the index is
+// equal in all lanes. Otherwise it becomes a vector of type index.
 //
 //===----------------------------------------------------------------------===//
 
@@ -168,8 +168,8 @@ Value Evaluator::inside(Subscript &index, int64_t lo, int64_t hi, bool &always) 
   return arith::AndIOp::create(builder, loc, above, below);
 }
 
-/// Converts a value that was loaded from a flat memref to the element type of the tensor, which
-/// differs from the type in memory if it is i1 or index.
+/// Converts a value that was loaded from a flat memref to the element type of the tensor. The
+/// element types i1 and index differ from the type in memory.
 static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) {
   if (element.isInteger(1)) {
     Type type = value.getType();
@@ -186,8 +186,8 @@ static Value fromStorage(OpBuilder &b, Location loc, Value value, Type element) 
 
 // deinterleave() separates the columns of a matrix. For example, four vectors contain the elements
 // a b c d a b c d .. of a matrix with the columns a, b, c and d. Each round separates the even and
-// the odd lanes of neighbouring vectors. In the number of each element, this makes the lowest bit
-// the highest bit. After two rounds, vector i contains column i. interleave() is the inverse
+// the odd lanes of neighbouring vectors. A round moves the lowest bit of the number of each element
+// to the highest place. After two rounds, vector i contains column i. interleave() is the inverse
 // function.
 
 static void deinterleave(OpBuilder &b, Location loc, SmallVector<Value> &vectors) {
@@ -267,7 +267,7 @@ Value Evaluator::gather(Value memory, Type storage, AffineExpr offset, Value lan
 }
 
 // Emits prefetches for a load of `lanes` elements at `offset`: prefetches the cache lines that are
-// `prefetchDistance` bytes after those of the load. Small tensors are in a cache already.
+// `prefetchDistance` bytes after the loaded cache lines. Small tensors are in a cache already.
 void Evaluator::prefetchAhead(Value memory, AffineExpr offset) {
   auto type = cast<MemRefType>(memory.getType());
   int64_t bytes = type.getElementTypeBitWidth() / 8;

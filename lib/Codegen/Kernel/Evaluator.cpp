@@ -15,8 +15,8 @@
 // Views (reshapes, slices, concatenations, padding) only change the indices. Elements of tensors in
 // memory are loaded (ElementAddress.cpp). If the lanes of a vector come from two inputs of a view,
 // both inputs are evaluated at clamped indices, and a select combines the results. If possible, the
-// innermost loop is split at the positions where the view changes from one input to another, which
-// makes the select unnecessary (see EvaluationState::splits).
+// innermost loop is split at the positions where the view changes from one input to another. The
+// select is then unnecessary (see EvaluationState::splits).
 //
 //===----------------------------------------------------------------------===//
 

@@ -34,7 +34,7 @@ public:
     return Layout(rows, cols, lanes, false);
   }
   /// Returns the layout of an accumulator of the mma instructions in a warp. `rows` must be a
-  /// multiple of 16, and `cols` a multiple of 8.
+  /// multiple of 16, and `cols` must be a multiple of 8.
   static Layout mmaSums(int64_t rows, int64_t cols) { return Layout(rows, cols, 32, true); }
 
   int64_t numRows() const { return rows; }

@@ -80,10 +80,10 @@ bool fsdp::dependsOnOutput(linalg::GenericOp op, Value value) {
   return ::dependsOnOutput(op, value, seen);
 }
 
-/// Returns true if `value` is a combination of the result so far (`state`) with values that do not
-/// depend on the result so far of any reduction. All ops of the combination must have the same
-/// getCombination(). A select, as in a masked sum, is also permitted. `combiner` must be null at
-/// first. The function sets it to one of the combining ops.
+/// Returns true if `value` combines the result so far (`state`) with values that do not depend on
+/// an output argument of the body. All ops of the combination must have the same getCombination().
+/// A select, as in a masked sum, is also permitted. `combiner` must be null at first. The function
+/// sets it to one of the combining ops.
 static bool matchCombined(linalg::GenericOp op, Value value, BlockArgument state,
                           Operation *&combiner) {
   if (value == state)
@@ -145,7 +145,7 @@ SmallVector<int64_t> fsdp::getReducedShape(const Step &step) {
   return shape;
 }
 
-/// Adds the values from which `value` is computed to `reads`. If one of these values is another
+/// Extends `reads` by the values from which `value` is computed. If one of these values is another
 /// step, the values from which the other step is computed are not added.
 static void collectReads(Value value, llvm::SmallPtrSetImpl<Operation *> &steps,
                          llvm::SetVector<Value> &reads) {

@@ -35,8 +35,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// An op is split only if it has at least this number of iterations. With fewer iterations, a
-/// barrier would cost more time than the split saves.
+/// An op is split only if its number of iterations is at least this number. With fewer iterations,
+/// a barrier would cost more time than the split saves.
 static constexpr int64_t minIterations = 4096;
 
 namespace {

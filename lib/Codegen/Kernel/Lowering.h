@@ -40,8 +40,8 @@ BlockArgument getDestination(func::FuncOp kernel, unsigned index);
 func::FuncOp createPhase(OpBuilder &builder, func::FuncOp kernel, StringRef symbol, int64_t extent,
                          int64_t tile, bool shared);
 
-/// Fails with a diagnostic if any op has a fast-math flag. Adds the number of ops that can have
-/// fast-math flags to `checked`.
+/// Fails with a diagnostic if any op has a fast-math flag. Increases `checked` by the number of ops
+/// that can have fast-math flags.
 LogicalResult verifyFloatContract(Operation *root, int64_t *checked = nullptr);
 
 /// Replaces an scf.if in the body of a linalg op by the ops of both branches and a select, if it is

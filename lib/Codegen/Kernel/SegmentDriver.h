@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Divides the steps of a kernel into segments. A segment consists of consecutive steps for which
-// code is emitted together. Tries the longest possible segment first. If it is refused, tries
-// shorter segments. Subclasses emit the code of a segment for their target.
+// code is emitted together. Tries the longest possible segment first. If this segment is refused,
+// tries shorter segments. Subclasses emit the code of a segment for their target.
 //
 //===----------------------------------------------------------------------===//
 

@@ -163,8 +163,8 @@ struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
 };
 
 /// Expands max(a, b) as follows, and min(a, b) with < instead of >. The result is a if a is NaN,
-/// and otherwise a > b ? a : b, which is b if b is NaN. This takes three instructions. llvm.maximum
-/// takes five, because it orders -0 before +0.
+/// and otherwise a > b ? a : b, which is b if b is NaN. The expansion takes three instructions.
+/// llvm.maximum takes five, because it orders -0 before +0.
 template <typename Op, arith::CmpFPredicate Predicate>
 struct ExpandExtremum : OpRewritePattern<Op> {
   using OpRewritePattern<Op>::OpRewritePattern;
@@ -206,8 +206,8 @@ static Attribute asBits(Attribute attr) {
   return attr;
 }
 
-/// Inserts bitcasts before and after an op that needs bf16. Adds the values whose type remains bf16
-/// to `kept`.
+/// Inserts bitcasts before and after an op that needs bf16. Extends `kept` by the values whose type
+/// remains bf16.
 static void wrapInstruction(Operation *op, llvm::SmallPtrSetImpl<void *> &kept) {
   OpBuilder b(op);
   for (OpOperand &operand : op->getOpOperands()) {

@@ -70,7 +70,7 @@ Value Real::expm1(Value x) const {
   auto [n, s] = round(c, constant(log2e), 1);
   Value r = reduce(c, n);
   Value m = fma(mul(r, r), polynomial(expTail(), r), r);
-  // The result is 2^n m + (2^n - 1). Compute half of it first, because 2^n itself may overflow.
+  // The result is 2^n m + (2^n - 1). Compute half of the result first, because 2^n may overflow.
   Value half = fma(s, m, sub(s, constant(0.5)));
   Value y = select(greater(x, top), exp(x), add(half, half));
   // If x is 0 or -0, return x, because y is 0 even for -0.

@@ -27,8 +27,8 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// Returns the place of the batch in the result of an op. `a` and `b` are the places in its
-/// operands.
+/// Returns the place of the batch in the result of an op. `a` and `b` are the places in the
+/// operands of the op.
 static BatchPlace join(BatchPlace a, BatchPlace b) {
   if (a.kind == BatchPlace::None || a == b)
     return b;
@@ -129,8 +129,7 @@ BatchPlace BatchPlaces::ofExpand(tensor::ExpandShapeOp op) const {
     return BatchPlace::unknown();
   // Copy the group, because the method returns a temporary vector.
   ReassociationIndices group = op.getReassociationIndices()[place.dim];
-  int64_t before = 1; // product of the extents of those dimensions of the group that precede
-                      // `member`
+  int64_t before = 1; // product of the extents of all dimensions of the group before `member`
   SmallVector<ReassociationIndices> groups = op.getReassociationIndices();
   for (int64_t member : groups[place.dim]) {
     int64_t outer = place.outer / before;

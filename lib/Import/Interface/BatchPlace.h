@@ -37,7 +37,7 @@ struct BatchPlace {
   bool isLeading() const { return kind == Inside && dim == 0 && outer == 1; }
 };
 
-/// Computes the place of the batch in each tensor of a function of one block. O(ops).
+/// Computes the place of the batch in each tensor of a function of one block. The time is O(ops).
 class BatchPlaces {
 public:
   /// `inputs` are the batch inputs of the function, whose dimension 0 has size `batch`.

@@ -15,8 +15,8 @@
 //     argument, and then any other constant.
 //  2. Build the contents. For the contents `causal`, build a comparison of loop indices instead of
 //     a table, because a comparison can be fused with other ops. The values of a causal buffer
-//     depend on its uses. If the buffer is the condition of a select, it is true on and below the
-//     diagonal. If the select masks scores where its condition is true, the buffer is instead true
+//     depend on its uses. A buffer that is the condition of a select is true on and below the
+//     diagonal. If the select masks scores where the condition is true, the buffer is instead true
 //     above the diagonal. A buffer that is added to scores is 0 on and below the diagonal, and -inf
 //     above it. Any other buffer is 1 on and below the diagonal, and 0 above it.
 //  3. Also replace each boolean table in the file that has causal values by a comparison of
@@ -241,7 +241,8 @@ void BindBuffersPass::refuseUnknown(Operation *op) {
           "or raw little-endian)";
 }
 
-/// If a table is boolean and causal, builds the equal comparison of indices. Else returns null.
+/// If a table is boolean and causal, builds a comparison of indices with equal values. Else returns
+/// null.
 static Value recogniseTable(OpBuilder &b, Operation *op) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto value = constantValue(op);

@@ -110,7 +110,7 @@ LogicalResult fsdp::checkText(StringRef text, StringRef name, const llvm::Source
 }
 
 namespace {
-/// An attribute, a type or an affine expression. The MLIR context contains each of them once.
+/// An attribute, a type or an affine expression. The MLIR context contains each such object once.
 struct Unique {
   enum class Kind { attribute, type, expression } kind;
   const void *pointer;

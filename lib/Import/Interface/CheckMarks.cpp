@@ -15,7 +15,7 @@
 //   fsdp.limit      an integer of at least 1 that the type of the ids can hold
 //   fsdp.key        "seed", "step" or "sample", on a tensor<i64>
 //
-// Reports all violations. O(arguments).
+// Reports all violations. The time is O(arguments).
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,7 +15,7 @@
 //   integers                                          0, with a warning unless the file has values
 //
 // Uses of views, slices, copies and casts of a parameter count as uses of the parameter. A remark
-// lists the inferred values. Values from the file of --params-file or a weights file have
+// lists the inferred values. Values from a weights file or from the file of --params-file have
 // precedence.
 //
 //===----------------------------------------------------------------------===//
@@ -64,7 +64,7 @@ static void collectScalar(Value value, Uses &uses, SmallVectorImpl<Value> &furth
 }
 
 /// Returns whether `op` computes sums of products in which `operand` is a factor. The sums must run
-/// over a loop that indexes `operand`. An example is a matrix product with an extent of 1.
+/// over a loop that indexes `operand`. `op` may be a product with a matrix of one row or column.
 static bool sumsProducts(linalg::LinalgOp op, OpOperand &operand) {
   auto iterators = op.getIteratorTypesArray();
   AffineMap map = op.getMatchingIndexingMap(&operand);

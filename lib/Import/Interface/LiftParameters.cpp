@@ -9,13 +9,14 @@
 //   func @f(%ids: tensor<4xi64>)              func @f(%ids: .., %w: tensor<8x8xf32>
 //     %w = constant dense_resource<h_w>   ->            {fsdp.param = "h_w"})
 //
-//  1. An attribute of an argument (`fsdp.param`, or `train.param` of another tool), --params, and
-//     the file of --params-file (the sidecar) name parameters. The options also name constants, by
-//     resource key or location. If at least one parameter is named, only named values are trained.
+//  1. Parameters are named by an attribute of an argument (`fsdp.param`, or `train.param` of
+//     another tool), by --params, or by the file of --params-file (the sidecar). The options also
+//     name constants, by resource key or location. If at least one parameter is named, only named
+//     values are trained.
 //  2. Otherwise, the pass guesses and warns: all float arguments before the first integer argument
-//     are parameters. If there are none (a frozen module), all float constants are parameters,
-//     except those only used in sin and cos (rotary frequencies). With --params=auto, the pass
-//     guesses without a warning.
+//     are parameters. If there are no such arguments (a frozen module), all float constants are
+//     parameters, except constants that only sin and cos use (rotary frequencies). With
+//     --params=auto, the pass guesses without a warning.
 //  3. Each trained constant becomes an argument. This pass must run before passes that merge
 //     constants, because all constants with elided values seem equal. All copies of a constant, for
 //     example after a function was inlined twice, become one argument. Constants with equal
@@ -24,8 +25,8 @@
 //  4. A float constant that is not trained stays a constant, and `fsdp.constants` lists it. A
 //     constant that is a large resource instead becomes a frozen parameter, which is sharded. The
 //     pass emits an error if the values of the constant are elided.
-//  5. The attribute gives the name of a parameter. Without the attribute, the name is that in the
-//     location, the resource key or `param.N`. The entry "rename" in the sidecar overrides this
+//  5. The attribute gives the name of a parameter. Without the attribute, the name is the name in
+//     the location, the resource key or `param.N`. The entry "rename" in the sidecar overrides this
 //     name. Values of trained constants are moved to the module attribute `fsdp.values = {name =
 //     dense_resource<..>}`.
 //
@@ -60,7 +61,7 @@ namespace {
 struct Table {
   SmallVector<Operation *> ops;
   std::string name;                ///< name in the location, else the resource key; may be empty
-  std::optional<int64_t> position; ///< position in the file
+  std::optional<int64_t> position; ///< position of the constant in the file
   SidecarEntry *entry = nullptr;
   bool isNamed = false; ///< whether an option names the constant as a parameter
 
@@ -365,7 +366,7 @@ void LiftParametersPass::runOnOperation() {
   unsigned given = func.getNumArguments();
   if (failed(markArguments()))
     return signalPassFailure();
-  // A range of --params must end within the `given` arguments of the file.
+  // A range of --params must end before `given`, the number of arguments in the file.
   for (ParameterItem &item : list.items)
     if (item.last >= static_cast<int64_t>(given))
       item.used = false;

@@ -9,7 +9,7 @@
 //   --batch=1=images        %arg1: tensor<2x4xf32>  ->  {fsdp.batch = "images"}
 //
 // TARGET is an argument's position in the file, or the name in its location. The option overrides a
-// name that the argument already has. O(arguments x options).
+// name that the argument already has. The time is O(arguments x options).
 //
 //===----------------------------------------------------------------------===//
 

@@ -31,7 +31,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The batch inputs of a function: those with a name (`named`) and those without (`open`).
+/// The batch inputs of a function. The inputs in `open` have no name yet.
 struct Inputs {
   SmallVector<BlockArgument> named, open;
   SmallVector<StringRef> names;
@@ -138,7 +138,7 @@ LogicalResult NameBatchPass::name(const Inputs &inputs) {
   for (StringRef name : {"tokens", "targets"})
     if (!llvm::is_contained(inputs.names, name))
       free.push_back(name);
-  // Of two inputs, the second is guessed to be "targets".
+  // If there are two inputs, the pass assumes that the second one is "targets".
   bool isPair = all == 2 && !llvm::is_contained(inputs.names, "targets");
   BlockArgument first = inputs.named.empty() ? inputs.open.front() : inputs.named.front();
   if (isPair && cast<ShapedType>(first.getType()).getShape() !=

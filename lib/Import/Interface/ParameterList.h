@@ -56,7 +56,7 @@ struct ParameterList {
   bool listsName(StringRef name);
 
   /// Returns the entry of the sidecar for an argument or constant, and marks this entry as used.
-  /// Returns null if the sidecar has no entry for it.
+  /// Returns null if the sidecar has no such entry.
   SidecarEntry *findSidecar(std::optional<int64_t> position, StringRef name, StringRef resource);
 };
 

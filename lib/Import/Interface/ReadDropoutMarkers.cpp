@@ -10,9 +10,9 @@
 //                                               step %step first %sample site 0 per_sample 16
 //                                          %y = %x * %f
 //
-//  1. A marker is a function without a body whose name is `fsdp.dropout` or begins with
-//     `fsdp.dropout.` or `fsdp.dropout_`, or that has the attribute `fsdp.dropout`. The attribute
-//     is the probability p of a zero.
+//  1. A marker is a function without a body that has the attribute `fsdp.dropout`, or whose name is
+//     `fsdp.dropout` or begins with `fsdp.dropout.` or `fsdp.dropout_`. The attribute is the
+//     probability p of a zero.
 //  2. In program order, each call of a marker gets a `site`, which is a number that no other random
 //     op has. A call with p = 0 is replaced by its operand. If a function that calls a marker was
 //     inlined twice, the two copies of the call have different sites and thus different random
@@ -69,7 +69,7 @@ private:
   func::FuncOp entry;
   SmallVector<BlockArgument> inputs; ///< arguments that are batch inputs
   int64_t batch = 0;
-  llvm::DenseSet<int64_t> sites; ///< sites in use
+  llvm::DenseSet<int64_t> sites; ///< sites that random ops already have
   int64_t site = 0;
 };
 } // namespace
@@ -219,7 +219,7 @@ LogicalResult ReadDropoutMarkersPass::check(func::CallOp call, const BatchPlaces
   return checkPlace(call, places);
 }
 
-/// Returns the argument with `fsdp.key = name`. If there is none, appends it to the arguments.
+/// Returns the argument with `fsdp.key = name`. If there is no such argument, appends one.
 Value ReadDropoutMarkersPass::getKey(StringRef name) {
   for (BlockArgument arg : entry.getArguments())
     if (auto key = entry.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::keyAttr);

@@ -9,9 +9,8 @@
 //
 // Replaces stop-gradient markers by `fsdp.stop_gradient`. A marker is one of:
 //
-//  - a call of a function without a body whose name is `fsdp.stop_gradient` or begins with
-//    `fsdp.stop_gradient.` or `fsdp.stop_gradient_`, or that has the attribute
-//    `fsdp.stop_gradient`.
+//  - a call of a function without a body that has the attribute `fsdp.stop_gradient`, or whose name
+//    is `fsdp.stop_gradient` or begins with `fsdp.stop_gradient.` or `fsdp.stop_gradient_`.
 //  - a `linalg.generic` with the attribute `fsdp.stop_gradient` that yields its one input.
 //  - an op `fsdp.stop_gradient`.
 //
@@ -19,7 +18,7 @@
 // moved the attribute. A module or a function with the attribute `fsdp.num_stop_gradients = N` must
 // contain N markers. If the number of markers is different, the pass emits an error, because a
 // transformation must have dropped or copied a marker. The pass runs before functions are inlined.
-// O(ops)
+// The time is O(ops).
 //
 //===----------------------------------------------------------------------===//
 

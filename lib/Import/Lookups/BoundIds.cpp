@@ -20,7 +20,7 @@
 //     limit is too large.
 //  4. Otherwise clamp the ids and check them in each step (CheckLookups.cpp).
 //
-// O(lookups · ops). DropAsserts.cpp handles `tensor.extract` in bodies.
+// The time is O(lookups · ops). DropAsserts.cpp handles `tensor.extract` in bodies.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,7 +20,7 @@
 //  3. Return the i64 as an additional result of the function. The update skips a step in which this
 //     result is not 0 (AddStepBlock.cpp).
 //
-// Targets that a loss ignores are valid and are not clamped. O(ids).
+// Targets that a loss ignores are valid and are not clamped. The time is O(ids).
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,7 +33,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the first file location of an op as text. If there is none, returns the name of the op.
+/// Returns the first file location of an op as text. If the op has no such location, returns its
+/// name.
 static std::string describeLocation(Operation *op) {
   std::string text;
   op->getLoc()->walk([&](Location part) {

@@ -28,11 +28,11 @@ struct ConstantValue {
   ConstantTable table;        ///< value at each point of `loops`
 };
 
-/// Computes tensors that depend only on constants, and values in bodies of ops that depend only on
-/// constants and loop indices.
+/// Computes tensors that depend only on constants. Also computes the values in bodies of ops if
+/// these values depend only on constants and loop indices.
 class ConstantEvaluator {
 public:
-  /// A tensor may have `maxElements` elements, and the loops of an op `maxPoints` points.
+  /// Largest number of elements of a tensor, and largest number of points of an op's loops.
   static constexpr int64_t maxElements = 1 << 19, maxPoints = 1 << 22;
 
   /// Returns the elements of a tensor. Returns null if the tensor depends on an argument or an
@@ -40,7 +40,7 @@ public:
   const ConstantTable *get(Value tensor);
 
   /// Returns the values that `value`, which is in the body of `op`, has in the iterations of `op`.
-  /// Returns nothing if one of them is undefined or cannot be computed.
+  /// Returns nothing if one of these values is undefined or cannot be computed.
   std::optional<ConstantValue> get(linalg::LinalgOp op, Value value);
 
 private:

@@ -15,9 +15,9 @@
 //       tensor.extract %table[%p, ..] }
 //
 //  1. For every tensor.extract whose index depends on integer arguments, find the greatest limit L
-//     for which ids in [0, L) give a valid index. The argument's `fsdp.limit` becomes the least of
-//     its old value and all L. A lookup whose index is valid for all ids lowers a limit only if it
-//     computes the index from an id by adding and multiplying constants.
+//     for which ids in [0, L) give a valid index. The argument's `fsdp.limit` becomes the minimum
+//     of the old value and all these limits L. A lookup whose index is valid for all ids lowers a
+//     limit only if it computes the index from an id by adding and multiplying constants.
 //  2. If the index of a lookup is not valid for any limit, clamp it and check it in each step
 //     (CheckLookups.cpp).
 //  3. Values outside the limit that the model handles, such as `ignore_index = -100`, become
@@ -125,9 +125,8 @@ bool DropAssertsPass::isProven(tensor::ExtractOp extract, unsigned dim) {
          });
 }
 
-/// Finds limits of the arguments with which an index is in range. Sets each limit that is lower
-/// than the present limit of its argument. Returns whether the index is in range with the new
-/// limits.
+/// Finds limits of the arguments so that an index is in range. Sets each limit that is lower than
+/// the present limit of its argument. Returns whether the index is in range with the new limits.
 bool DropAssertsPass::lowerLimits(tensor::ExtractOp extract, unsigned dim,
                                   ArrayRef<BlockArgument> arguments) {
   Value index = extract.getIndices()[dim];

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The semantics are those of arith and math: integers wrap. A quotient by 0 is undefined. So is the
-// conversion of a float to an integer type that cannot hold the float. The result of every op
-// except a select is undefined if an operand is undefined.
+// The ops have the semantics of the dialects arith and math: integers wrap. A quotient by 0 is
+// undefined. The conversion of a float to an integer type is undefined if the type cannot hold the
+// float. The result of every op except a select is undefined if an operand is undefined.
 //
 //===----------------------------------------------------------------------===//
 
@@ -151,8 +151,8 @@ static const llvm::StringMap<RealFunction> &realFunctions() {
   return table;
 }
 
-/// Converts the float to an integer of the type. The result is undefined if it does not fit the
-/// type.
+/// Converts the float to an integer of the type. The result is undefined if the type cannot hold
+/// the integer.
 static Scalar toInteger(double value, Type type, bool isSigned) {
   unsigned width = widthOf(type);
   double whole = std::trunc(value);

@@ -39,8 +39,8 @@ struct ExpandLookupPass : public fsdp::impl::ExpandLookupPassBase<ExpandLookupPa
 } // namespace
 
 /// Appends the indices of a lookup to `exprs`, as functions of the loops. Exactly one index must be
-/// neither a loop nor a constant. It becomes the affine dimension `v`. Returns the number of this
-/// index, or failure.
+/// neither a loop index nor a constant. This index becomes the affine dimension `v`. Returns the
+/// number of this index, or failure.
 static FailureOr<unsigned> analysePositions(tensor::ExtractOp extract, unsigned v,
                                             SmallVectorImpl<AffineExpr> &exprs) {
   std::optional<unsigned> picked;

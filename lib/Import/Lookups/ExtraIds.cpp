@@ -16,8 +16,8 @@
 //     cf.assert holds, and if the model ignores the result of each lookup out of range. (Every use
 //     of the result must end in a branch that a select does not take.) The index of a lookup, the
 //     selects and the asserts must read the same element of the argument. The candidate is then
-//     also safe if only some elements of the argument equal it.
-//  3. Replace the candidate by 0 in lookups of the second form, with a select as in the first form.
+//     also safe if only some elements of the argument equal the candidate.
+//  3. Convert each lookup of the second form: before it, a select replaces the candidate by 0.
 //
 // The time is O(candidates x lookups x size of the indices). The runtime rejects a batch with a
 // value that is neither in the limit nor an extra id.

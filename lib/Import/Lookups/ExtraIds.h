@@ -24,8 +24,8 @@ public:
   /// already lists an id that the model does not handle.
   LogicalResult run(func::FuncOp func);
 
-  /// Returns whether `decide` returns the same result for the ranges of ids within the limits and
-  /// for the ranges of every extra id.
+  /// Returns whether `decide` returns equal results for the ranges that ids within the limits lead
+  /// to, and for the ranges that each extra id leads to.
   bool agree(Operation *op, llvm::function_ref<std::optional<int64_t>(IdRanges &)> decide);
 
   unsigned count() const { return cases.size(); }

@@ -9,9 +9,9 @@
 // branch. If id is in [0, V), for example, `select(id < 0, id + V, id)` has the range of id.
 //
 // The range of a reduction, such as the index of a maximum, is a fixed point of the reduction's
-// body. The body maps a partial result in this range to a partial result in this range. If no fixed
-// point is found, the range is the initial value plus the number of iterations times the range of
-// the added term. IdSets.cpp computes unions of intervals.
+// body: if a partial result is in the range, the next partial result is in the range too. If no
+// fixed point is found, the range is the initial value plus the number of iterations times the
+// range of the added term. IdSets.cpp computes unions of intervals.
 //
 //===----------------------------------------------------------------------===//
 
@@ -163,15 +163,15 @@ IntegerRange IdRanges::computeReduction(linalg::GenericOp op, unsigned result) {
     if (kind == utils::IteratorType::reduction &&
         (ShapedType::isDynamic(extent) || llvm::MulOverflow(steps, extent, steps)))
       return {};
-  // If the added term depends on the sum, its range is unknown, and so is the range of the result.
+  // If the added term depends on the sum, the ranges of the term and of the result are unknown.
   IntegerRange term = get(add.getLhs() == sum ? add.getRhs() : add.getLhs());
   return start + term * IntegerRange::of(steps);
 }
 
 bool IdRanges::followsArgument(Value value) {
   auto in = [&](unsigned i) { return value.getDefiningOp()->getOperand(i); };
-  // Returns whether there are values that are not constant, and followsArgument() holds for all of
-  // these.
+  // Returns true if at least one value is not constant, and followsArgument() is true for all
+  // values that are not constant.
   auto anyFollows = [&](ValueRange values) {
     auto others = llvm::make_filter_range(
         values, [&](Value v) { return !get(v).isSingle() && !v.getDefiningOp<tensor::EmptyOp>(); });

@@ -19,9 +19,9 @@ namespace mlir::fsdp {
 /// A union of a few intervals, in ascending order, without overlap.
 using IdSet = SmallVector<IntegerRange, 4>;
 
-/// Computes the ranges of integer and index values. The ranges of arguments are given by their
-/// `fsdp.limit`, and the ranges of loop indices by the extents of the loops. From these ranges,
-/// computes the ranges of the results of bodies, views and elementwise ops.
+/// Computes the ranges of integer and index values. The attribute `fsdp.limit` gives the range of
+/// an argument, and the extent of a loop gives the range of its index. From these ranges, computes
+/// the ranges of the results of bodies, views and elementwise ops.
 class IdRanges {
 public:
   /// Returns an interval that contains a scalar, or all elements of a tensor.

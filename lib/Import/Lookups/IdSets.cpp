@@ -17,8 +17,8 @@
 //     element and a constant) with a constant. In this case, the branch contributes only the values
 //     for which the select chooses the branch. The comparison may be in another body (Points.h).
 //
-// A set has at most 4 intervals. If there are more, intervals with the smallest gaps between them
-// are merged. O(1) per value.
+// A set has at most 4 intervals. If a set would have more intervals, the intervals with the
+// smallest gaps between them are merged. The time is O(1) per value.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,8 @@ static constexpr int64_t lowest = std::numeric_limits<int64_t>::min(),
                          highest = std::numeric_limits<int64_t>::max();
 static constexpr unsigned maxIntervals = 4;
 
-/// Sorts intervals and merges those that touch. Merges intervals with the smallest gaps until at
-/// most maxIntervals are left.
+/// Sorts intervals and merges intervals that touch. Merges intervals with the smallest gaps until
+/// at most maxIntervals are left.
 static IdSet normalise(IdSet set) {
   llvm::sort(set, [](IntegerRange a, IntegerRange b) {
     return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi);
@@ -156,7 +156,7 @@ static Point withoutCasts(Point point) {
 }
 
 /// Adds `offset` to each value, saturating at the limits of i64. Does not shift a bound that equals
-/// a limit of i64, because it means that the range has no bound.
+/// a limit of i64, because this bound means that the range has none.
 static IdSet shift(IdSet set, int64_t offset) {
   auto move = [&](int64_t x) {
     int64_t moved;

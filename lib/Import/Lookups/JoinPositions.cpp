@@ -13,9 +13,9 @@
 //   }                                          generic { tensor.extract %r[%i / 2 · W + 7 - %j, %c]
 //   }
 //
-//  1. The index of a dimension is called fixed if it is a constant, plain if it is a loop over the
-//     whole dimension, and moving otherwise. This pass skips lookups with fewer than two indices
-//     that are neither a loop nor a constant.
+//  1. The index of a dimension is called fixed if it is a constant, plain if it is the index of a
+//     loop over the whole dimension, and moving otherwise. This pass skips lookups with fewer than
+//     two indices that are neither loop indices nor constants.
 //  2. A plain index counts as moving if a moving index depends on the same loop.
 //  3. Transpose the tensor so that the dimensions with moving indices come first, and collapse
 //     these dimensions to one.
@@ -90,7 +90,7 @@ static FailureOr<Positions> analyse(linalg::GenericOp generic, tensor::ExtractOp
         !llvm::is_contained(plain, std::optional<unsigned>(loop.getPosition())))
       plain[dim] = loop.getPosition();
     else if (!isa_and_nonnull<AffineConstantExpr>(expr))
-      // An index that is a loop counts as moving if the loop covers only a part of the dimension,
+      // The index of a loop counts as moving if the loop covers only a part of the dimension,
       // or if the loop indexes two dimensions (a diagonal).
       moves.set(dim);
   }

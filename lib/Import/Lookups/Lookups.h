@@ -25,8 +25,8 @@ struct Ids {
 /// computes the index. Fails if the index depends on an output of the generic or on another lookup.
 FailureOr<Ids> findIds(linalg::GenericOp generic, Value position, OpBuilder &b);
 
-/// Like findIds(), with two differences. Each id, as a signed number, equals the index. The index
-/// may depend on another lookup of the body if that lookup reads a tensor from outside the body.
+/// Differs from findIds() in two ways. Each id, as a signed number, equals the index. The index may
+/// depend on another lookup of the body if that lookup reads a tensor from outside the body.
 FailureOr<Ids> findPositions(linalg::GenericOp generic, Value position, OpBuilder &b);
 
 /// An op that uses ids as indices, to read rows of a table or the logits of classes.

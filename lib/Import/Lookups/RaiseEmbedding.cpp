@@ -11,7 +11,7 @@
 //
 //  1. If the index of a dimension is a constant, remove the dimension by a slice of the table. The
 //     index of the first remaining dimension must depend on data. The index of every other
-//     dimension must be a loop over the whole dimension.
+//     dimension must be the index of a loop over the whole dimension.
 //  2. If the index is computed, as in `id + 2`, compute it in a generic before the lookup.
 //  3. If the rank of the table is not 2, view the table as a matrix. Then reshape the result, so
 //     that each row has its original shape.
@@ -72,7 +72,7 @@ static FailureOr<Lookup> analyse(tensor::ExtractOp extract, OpBuilder &b) {
     if (constant) {
       fixed = true;
     } else {
-      // The first index must depend on data, and no other index may.
+      // The first index must depend on data, and no other index may depend on data.
       if (!expr == static_cast<bool>(lookup.index))
         return failure();
       if (expr && (!loop || loops[loop.getPosition()] != extent))

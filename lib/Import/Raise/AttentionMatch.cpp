@@ -36,9 +36,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Upper bound on the number of loops of an op. The numbers of the loops of the product with V
-/// begin at 0. The numbers of the loops of product n of Surroundings::sources begin at (n + 1) ·
-/// maxLoops.
+/// Upper bound on the number of loops of an op. The first loop of the product with V has the number
+/// 0, and the first loop of product n in Surroundings::sources has the number (n + 1) · maxLoops.
 static constexpr unsigned maxLoops = 64;
 
 namespace {
@@ -375,8 +374,8 @@ bool AttentionMatcher::group() {
   }
   auto isQueryOnly = [&](unsigned p) { return has(m.q, p) && !has(m.k, p) && !has(m.v, p); };
   // The loop parts of the rows must index Q, but neither K nor V. If several coordinates of the
-  // weights have such loop parts, prefer those whose index the formula uses. Among the preferred
-  // coordinates, take the longest, and if several are equally long, the last one.
+  // weights have such loop parts, prefer the coordinates whose index the formula uses. Among the
+  // preferred coordinates, take the longest, and if several are equally long, the last one.
   DenseSet<unsigned> indexed;
   DenseSet<Value> seen;
   collectIndices(m.formula, indexed, seen);

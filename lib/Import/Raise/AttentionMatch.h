@@ -28,7 +28,7 @@ struct Sink {
 };
 
 /// A match of g(softmax(f(scale · Q·Kᵀ))) · V, where f is elementwise and g multiplies the weights
-/// by factors. Loops, views and copies may divide this formula in any way, because the match
+/// by factors. Any number of ops, views and copies may compute this formula, because the match
 /// expresses positions as functions of loop parts (LoopParts.h).
 struct AttentionMatch {
   explicit AttentionMatch(MLIRContext *context) : parts(context) {}

@@ -81,9 +81,9 @@ std::optional<Sink> fsdp::matchSink(linalg::SoftmaxOp softmax, Obstacle &obstacl
 }
 
 /// Returns whether the sink can become the score of an additional key. If the sink cannot, sets
-/// `obstacle`. The region score_mod evaluates its formula for this key, too, and the product Q·Kᵀ
-/// is 0 there. The derivative of the formula at 0 must be finite, because it is multiplied by a
-/// gradient of 0, and 0 times infinity would be NaN.
+/// `obstacle`. The region score_mod evaluates its formula for this key, too. For this key, the
+/// product Q·Kᵀ is 0. The derivative of the formula at 0 must be finite, because it is multiplied
+/// by a gradient of 0, and 0 times infinity would be NaN.
 bool ScoreFunctions::isSinkAllowed(AttentionOp op, Obstacle &obstacle) {
   Operation *at = m.sink->value.getDefiningOp();
   if (holdsScore(*m.sink)) {

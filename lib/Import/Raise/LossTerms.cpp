@@ -58,8 +58,9 @@ static Point withoutShift(const Point &z, AffineExpr column) {
   return z;
 }
 
-/// Matches two forms of log_softmax(x), where z is x or x - m: z - log Σ exp(z), and x - (log Σ
-/// exp(x - m) + m). Returns x.
+/// Returns x if the point has one of two forms of log_softmax(x). The first form is
+/// z - log Σ exp(z), where z is x or x - m. The second form is x - (log Σ exp(x - m) + m). In both
+/// forms, m does not depend on the class.
 static std::optional<Point> matchLogSoftmax(const Point &point, AffineExpr column) {
   Point p = settle(point);
   if (!p.op<arith::SubFOp>())

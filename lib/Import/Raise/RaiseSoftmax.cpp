@@ -163,7 +163,7 @@ static Value matchShifted(const Point &x, const Point &max, ArrayRef<AffineExpr>
   if (!row || row->symbols.size() != 1)
     return nullptr;
   Point maxed = substitute(row->term, row->symbols[0], dims[dim]);
-  // The maximum may be computed over the result of a stop_gradient of x.
+  // The model may compute the maximum of fsdp.stop_gradient(x) instead of the maximum of x.
   if (!equalButCasts(maxed, x))
     maxed = settleThroughStops(maxed);
   Point element = readThroughCasts(maxed);

@@ -18,9 +18,9 @@
 //     `select(s > low, s, low)`) is dropped if only masked scores can be less than low. The walk
 //     skips other additions, casts and positive constant factors.
 //  2. Walk from the product to the softmax. The scale is the product of the constant factors at the
-//     begin of the walk. Between them, there may only be masks and conversions between float types.
+//     beginning of the walk. Between these factors, there may only be masks and float conversions.
 //  3. Write the rest of the formula into the regions (WriteScoreFunctions.cpp).
-//  4. A sink becomes the last key, for which score_mod yields the sink, and mask_mod true.
+//  4. A sink becomes the last key. For it, score_mod yields the sink, and mask_mod yields true.
 //
 // A mask with a finite number is accepted only if every row provably keeps a key. If a row were
 // fully masked, the model would compute a mean of the rows of V, but attention with a mask_mod
@@ -56,8 +56,8 @@ ScoreFunctions::Key ScoreFunctions::keyOf(const Point &point) const {
 }
 
 /// Returns whether `value` is the result of an elementwise op that computes math functions of
-/// floats and does not depend on the score. A kernel should not recompute the elements of this
-/// tensor for each score.
+/// floats and does not depend on the score. A kernel should not recompute the elements of
+/// `value` for each score.
 static bool isExpensive(Value value, Operation *scoring) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isParallel(generic) && !leadsTo(value, scoring) &&
@@ -118,9 +118,9 @@ std::optional<unsigned> ScoreFunctions::scoredOperand(const Point &point) {
   return found;
 }
 
-/// Records a mask if one branch of `select` is its operand number `kept` (or 0 if `kept` is empty),
-/// and `factor` times the other branch is at most `masked`. The operand `rest` of the op `outer`
-/// then replaces this op.
+/// Records a mask if one branch of `select` is its operand number `kept` (or, if `kept` is empty,
+/// the constant 0), and `factor` times the other branch is at most `masked`. In this case, the
+/// operand number `rest` of the op `outer` replaces `outer`.
 bool ScoreFunctions::addMask(const Point &select, std::optional<unsigned> kept, double factor,
                              const Point &outer, unsigned rest) {
   if (!select.op<arith::SelectOp>() || holdsScore(operandOf(select, 0)))
@@ -176,7 +176,7 @@ std::optional<std::pair<unsigned, double>> ScoreFunctions::lowerBound(const Poin
     return constant ? constant == constantOf(b)
                     : a.isTensor() == b.isTensor() && keyOf(a) == keyOf(b);
   };
-  // `inner` is the number of the operand of the comparison that depends on the score.
+  // Operand number `inner` of the comparison depends on the score.
   for (unsigned inner : {0, 1}) {
     // `x > c ? x : c` and `c < x ? x : c` yield x if the condition holds.
     unsigned scored = isGreater == (inner == 0) ? 1 : 2;

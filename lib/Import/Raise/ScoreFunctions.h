@@ -17,12 +17,12 @@ constexpr double masked = -1e4;
 
 /// Returns whether score_mod may yield finite scores of at most `masked`.
 bool mayMask(AttentionOp op);
-/// A constant table that is added to scores masks no scores (None), or masks some of them with -inf
-/// (Infinite) or with finite numbers (Finite).
+/// Describes a constant table that is added to scores. None means that it masks no scores. Infinite
+/// means that it masks scores by -inf, and Finite means that it masks them by finite numbers.
 enum class MaskTable { None, Infinite, Finite };
-/// Returns None unless every element of `table` times `factor` is 0 or at most `masked`, and at
-/// least one element is not 0. Otherwise returns Infinite if all elements other than 0 are -inf,
-/// and else Finite.
+/// Returns None if `table` is not constant, if all its elements are 0, or if an element times
+/// `factor` is neither 0 nor at most `masked`. Else returns Finite if a finite element is not 0,
+/// and Infinite if not.
 MaskTable classifyTable(Value table, double factor);
 /// Returns a constant of i1 that is true where `table` is 0. The result of classifyTable() for
 /// `table` must not be None.
@@ -48,8 +48,8 @@ private:
   /// A scalar of a body, or an element of a tensor, and its position in terms of loop parts.
   using Key = std::pair<Value, AffineMap>;
   /// A condition of mask_mod. If `isNumber`, `condition` is an element of a table, and the mask
-  /// keeps the score if this element is 0. Otherwise `condition` is an i1, and the mask keeps the
-  /// score if the i1 is true or, if `negated`, false.
+  /// keeps the score if this element is 0. Otherwise `condition` is an i1. The mask then keeps the
+  /// score if the i1 is true or, with `negated`, if the i1 is false.
   struct Mask {
     Point condition;
     bool negated = false, isNumber = false;

@@ -21,7 +21,7 @@ bool isMatrixProduct(Operation *op);
 /// Returns whether `op` sums products of elements of two tensors, such as matrices or vectors.
 bool isSumOfProducts(Operation *op);
 
-/// The products that read a softmax's result (the weights), and those that its input depends on.
+/// The products that read a softmax's result (the weights), and the products before its input.
 struct Surroundings {
   SetVector<Operation *> products; // products that read the weights
   Operation *other = nullptr;      // an op that reads the weights but is not a product

@@ -41,9 +41,9 @@ public:
 /// Parses the part of an op in custom form that follows the op's name.
 ParseResult parseHloOp(OpAsmParser &parser, OperationState &state);
 
-/// Parses the dimension numbers of a convolution, "[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]", to a
-/// dictionary whose keys are the field names of StableHLO's attribute ("input_batch_dimension",
-/// ..).
+/// Parses the dimension numbers of a convolution to a dictionary. Its keys are the field names of
+/// StableHLO's attribute ("input_batch_dimension", ..). An example of the text is "[b, 0, 1, f]x[0,
+/// 1, i, o]->[b, 0, 1, f]".
 FailureOr<Attribute> parseConvolutionDimensions(AsmParser &parser);
 
 /// Parses a value in the text of an attribute: an integer, a word, "<..>", a list, or an attribute

@@ -20,7 +20,7 @@
 //     warning therefore states that the derivative may differ from the derivative that JAX
 //     computes.
 //
-// O(ops). ParseHlo.cpp parses the text. Quantised types and dynamic shapes are not supported.
+// The time is O(ops). ParseHlo.cpp parses the text. Quantised types and dynamic shapes are refused.
 //
 //===----------------------------------------------------------------------===//
 

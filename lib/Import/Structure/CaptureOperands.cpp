@@ -7,9 +7,9 @@
 //   generic ins(%x) { %i = linalg.index 0            generic ins(%x, %slice) maps (.., d0+0)
 //     %t = tensor.extract %table[%i, ..]       ->      { ^bb0(%x, %t, %out): ... }
 //
-// For an index d + c, where d is a loop and c is a constant, the table is sliced from offset c. The
-// indexing map of the new operand reads the slice at d. For an index that is a constant, the slice
-// has size 1.
+// For an index d + c, where d is a loop index and c is a constant, the table is sliced from offset
+// c. The indexing map of the new operand reads the slice at d. For an index that is a constant, the
+// slice has size 1.
 //
 //===----------------------------------------------------------------------===//
 

@@ -14,11 +14,11 @@
 //
 //  1. Phase "heads": a product may read a collapse_shape of a copy (a transpose, or a broadcast of
 //     grouped heads). If the collapse_shape merges batch dimensions, expand the loops of the
-//     product. Also expand the loops of a copy that reads a collapse_shape of a copy. Move copies
-//     towards the products that read them (SinkCopies.h).
+//     product. Also expand the loops of a copy that reads a collapse_shape of another copy. Move
+//     copies towards the products that read them (SinkCopies.h).
 //  2. Phase "rows": if loops of a product are adjacent in all operands, collapse them to one loop.
-//  3. Phase "rows": collapse the loops of elementwise ops and reductions that read an expand_shape
-//     or that a collapse_shape reads. Also move views past slices and lookups.
+//  3. Phase "rows": collapse the loops of an elementwise op or a reduction if it reads an
+//     expand_shape, or if a collapse_shape reads it. Also move views past slices and lookups.
 //
 // Views of arguments, views next to slices, and views that split or merge heads remain.
 //
@@ -66,7 +66,7 @@ struct SliceOfExpand : OpRewritePattern<tensor::ExtractSliceOp> {
     SmallVector<int64_t> shape;
     for (auto [g, group] : llvm::enumerate(expand.getReassociationIndices())) {
       int64_t offset = 0, size = narrow[g], stride = 1;
-      SmallVector<int64_t> moving; // dimensions of the group that the slice shortens
+      SmallVector<int64_t> moving; // those dimensions of the group that the slice shortens
       for (int64_t d : group)
         if (op.getStaticSizes()[d] != wide[d])
           moving.push_back(d);
@@ -146,8 +146,8 @@ static bool mergesBatchLoops(linalg::GenericOp product, OpOperand *operand,
   return false;
 }
 
-/// Runs step 1: expands products and copies that read a collapse_shape of a copy, and copies whose
-/// result an expand_shape reads.
+/// Runs step 1. Expands products and copies that read a collapse_shape of a copy. Also expands a
+/// copy if an expand_shape reads its result.
 LogicalResult FoldReshapesPass::expand() {
   auto control = [](OpOperand *operand) {
     if (auto reader = dyn_cast<linalg::GenericOp>(operand->getOwner())) {

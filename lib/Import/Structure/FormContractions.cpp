@@ -8,9 +8,8 @@
 //     { %p = mulf %a, %b ; addf %out, %p }             ->     ins(%a, %b) outs(%c)
 //
 // Does not change the maps, because linalg.contract reads operands in any layout. Requires at least
-// one loop of each of the kinds m, n and k. A sum such as Σ_n g[n,c]·x[n,c] therefore remains a
-// generic. Does not use MLIR's conversion to named ops, because this conversion drops transposes in
-// LLVM 22.
+// one loop of each kind (m, n and k). A sum such as Σ_n g[n,c]·x[n,c] therefore remains a generic.
+// Does not use MLIR's conversion to named ops, because this conversion drops transposes in LLVM 22.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,8 +13,8 @@
 //  - The producer only widens floats. The pass then fuses the producer into all its readers,
 //    because reading bf16 twice is cheaper than keeping an f32 tensor.
 //  - All loops of the consumer are parallel, the result of the producer has no other use, and the
-//    producer does not round a wider input. In addition, the fused op would not repeat a math
-//    function such as cos in an outer loop.
+//    producer does not round a wider input. The pass does not fuse the two ops if the fused op
+//    would repeat a math function, such as cos, in an outer loop.
 //
 // A producer that rounds is not fused, so that its bf16 result is kept for the backward. Fusion
 // would keep the f32 input instead, which has twice the size.

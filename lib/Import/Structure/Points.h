@@ -55,7 +55,7 @@ SmallVector<AffineExpr> place(AffineMap map, ArrayRef<AffineExpr> at);
 /// (argument, reduction, contraction, ...).
 Point settle(Point point);
 
-/// Returns the element of an operand that a block argument holds. Returns any other point itself.
+/// Returns the element of an operand that a block argument holds. Else returns the point itself.
 Point readElement(Point point);
 
 /// Returns operand `i` of the scalar op at a point, without a call of settle() for the operand.
@@ -64,8 +64,8 @@ Point operandOf(const Point &point, unsigned i);
 /// Returns whether two points provably have the same formula.
 bool equal(const Point &a, const Point &b, unsigned depth = 0);
 
-/// Returns the value at a point if this value is a constant. The point may be a scalar constant, or
-/// an element of a splat constant or of the result of a linalg.fill.
+/// Returns the value at a point if this value is a constant. The point may be a scalar constant, an
+/// element of a splat constant, or an element of the result of a linalg.fill.
 std::optional<double> constantAt(const Point &point);
 
 /// An element of a sum or maximum over loops. `term` is the value that is summed or compared. The

@@ -19,8 +19,7 @@ bool isCopy(linalg::GenericOp op);
 bool isParallel(linalg::LinalgOp op);
 
 /// Returns whether `op` is a matrix product: it computes `out + a·b` on floats, and has at least
-/// one loop of each of the kinds m, n and k. (A sum such as Σ_n g[n,c]·x[n,c] is not a matrix
-/// product.)
+/// one loop of each kind (m, n and k). (A sum such as Σ_n g[n,c]·x[n,c] is not a matrix product.)
 bool isContraction(linalg::LinalgOp op);
 
 /// Returns whether the maps of the operands determine the extent of every loop.

@@ -47,8 +47,8 @@ static std::optional<ScheduleProblem::Transfer> describe(CollectiveOp op, unsign
 }
 
 /// Describes a copy as a transfer. Returns nothing if the copy is not a transfer. A copy to the
-/// host is early if the memory of its source becomes free after the copy. It does not become free
-/// if the source is a state. A copy to a file is always early.
+/// host is early if the memory of its source becomes free after the copy. The memory does not
+/// become free if the source is a state. A copy to a file is always early.
 static std::optional<ScheduleProblem::Transfer>
 describe(CopyOp op, unsigned number, LayoutOp layout, SymbolTableCollection &tables) {
   auto source = tables.lookupSymbolIn<BufferOp>(layout, op.getSource().getBuffer());

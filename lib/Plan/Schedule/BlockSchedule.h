@@ -17,10 +17,10 @@
 namespace mlir::fsdp {
 
 /// Returns the schedule problem of a block, after calling derive() on the problem. `getSeconds`
-/// returns the duration of one run of a command, and `getLatency` the part of a collective's
-/// duration that does not depend on its bytes. Both are in seconds. `live` holds, for each command
-/// in the current order, how many bytes of the device's arena are alive at the command. Fails with
-/// an error if the problem is malformed.
+/// returns the seconds of one run of a command. `getLatency` returns the seconds of a collective
+/// that do not depend on its bytes. `live` holds, for each command in the current order, how many
+/// bytes of the device's arena are alive at the command. Fails with an error if the problem is
+/// malformed.
 FailureOr<ScheduleProblem> describeBlock(const CommandGraph &graph, LayoutOp layout,
                                          llvm::function_ref<double(Operation *)> getSeconds,
                                          llvm::function_ref<double(CollectiveOp)> getLatency,

@@ -14,19 +14,19 @@
 // become one launch. A launch has the latency of a single collective. Each collective of a launch
 // keeps its own buffers, results and wait.
 //
-// 1. Visit gathers in the order of their channel. A gather joins the launch of the gathers before
-//    it if its source is complete when that launch starts, and if the memory limit allows the
-//    earlier start.
-// 2. Visit reductions from the last to the first. A reduction joins the launch of the reductions
-//    after it if nothing needs its result before the waits of these reductions, and if the memory
+// 1. Visit gathers in the order of their channel. A gather joins the launch of the preceding
+//    gathers if the source of the gather is complete when that launch starts, and if the memory
+//    limit allows the earlier start.
+// 2. Visit reductions from the last to the first. A reduction joins the launch of the following
+//    reductions if nothing needs its result before the waits of these reductions, and if the memory
 //    limit allows the later wait.
 // 3. The total size of the collectives of a launch is never more than `bucketBytes` bytes.
 // 4. A transfer that starts directly after another transfer of its kind has no latency of its own.
 //    The two starts may be adjacent because of steps 1 and 2, or because a kernel needs both.
 //
-// A launch is done when all its transfers are done. O(collectives²). If the options limit how many
-// gathers may start early (prefetch), no gather joins another gather. A gather that joined would
-// start earlier than the limit allows.
+// A launch is done when all its transfers are done. Takes O(collectives²) time. If the options
+// limit how many gathers may start early (prefetch), no gather joins another gather. A gather that
+// joined would start earlier than the limit allows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,7 +68,7 @@ double ScheduleSolver::getSeconds(const Transfer &transfer) const {
 
 void ScheduleSolver::markLaunches() {
   for (auto [slot, here] : llvm::enumerate(orderEvents())) {
-    // The transfer of the previous event if this event was a start, otherwise null.
+    // The transfer of the previous event if the previous event is a start, otherwise null.
     const Transfer *previous = nullptr;
     for (const Event &event : here) {
       Transfer &transfer = transfers[event.index];

@@ -14,9 +14,9 @@
 // 2. Choose places for the starts and waits of collectives, and for the starts and waits of copies
 //    between the arenas of device and host (ScheduleSolver.cpp). Repeat this for several values of
 //    `slack`, the factor by which transfers are assumed to take longer than estimated. Simulate
-//    each schedule (Analysis/Timeline.cpp) with links that have half of their speed, so that the
-//    chosen schedule is also good if the estimates are inaccurate. Keep the first schedule unless a
-//    later one is at least 0.5 % faster.
+//    each schedule (Analysis/Timeline.cpp) with links at half of their speed, so that the chosen
+//    schedule is also good if the estimates are inaccurate. Keep the first schedule unless a later
+//    one is at least 0.5 % faster.
 // 3. If the packed arena exceeds the memory limit, but the arena of the original order does not,
 //    lower the limit by the excess and repeat step 2. Do this at most a few times. If no schedule
 //    fits, keep the original order, and wait for each transfer directly after its start.

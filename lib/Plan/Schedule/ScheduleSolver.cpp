@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Gathers are late transfers: they start as late as possible without a stall. Reductions are early
-// transfers: they end as early as possible. Both thus hold buffers for the shortest time. A copy
-// between the arenas is late if a command waits for the copied data. A copy is early if the memory
-// of its source becomes free after the copy.
+// transfers: they end as early as possible. Thus the transfers of both kinds hold buffers for the
+// shortest time. A copy between the arenas is late if a command waits for the copied data. A copy
+// is early if the memory of its source becomes free after the copy.
 //
 // 1. Place the early transfers one by one. The next transfer to place is the early transfer that
 //    can start first. An early transfer begins when its source is complete and the previous
@@ -15,8 +15,8 @@
 //    transfer.
 // 2. Place the late transfers in reverse order: the transfer that is needed last is placed first. A
 //    late transfer has to end before a command needs its result, and before the next transfer on
-//    its channel begins. It starts at the last slot that is early enough for this. A transfer whose
-//    result no command of the block reads ends as early as possible.
+//    its channel begins. It starts at the last slot that satisfies both conditions. A transfer
+//    whose result no command of the block reads ends as early as possible.
 // 3. Do not extend a transfer over a slot at which memory would then exceed the limit. Also do not
 //    extend it if more transfers would then be in flight than the options allow. While a kernel
 //    runs, only data of the next kernel may be read from the rank's file, and only data of the
@@ -27,7 +27,7 @@
 //
 // The time of a slot is the sum of the compute times of the commands before the slot. Stalls are
 // not yet known and therefore not included. Instead, the factor `slack` lengthens the transfers.
-// O(commands + transfers²).
+// Takes O(commands + transfers²) time.
 //
 //===----------------------------------------------------------------------===//
 

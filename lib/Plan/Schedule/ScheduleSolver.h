@@ -50,7 +50,7 @@ public:
   /// Returns the timeline of the commands in the order of getOrder(). The links are assumed to be
   /// `slower` times slower than estimated.
   Timeline simulate(double slower = 1) const;
-  /// Returns a lower bound of the block's duration in seconds, whatever slots are chosen.
+  /// Returns a lower bound, in seconds, of the block's duration for all choices of slots.
   double getLowerBound() const;
   /// Returns the largest number of bytes that are alive at a command.
   int64_t getPeak() const;
@@ -69,7 +69,7 @@ private:
     explicit Transfer(const ScheduleProblem::Transfer &transfer)
         : ScheduleProblem::Transfer(transfer) {}
     bool isPlaced = false;
-    unsigned start = 0, wait = 0; ///< slots; slot k directly precedes fixed command k
+    unsigned start = 0, wait = 0; ///< numbers of slots; slot k directly precedes fixed command k
     bool joins = false;           ///< true if the transfer continues the launch of another transfer
     unsigned bucket = none;       ///< index of the first transfer of the launch, or `none`
     llvm::StringRef limit;

@@ -121,7 +121,7 @@ def add_commands(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the command that the user chose, and returns its exit code."""
-    for stream in (sys.stdout, sys.stderr):  # a name may have characters that cannot be printed
+    for stream in (sys.stdout, sys.stderr):  # A name may have characters that cannot be printed.
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     try:

@@ -126,7 +126,7 @@ def convert(source: str | os.PathLike | Source, target: str | os.PathLike, to: s
 
 def _write_whole(target: pathlib.Path, writer: Callable[[pathlib.Path], None],
                  is_folder: bool) -> None:
-    """Calls ``writer`` with a temporary path beside the target, and then renames what it wrote."""
+    """Calls ``writer`` with a temporary path beside the target, and then renames the result."""
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
         if is_folder:

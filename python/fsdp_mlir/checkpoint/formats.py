@@ -52,11 +52,11 @@ class Source:
         self.files = Files()
         self.entries: dict[str, Entry] = {}
         self.metadata: dict[str, str] = {}
-        # Errors about missing tensors and missing files that the index names.
+        # Errors about missing tensors, and about missing files that the index names.
         self.missing: list[str] = []
 
     def describe(self) -> list[str]:
-        """Returns lines for ``fsdp-ckpt inspect`` that describe the content besides tensors."""
+        """Returns lines for ``fsdp-ckpt inspect`` that describe all content except tensors."""
         return []
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:

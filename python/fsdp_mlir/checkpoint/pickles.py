@@ -105,7 +105,7 @@ class _Machine:
         if len(pairs) % 2:
             raise ValueError("found a key without a value")
         for key, value in zip(pairs[::2], pairs[1::2]):
-            # A tuple as key could be nested so deeply that hashing it overflows the stack.
+            # A key that is a tuple could be nested so deeply that hashing it overflows the stack.
             if not isinstance(key, (str, int, Object)):
                 raise ValueError(f"expected a text as key, found {type(key).__name__}")
             target[key] = value

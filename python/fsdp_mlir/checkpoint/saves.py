@@ -35,8 +35,8 @@ def _save_folder(folder: pathlib.Path) -> tuple[pathlib.Path, str | None]:
 
 
 def _members(where: pathlib.Path, found: object, kinds: dict[str, type]) -> list[Any]:
-    """Returns the members of a JSON object that ``kinds`` {name: type} lists, in the order of
-    ``kinds``. Raises CheckpointError."""
+    """Returns the members of a JSON object that ``kinds`` {name: type} names, in this order. Raises
+    CheckpointError if a member is missing or has another type."""
     values = []
     for name, kind in kinds.items():
         value = found.get(name) if isinstance(found, dict) else None

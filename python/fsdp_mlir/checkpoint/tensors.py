@@ -17,7 +17,7 @@ ITEM_SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "F8_E4M3": 1, "F8_E5M2": 
               "I64": 8, "I32": 4, "I16": 2, "I8": 1, "U64": 8, "U32": 4, "U16": 2, "U8": 1,
               "BOOL": 1, "C64": 8}
 FLOATS = ("F64", "F32", "F16", "BF16")
-PIECE_BYTES = 16 << 20  # is a multiple of all values of ITEM_SIZES
+PIECE_BYTES = 16 << 20  # a multiple of all values of ITEM_SIZES
 
 
 class CheckpointError(FsdpError, ValueError):
@@ -64,7 +64,7 @@ def _to_numbers(piece: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def _to_bf16(values: np.ndarray) -> np.ndarray:
-    """Rounds f32 to the nearest bf16, and ties to even. A NaN remains a NaN with the same sign."""
+    """Rounds f32 to the nearest bf16 (ties to even). A NaN remains a NaN with the same sign."""
     bits = values.view(np.uint32)
     rounded = ((bits + (0x7fff + ((bits >> 16) & 1))) >> 16).astype(np.uint16)
     return np.where(np.isnan(values), ((bits >> 16) | 0x40).astype(np.uint16), rounded)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reads and writes tensors in the zip format of torch.save, which DCP uses, without PyTorch.
 
-An archive contains data.pkl, which describes a tensor, and data/0, the bytes of its storage.
+An archive contains data.pkl (the description of a tensor) and data/0 (the bytes of its storage).
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class _Window(io.RawIOBase):
     def seek(self, offset: int, whence: int = 0) -> int:
         self._at = offset + (0, self._at, len(self._data))[whence]
         if self._at < 0:
-            raise ValueError("seek before the begin")
+            raise ValueError("seek before the beginning")
         return self._at
 
     def tell(self) -> int:

@@ -64,8 +64,8 @@ class _Traced(torch.nn.Module):
 
 
 class _Bound:
-    """Calls a module with given parameters in place of the module's own parameters. All other
-    attributes are those of the module."""
+    """Calls a module with given parameters in place of the module's own parameters. The call uses
+    all other attributes of the module."""
 
     def __init__(self, module, parameters):
         self.__dict__.update(_module=module, _parameters=parameters)
@@ -83,7 +83,7 @@ class _Bound:
 
 
 def _default_loss(model, *batch, **named):
-    """Returns the loss that the module computes, as models of transformers do from ``labels``."""
+    """Returns the loss that the module itself computes, for example from ``labels``."""
     result = model(*batch, **named)
     return getattr(result, "loss", result)
 
@@ -239,7 +239,7 @@ def _check(program, names: Sequence[str]) -> None:
 
 
 def _unused(program, names: Sequence[str]) -> set[str]:
-    """Returns those of ``names`` whose arguments have no effect on the loss."""
+    """Returns the names of all arguments that have no effect on the loss."""
     nodes = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
     return {name for name, target in zip(names, program.graph_signature.user_inputs)
             if target in nodes and not nodes[target].users}

@@ -156,7 +156,7 @@ class _Rewriter:
             self.module.register_buffer(f"_{part}_{name}", values.contiguous().clone())
             with self.graph.inserting_before(first):
                 constant = self.graph.get_attr(f"_{part}_{name}")
-                # FxImporter accepts a get_attr only with one user, which is the clone.
+                # FxImporter accepts a get_attr only if the clone is its only user.
                 clone = self.graph.call_function(aten.clone.default, (constant,))
             made = self.node.meta["val"]
             constant.meta = {"val": made.new_empty(made.shape, dtype=_REAL[made.dtype])}

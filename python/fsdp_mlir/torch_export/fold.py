@@ -115,7 +115,7 @@ class _Folder:
         self.module.register_buffer(name, value.contiguous().clone())
         with self.graph.inserting_before(node):
             constant = self.graph.get_attr(name)
-            # FxImporter accepts a get_attr only with one user, which is the clone.
+            # FxImporter accepts a get_attr only if the clone is its only user.
             clone = self.graph.call_function(aten.clone.default, (constant,))
         constant.meta = _like(node, node.meta["val"].contiguous())
         clone.meta = dict(constant.meta)
@@ -148,7 +148,7 @@ class _Folder:
 
 
 def _clone_in_lists(graph) -> None:
-    """Replaces constants and inputs in operand lists, such as lists of indices, by clones.
+    """In operand lists, such as lists of indices, replaces constants and inputs by clones.
 
     This is necessary because FxImporter accepts only results of ops as elements of operand lists.
     """

@@ -4,8 +4,8 @@
 
 torch-mlir lowers these ops to sorts, scans and scatters of its own dialect, which the compiler does
 not know. The decompositions compare each element with each position, so all shapes are static and
-the ops differentiable. Positions are computed by argmax, because the compiler can derive the range
-of its result. For n elements, sort makes n * n comparisons, and refuses n above _MOST_SORTED.
+all ops are differentiable. Positions are computed by argmax, because the compiler can derive the
+range of its result. For n elements, sort makes n * n comparisons, and refuses n above _MOST_SORTED.
 """
 
 from __future__ import annotations
@@ -112,8 +112,9 @@ def scatter_value(x, dim, index, value):
 
 
 def _scattered(x, dim, index, src):
-    """Returns two tensors with a value for each position of ``x``: the sum of those elements of
-    ``src`` that ``index`` moves to this position, and whether ``index`` moves any element there."""
+    """Returns two tensors. Element p of the first tensor is the sum of those elements of ``src``
+    that ``index`` moves to position p of ``x``. Element p of the second tensor is true if ``index``
+    moves any element there."""
     hit = _hits(x, dim, index)
     src = src[tuple(map(slice, index.shape))].movedim(dim, -1)
     src = _grow(src, hit.shape[:-2]).unsqueeze(-1)

@@ -18,8 +18,7 @@ namespace fsdprt {
 class LocalCommunicator final : public PeerMemory {
 public:
   LocalCommunicator(Mesh mesh, double timeoutSeconds, uint32_t spins);
-  /// Creates a communicator that reports progress to `watchdog`, which Watchdog::alone() has
-  /// returned.
+  /// Creates a communicator that reports progress to `watchdog`, a result of Watchdog::alone().
   LocalCommunicator(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins);
 
   const char *name() const override { return "local"; }

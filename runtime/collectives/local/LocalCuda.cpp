@@ -103,8 +103,8 @@ void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   }
 }
 
-/// Enqueues on the reduce stream of `rank` a kernel that adds up the elements [first, first +
-/// count) of the sources of all members, and writes the sums to `target`.
+/// Enqueues a kernel on the reduce stream of `rank`. It adds up the elements [first, first + count)
+/// of the sources of all members, and writes the sums to `target`.
 void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t count,
                     CudaPointer target) {
   const CollectiveKey &key = getKey(collective);
@@ -117,8 +117,8 @@ void LocalCuda::sum(uint32_t collective, uint32_t rank, uint64_t first, uint64_t
                                  key.reduction == fb::Reduction::avg, sources, count, target);
 }
 
-/// Enqueues the second half of an all-reduce, which copies the segments that other members have
-/// summed to the target of `rank`.
+/// Enqueues the second half of an all-reduce: the target of `rank` receives the segments that other
+/// members have summed.
 void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
@@ -135,7 +135,7 @@ void LocalCuda::collectPieces(uint32_t collective, uint32_t rank) {
   }
 }
 
-/// Enqueues a collective on the streams of all its members, which must all have started it.
+/// Enqueues a collective on the streams of all members. All members must have started it.
 void LocalCuda::issue(uint32_t collective, uint32_t anyMember) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, anyMember);

@@ -32,8 +32,7 @@ namespace fsdprt {
 class LocalCuda : public Communicator {
 public:
   LocalCuda(Mesh mesh, double timeoutSeconds, uint32_t spins);
-  /// Creates a communicator that reports progress to `watchdog`, which Watchdog::alone() has
-  /// returned.
+  /// Creates a communicator that reports progress to `watchdog`, a result of Watchdog::alone().
   LocalCuda(Mesh mesh, std::unique_ptr<Watchdog> watchdog, uint32_t spins);
   ~LocalCuda() override;
 

@@ -18,7 +18,7 @@ using namespace fsdprt;
 
 // milliseconds between two checks of the watchdog
 static constexpr uint32_t pollMilliseconds = 20;
-// A copy or a sum of fewer bytes than this is not divided among workers.
+// Least number of bytes of a copy or a sum that is divided among workers.
 static constexpr uint64_t parallelBytes = 64 << 10;
 
 void PeerMemory::reach(uint32_t collective, uint32_t rank, uint64_t progress) {

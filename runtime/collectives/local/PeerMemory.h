@@ -33,7 +33,7 @@ protected:
 
   static constexpr uint64_t stages = 3;
 
-  /// The state of a rank, which the backend sets before the first collective starts.
+  /// State of a rank. The backend sets it before the first collective starts.
   struct Peer {
     CollectiveSlot *slots = nullptr; ///< one slot per collective
     /// event on which the members of a group wait if this rank is the first member of the group
@@ -43,7 +43,8 @@ protected:
   };
   std::vector<Peer> peers;
   uint32_t spins = 0;
-  /// For each own rank: a buffer for the addresses of the sources of all members of a group.
+  /// For each own rank: a buffer for addresses. It contains the source address of each member of a
+  /// group.
   std::vector<std::vector<const std::byte *>> pointers;
 
   void begin(uint32_t collective, uint32_t rank, const std::byte *source,

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Elements are summed in blocks of 2048. The sums of a block over all ranks are computed in a
-// buffer on the stack, which is small enough to stay in the L1 cache. The sums are then scaled and
+// Elements are summed in blocks of 2048. The sums of a block over all ranks are computed on the
+// stack, in a buffer that is small enough to stay in the L1 cache. The sums are then scaled and
 // written. The code is compiled for three vector widths. At run time, the widest version that the
 // processor supports is used.
 //

@@ -108,7 +108,7 @@ void MpiCommunicator::agree(const std::string &agreement) {
   compareAgreements(texts);
 }
 
-/// Returns a text that contains all properties of a collective that must be equal on all ranks.
+/// Returns a text with those properties of a collective that must be equal on all ranks.
 static std::string textOf(const CollectiveKey &key) {
   std::string axes;
   for (uint32_t axis : key.axes)
@@ -311,9 +311,9 @@ uint64_t MpiCommunicator::heardFromAll() const {
   return sum;
 }
 
-/// Waits until `count` messages are complete. `messages` contains either a single message or, for
-/// each rank in the order of the ranks, a receive that is followed by a send. Throws Error if a
-/// process has sent no heartbeat for as long as the time limit.
+/// Waits until `count` messages are complete. `messages` contains either a single message, or a
+/// receive and a send for each rank, in the order of the ranks. Throws Error if a process has sent
+/// no heartbeat for as long as the time limit.
 void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why) {
   std::fill(lastSign.begin(), lastSign.end(), Sign{0, monotonicSeconds()});
   uint64_t calls = 0;

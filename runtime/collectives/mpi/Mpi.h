@@ -30,9 +30,9 @@ enum class MpiReduce { ordered, library };
 
 class MpiCommunicator final : public Communicator {
 public:
-  /// Connects this process to the other processes. Throws Error if the number of processes is not
-  /// the number of ranks of the mesh, if this process does not have rank `rank` in MPI, or if
-  /// `agreement` is not equal in all processes (Agreement.h).
+  /// Connects this process to the other processes. Throws Error unless MPI has as many processes as
+  /// the mesh has ranks, this process has rank `rank` in MPI, and `agreement` is equal in all
+  /// processes (Agreement.h).
   MpiCommunicator(Mesh mesh, uint32_t rank, MpiReduce reduce, const std::string &agreement,
                   double timeoutSeconds, double meetingSeconds, double heartbeatSeconds);
   ~MpiCommunicator() override;

@@ -27,7 +27,7 @@ using fb::CollectiveKind;
 
 // segment boundaries are multiples of this number of elements
 static constexpr uint64_t pieceTile = 16;
-// A sum of fewer bytes than this is not divided among threads.
+// Least number of bytes of a sum that is divided among threads.
 static constexpr uint64_t parallelBytes = 64 << 10;
 
 void MpiLanes::reserve(uint64_t laneBytes) {

@@ -16,8 +16,8 @@
 //
 // A lane is a buffer for two rows of received chunks. The sums read the chunks from the lane. There
 // are MpiLanes::count lanes. Collectives take lanes in the order in which they were started. All
-// members start the collectives in the same order, so the collective that was started first always
-// has a lane and can complete.
+// members start the collectives in the same order, so the oldest collective in flight always has a
+// lane and can complete.
 //
 //===----------------------------------------------------------------------===//
 

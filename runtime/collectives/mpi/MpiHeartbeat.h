@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Several times per second, every process sends a message to all others: the progress of its rank,
-// the status of a failure, and whether the process leaves the run. The messages that arrive update
+// Several times per second, every process sends a message to all others. The message contains the
+// progress of its rank, the status of a failure, and a flag for leave(). Arriving messages update
 // the watchdog. The caller of these functions must hold the mutex of the MPI library.
 //
 //===----------------------------------------------------------------------===//
@@ -54,7 +54,7 @@ private:
     std::atomic<uint64_t> heard{0};
     /// seconds since the last message from the process arrived
     double still = 0;
-    // the texts with index `turn` are the current ones
+    // program[turn] and label[turn] are the current texts
     char program[2][64] = {}, label[2][144] = {};
     uint32_t turn = 0;
   };

@@ -8,9 +8,9 @@
 // variable FSDPRT_MPI_MODULE names. If this variable is not set, the module is the file
 // fsdprt_mpi.so in the folder of the program, or in the folder ../lib relative to it.
 //
-// The calls that initialise MPI, finalise MPI or create a group wait for other processes, and such
-// a wait cannot be interrupted. If such a call does not return within its time limit, the process
-// prints a message and exits.
+// The calls that initialise MPI, finalise MPI or create a group wait for other processes. These
+// waits cannot be interrupted. If one of the calls does not return within its time limit, the
+// process prints a message and exits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,8 +57,8 @@ public:
   fsdprt_mpi_handle makeWorld(double seconds);
   /// Creates an MPI communicator of `members`. All members must call makeGroup().
   fsdprt_mpi_handle makeGroup(const std::vector<uint32_t> &members, int tag, double seconds);
-  /// If `forGood` is true, the process will end without a call of MPI_Finalize, because after a
-  /// failure MPI_Finalize might not return. If `forGood` is false, revokes this decision.
+  /// If `forGood` is true, the process will not call MPI_Finalize, because this call might not
+  /// return after a failure. If `forGood` is false, the process will call MPI_Finalize.
   void giveUp(bool forGood = true) { givenUp = forGood; }
 
 private:

@@ -1,11 +1,11 @@
 /*===- MpiTable.h - The runtime's interface to MPI libraries ------*- C -*-===//
 //
 // The runtime links no MPI library, because the binary interfaces of MPI libraries differ. A module
-// that is compiled with the installed MPI library (MpiModule.c) provides this table of functions,
-// whose types do not depend on the MPI library.
+// that is compiled with the installed MPI library (MpiModule.c) provides this table. The types of
+// its functions do not depend on the MPI library.
 //
-// If a function returns an int, it is an error code of MPI, which is 0 if the call has succeeded.
-// The functions of the table must not be called by several threads at the same time.
+// An int that a function returns is an error code of MPI. It is 0 if the call has succeeded. The
+// functions of the table must not be called by several threads at the same time.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -30,7 +30,7 @@ typedef struct fsdprt_mpi_table {
   fsdprt_mpi_handle no_request; /* request that is always complete */
   int (*init)(int *rank, int *size, int *highest_tag);
   int (*finalize)(void);
-  /* Creates a communicator of all ranks, which may be used after the request is complete. */
+  /* Creates a communicator of all ranks. It may be used after the request is complete. */
   int (*world)(fsdprt_mpi_handle *made, fsdprt_mpi_handle *request);
   /* Creates a communicator of `members`. All members must call subgroup(). Only init(), finalize()
    * and subgroup() wait for other processes. */

@@ -52,8 +52,7 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> newControl, uin
       control(std::move(newControl)), spins(spins), localRank(localRank), onDevice(isOnDevice),
       library(nccl.text() + ", CUDA " + cuda.versionText()), arenas(localRanks()) {
   checkDevices();
-  // This variable makes NCCL launch the collectives of a rank in the order in which the host starts
-  // them.
+  // Make NCCL launch the collectives of a rank in the order in which the host starts them.
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", /*overwrite=*/0);
 }
 

@@ -56,8 +56,8 @@ public:
   void collect(uint32_t rank, const void *data, size_t bytes, void *into) override {
     control->collect(rank, data, bytes, into);
   }
-  /// Destroys the NCCL communicators, and only then calls control->leave(). The loss of a rank is
-  /// thus still detected while the communicators are destroyed.
+  /// Destroys the NCCL communicators before `control` leaves, so that the loss of a rank is
+  /// detected while the communicators are destroyed.
   void leave() override;
   void abort(fsdprt_status status) override { control->abort(status); }
   void joinNext(uint32_t rank) override;
@@ -65,9 +65,9 @@ public:
   void poll() override;
 
 private:
-  /// A set of groups that extend over the same mesh axes, and a channel. The channel is reduce if
-  /// `reduces` is true, and otherwise gather. In each of these groups, all collectives of a lane
-  /// use the same NCCL communicator.
+  /// A lane consists of a channel and of all groups that extend over the same mesh axes. The
+  /// channel is reduce if `reduces` is true, and otherwise gather. In each of these groups, all
+  /// collectives of a lane use the same NCCL communicator.
   struct Lane {
     const Groups *groups;
     bool reduces;

@@ -85,7 +85,8 @@ bool NcclRank::isSettled(NcclComm comm) const {
 
 bool NcclRank::isSettled() {
   useDevice();
-  // As long as a call on `all` is in progress, the communicators of the lanes may not exist yet.
+  // While a call on the communicator `all` is in progress, the communicators of the lanes may not
+  // exist yet.
   if (!isSettled(all))
     return false;
   for (const Lane &lane : lanes)

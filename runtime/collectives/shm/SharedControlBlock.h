@@ -53,9 +53,9 @@ public:
   };
   struct alignas(64) RankSlot {
     RankProgress progress;
-    alignas(64) std::atomic<uint64_t> heartbeat; ///< incremented by a separate thread
+    alignas(64) std::atomic<uint64_t> heartbeat; ///< counter that a separate thread increments
     std::atomic<uint32_t> finished;              ///< 1 if the rank has called leave()
-    /// event on which those groups wait whose first member is this rank
+    /// event for the waits of all groups whose first member is this rank
     alignas(64) SharedFutexEvent event;
     // exchange() and collect() use the next members, which are counters and buffers for the data.
     alignas(64) std::atomic<uint64_t> exchanges, sent, received;

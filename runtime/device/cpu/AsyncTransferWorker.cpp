@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // `posted` is incremented only by the thread of the rank, and `done` only by the thread of the
-// worker. When a transfer has failed, no further transfer is performed, and await() throws the
-// error of the failed transfer for this transfer and for all later transfers.
+// worker. When a transfer has failed, no further transfer is performed. await() throws the error of
+// the failed transfer if it is called for this transfer or for a later one.
 //
 //===----------------------------------------------------------------------===//
 

@@ -10,7 +10,7 @@
 
 using namespace fsdprt;
 
-// A copy of fewer bytes than this is made by one thread, and a larger copy by all workers.
+// Least number of bytes of a copy that is divided among all workers.
 static constexpr uint64_t leastBytesToShare = 256 << 10;
 
 Arena HostDevice::allocate(const fb::Layout &layout, Arena::Kind kind) {

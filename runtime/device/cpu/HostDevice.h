@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Executes all commands except kernels, on the threads of the rank. Asynchronous copies are
-// executed by the thread of `copyWorker`.
+// The threads of the rank execute all commands except kernels and asynchronous copies. The thread
+// of `copyWorker` executes asynchronous copies.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,10 +19,9 @@
 
 namespace fsdprt {
 
-/// Creates a device for each rank. The first rank uses the GPU `options.firstDevice`, and each
-/// other rank uses the GPU that follows, where the first GPU follows the last GPU. Throws Error if
-/// there is no driver, if a GPU cannot run the code of the artifact, or if the memory of a GPU is
-/// too small for the arenas. Allocates no arena.
+/// Creates a device for each rank. Rank i of this process uses GPU (options.firstDevice + i) modulo
+/// the number of GPUs. Throws Error if there is no driver, if a GPU cannot run the code of the
+/// artifact, or if the memory of a GPU is too small for the arenas. Allocates no arena.
 std::vector<std::unique_ptr<Device>>
 makeCudaDevices(const Artifact &artifact, const fb::Layout &layout, const DeviceOptions &options);
 

@@ -40,7 +40,7 @@ enum CudaResult : int {
   cudaInvalidPtx = 218,
   cudaNotReady = 600,
   cudaPeerEnabled = 704,
-  cudaCaptureUnsupported = 900 ///< lowest code of the errors of stream captures
+  cudaCaptureUnsupported = 900 ///< lowest error code of stream captures
 };
 constexpr int cudaPageableMemoryAccess = 88; // CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS
 constexpr int cudaPointerMemoryType = 2;     // CU_POINTER_ATTRIBUTE_MEMORY_TYPE

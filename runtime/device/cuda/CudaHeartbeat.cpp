@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// A kernel writes the heartbeat instead of a copy, so that the compute stream contains no copies.
+// A kernel, and not a copy, writes the heartbeat, so that the compute stream contains no copies.
 //
 //===----------------------------------------------------------------------===//
 

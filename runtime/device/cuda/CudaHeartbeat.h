@@ -8,8 +8,8 @@
 // GPU is. To make the progress of the GPU visible, a small kernel is enqueued after every
 // `launches` launches, even if the launches are recorded in a graph. This kernel is a sum
 // (CudaSums.h) that has only one source. The kernel copies the number of the heartbeat to pinned
-// host memory. From this number, the host knows the position of the GPU in the run up to `launches`
-// launches.
+// host memory. With this number, the host knows how many launches the GPU has executed, except for
+// the last `launches` - 1.
 //
 //===----------------------------------------------------------------------===//
 

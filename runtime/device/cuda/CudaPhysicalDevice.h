@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Contains what all ranks on the same GPU share: the context, the code of the artifact, and the
+// Contains the parts that all ranks on a GPU share: the context, the code of the artifact, and the
 // kernels of the runtime.
 //
 //===----------------------------------------------------------------------===//

@@ -42,8 +42,7 @@ public:
   CudaStream stream(Lane lane) const { return streams[lane]; }
   /// Sets the timeline that stamp() uses. `given` may be null.
   void setTimeline(CudaTimeline *given) { timeline = given; }
-  /// Enqueues a time stamp on a stream. Returns the number of the stamp, or 0 if there is no
-  /// timeline.
+  /// Enqueues a time stamp on a stream. Returns its number, or 0 if there is no timeline.
   uint32_t stamp(Lane lane) const;
   /// Waits until all streams are idle. During the wait, calls idle() again and again. Throws Error
   /// if work on a stream has failed.
@@ -67,7 +66,7 @@ public:
   CudaMark &operator=(const CudaMark &) = delete;
 
   void record(CudaQueue::Lane lane) const;
-  /// Makes a stream of `other`, which may be another rank's queue, wait for the last record().
+  /// Makes a stream of `other` wait for the last record(). `other` may belong to another rank.
   void hold(const CudaQueue &other, CudaQueue::Lane lane) const;
 
 private:

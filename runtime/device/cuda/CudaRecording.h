@@ -43,8 +43,7 @@ private:
   const CudaQueue &first() const { return *queues.front(); }
 
   std::vector<const CudaQueue *> queues;
-  /// one mark for each queue; begin() and end() join the streams of all ranks to the capture by
-  /// them
+  /// one mark per queue, with which begin() and end() join all streams to the capture
   std::vector<std::unique_ptr<CudaMark>> marks;
   CudaGraphExec runs = nullptr;
 };

@@ -156,7 +156,7 @@ void Writer::storeVector() {
   std::vector<std::string> words;
   for (unsigned i = 0; i < (isDouble ? 2 : 4); ++i) {
     words.push_back(isHalf ? word(0, i) : sum(i));
-    // The instruction converts its first source operand to the upper half of the result.
+    // cvt converts its first source operand to the upper half of the result.
     if (isHalf)
       line(format("cvt.rn.%sx2.f32 %s, %s, %s;", form.name, word(0, i).c_str(),
                   sum(2 * i + 1).c_str(), sum(2 * i).c_str()));

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Generates and launches a kernel that adds up the buffers of several ranks, in the order of the
-// ranks. The bits of the result are the same as those that Reduce.h computes on a CPU. The runtime
-// contains no compiler, and therefore generates PTX for sm_80, which the driver compiles.
+// ranks. The result has the same bits as the result of Reduce.h on a CPU. The runtime contains no
+// compiler, and therefore generates PTX for sm_80, which the driver compiles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ public:
   CudaSums(const CudaSums &) = delete;
   CudaSums &operator=(const CudaSums &) = delete;
 
-  /// The addresses of the buffers that are added, in the order in which they are added.
+  /// The addresses of the buffers, in the order in which they are added.
   struct Sources {
     std::array<CudaPointer, mostSources> at{};
     uint32_t count = 0;

@@ -9,7 +9,7 @@
 //                                    B is lhs, transposed if lhs is transposed; C is the addend
 //     bias, along a row              bias, along a column of D
 //
-// Which algorithm can be chosen depends on the alignments of the matrices. A binding is aligned to
+// The alignments of the matrices determine which algorithms are possible. A binding is aligned to
 // 64 bytes. A matrix that begins at an offset in its binding may have a smaller alignment. If an
 // algorithm uses split-k, it adds its partial sums in a fixed order.
 //

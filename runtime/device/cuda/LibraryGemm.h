@@ -61,7 +61,7 @@ private:
 
   const Artifact &artifact;
   Handle handle{library};
-  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; ///< by properties of products
+  std::map<std::vector<uint64_t>, LtAlgorithm> algorithms; ///< key: properties of a product
   std::unordered_map<const fb::Phase *, const LtAlgorithm *> byPhase;
 };
 

@@ -133,8 +133,8 @@ struct Bmsk {
     return a > 31 ? 0 : ones << a;
   }
 };
-/// Implements dp4a and dp2a. Bit 0 of Instruction::modifier means that `a` is signed, and bit 1
-/// that `b` is signed. Bit 2 means that dp2a uses the high bytes of `b`.
+/// Implements dp4a and dp2a. If bit 0 of Instruction::modifier is set, `a` is signed. If bit 1 is
+/// set, `b` is signed. If bit 2 is set, dp2a uses the high bytes of `b`.
 template <unsigned parts>
 Step dotProduct(Warp &warp, const Instruction &i, LaneMask active) {
   uint32_t result[warpSize];

@@ -63,8 +63,8 @@ FSDPRT_INLINE Cases compare(Warp &warp, const Instruction &i) {
   return cases;
 }
 
-/// Combines the result of the comparison with the last operand of the instruction, which is a
-/// predicate. `modifier2` selects the operation: 0 for none, 1 for "and", 2 for "or", 3 for "xor".
+/// Combines the result of the comparison with a predicate: the last operand of the instruction.
+/// `modifier2` selects the operation: 0 for none, 1 for "and", 2 for "or", 3 for "xor".
 FSDPRT_INLINE LaneMask combine(Warp &warp, const Instruction &i, LaneMask result) {
   if (!i.modifier2)
     return result;

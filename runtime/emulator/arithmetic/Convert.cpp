@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Implements PTX ISA, "Data Movement and Conversion Instructions: cvt". The source is converted to
-// a 128-bit integer or to a double, which can represent all values of the source format. The result
-// is then rounded only once. For conversions that occur often, there are separate loops, which are
-// vectorised.
+// a 128-bit integer or to a double. These types can represent all values of the source format. The
+// result is then rounded only once. For conversions that occur often, there are separate loops,
+// which are vectorised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -235,9 +235,9 @@ struct Narrow {
   static FSDPRT_INLINE uint16_t apply(float value) { return F::narrow(value); }
 };
 
-/// If the conversion is one of those that occur often, returns the handler of the conversion.
-/// Otherwise returns null. These conversions have no modifier except .rn, and their registers have
-/// the sizes of their types.
+/// Returns the handler of a conversion that occurs often, and null for any other conversion.
+/// Frequent conversions have no modifier except .rn, and their registers have the sizes of their
+/// types.
 Handler fastHandler(const Conversion &how, bool isPair) {
   if (how.toSize != sizeOf(how.to) || how.fromSize != sizeOf(how.from) ||
       how.rounding != Rounding::NearestEven)

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The functions are implemented in RoundedFloats.cpp, which is compiled with -frounding-math.
+// RoundedFloats.cpp implements the functions of this header. It is compiled with -frounding-math.
 //
 //===----------------------------------------------------------------------===//
 

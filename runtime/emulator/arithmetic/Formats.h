@@ -94,8 +94,7 @@ struct Brain {
 };
 
 /// Returns a + b. If the sum is not exact, the last bit of the result is 1. If the result is later
-/// rounded to at most 51 bits, the outcome is the same as if the exact sum had been rounded
-/// directly.
+/// rounded to at most 51 bits, the outcome is the same as for the exact sum.
 FSDPRT_INLINE double addToOdd(double a, double b) {
   double sum = a + b, shadow = sum - a, error = (a - (sum - shadow)) + (b - shadow);
   uint64_t bits = bitsAs<uint64_t>(sum);

@@ -107,8 +107,8 @@ uint32_t permute(uint64_t bytes, uint32_t selectors) {
   return result;
 }
 
-/// Returns the selectors of a prmt mode, which depend on the low two bits of `c`. If the
-/// instruction has no mode (0), `c` itself contains the selectors.
+/// Returns the selectors of a prmt mode. They depend on the low two bits of `c`. If the instruction
+/// has no mode (0), `c` itself contains the selectors.
 uint32_t modeSelectors(unsigned mode, uint32_t c) {
   static const uint16_t table[6][4] = {
       {0x3210, 0x4321, 0x5432, 0x6543}, // f4e

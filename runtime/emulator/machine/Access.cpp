@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks the bounds and the alignment of accesses. Checks whether the bytes that they read are
-// initialised. Counts memory traffic. Races.cpp checks accesses for races.
+// Checks the bounds and the alignment of each access, and whether the bytes that the access reads
+// are initialised. Counts memory traffic. Races.cpp checks accesses for races.
 //
 //===----------------------------------------------------------------------===//
 
@@ -156,10 +156,11 @@ static uint64_t sectors(const uint64_t *addresses, unsigned count, unsigned size
 }
 
 /// Counts the passes that shared memory needs for an access. Shared memory consists of 32 banks
-/// that are 4 bytes wide. Accesses of up to 4 bytes are made by all lanes of a warp at the same
-/// time, 8-byte accesses by half of the lanes at a time, and 16-byte accesses by a quarter of the
-/// lanes at a time. Among the words that the lanes access at the same time, count the distinct
-/// words in each bank. The number of passes is the largest of these counts.
+/// that are 4 bytes wide. With at most 4 bytes per lane, all lanes of a warp access memory at the
+/// same time. With 8 bytes per lane, half of the lanes access memory at a time, and with 16 bytes
+/// per lane, a quarter of the lanes. These lanes need as many passes as the largest number of
+/// distinct words that they access in a single bank. Counts all passes after the first as
+/// conflicts.
 static void countPasses(const uint64_t *offsets, unsigned count, unsigned size,
                         Counters &counters) {
   unsigned words = size < 4 ? 1 : size / 4, lanes = warpSize / words;

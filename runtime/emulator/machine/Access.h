@@ -66,8 +66,9 @@ private:
   [[noreturn]] void reportRace(const Cell::Access &before, bool wasWrite, const Place &place,
                                unsigned bytes, unsigned lane) const;
 
-  /// The earlier access that was last found to be ordered before this access. Neighbouring cells
-  /// mostly record the same earlier access. For such cells, the order is not checked again.
+  /// The earlier access that the last check has found to be ordered before this access.
+  /// Neighbouring cells mostly record the same earlier access. For such cells, the order is not
+  /// checked again.
   struct Known {
     Cell::Access access;
     uint32_t thread = 0;

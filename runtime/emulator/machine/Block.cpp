@@ -106,9 +106,9 @@ static Dim clusterIndex(const Grid &grid, uint64_t linear) {
   return clusters.at(linear);
 }
 
-/// Returns the number of clocks of a cluster. Each thread has a clock, the agent of each thread
-/// (which makes the accesses of asynchronous operations) has a clock, and the agent of each
-/// warpgroup has a clock. The number of clocks for warpgroups is rounded up to a multiple of 32.
+/// Returns the number of clocks of a cluster. Each thread, each agent of a thread, and each agent
+/// of a warpgroup has a clock. An agent makes the accesses of asynchronous operations. The number
+/// of clocks for warpgroups is rounded up to a multiple of 32.
 static uint32_t clockCount(uint32_t threads) {
   return 2 * threads + (threads / (4 * warpSize) + warpSize) / warpSize * warpSize;
 }

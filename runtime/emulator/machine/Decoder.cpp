@@ -8,8 +8,8 @@
 //
 //  1. Assign offsets to parameters, local variables and shared variables.
 //  2. Decode each statement with the decoder for its opcode. A call is replaced by the statements
-//     of its callee, which get their own registers and local memory. For each branch, record the
-//     label to which it jumps.
+//     of its callee. These statements get their own registers and local memory. For each branch,
+//     record the label to which it jumps.
 //  3. Resolve the labels, and find, for each branch, the instruction at which diverging lanes
 //     reconverge.
 //
@@ -352,8 +352,7 @@ void Decoder::decodeCall() {
   passArguments(results, function->results, callee);
   passArguments(arguments, function->parameters, callee);
   placeVariables(callee);
-  // If the call has a guard, a branch jumps over the inlined function in lanes whose guard is
-  // false.
+  // If the call has a guard, a branch skips the inlined function in lanes whose guard is false.
   uint32_t around = nowhere;
   if (statement->guard >= 0) {
     around = program.code.size();

@@ -75,7 +75,7 @@ public:
   Slot scratch(unsigned size);
   /// Returns the slot of the predicate that contains the carry of add.cc.
   Slot conditionCode() { return carry ? carry : carry = scratch(0); }
-  /// Returns the elements of a vector {a, b}. If the operand is not a vector, returns only the
+  /// Returns the elements of a vector {a, b}. If the operand is no vector, returns only the
   /// operand.
   static std::vector<const Operand *> elements(const Operand &operand);
 
@@ -168,8 +168,8 @@ bool decodeBulkCopy(Decoder &);
 bool decodeTensorCopy(Decoder &);
 bool decodeMbarrier(Decoder &);
 
-/// Sets `isWatched` of each instruction that uses a register of a wgmma, or a register that a chain
-/// of copies between registers connects with a register of a wgmma.
+/// A register is watched if a wgmma uses it, or if copies between registers connect it with a
+/// watched register. Sets `isWatched` of each instruction that uses a watched register.
 void watchRegisters(Program &program);
 
 /// Sets `meet` of each branch to the branch's immediate post-dominator, or to `nowhere` if the

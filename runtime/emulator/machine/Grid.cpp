@@ -14,8 +14,8 @@ using namespace fsdprt;
 using namespace fsdprt::emulate;
 
 static constexpr uint64_t maxSharedBytes = 227 << 10, maxThreads = 1024, maxCluster = 16;
-/// These limits are given in the CUDA programming guide, "Technical Specifications per Compute
-/// Capability".
+/// The CUDA programming guide states these limits of grids and blocks under "Technical
+/// Specifications per Compute Capability".
 static constexpr uint32_t maxGrid[3] = {0x7fffffff, 65535, 65535}, maxBlock[3] = {1024, 1024, 64};
 
 static Dim dimOf(const uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }

@@ -78,7 +78,7 @@ struct BulkGroups {
   using Group = std::vector<Copy>;
   Group open;
   std::deque<Group> closed;
-  size_t readCount = 0; ///< the reads of so many of the oldest groups have ended
+  size_t readCount = 0; ///< number of oldest groups in `closed` whose reads have ended
 };
 
 class Warp {
@@ -117,9 +117,9 @@ public:
   std::vector<Split> splits; ///< every parent has a smaller index than its children
   Storage local;
   LaneMask fenced = 0;                   ///< lanes that have executed a fence
-  std::vector<const uint8_t *> observed; ///< for each lane, the address of the last relaxed read
-  std::vector<BulkGroups> bulk;          ///< one per lane; empty before the first use
-  std::vector<AsyncCopies> copies;       ///< one per lane; empty before the first use
+  std::vector<const uint8_t *> observed; ///< for each lane: address of its last relaxed read
+  std::vector<BulkGroups> bulk;          ///< bulk copies of each lane; empty before first use
+  std::vector<AsyncCopies> copies;       ///< copies of each lane; empty before first use
   WarpProducts products;                 ///< wgmma in flight
   /// For each lane, one plus the phase in which the lane executed barrier.cluster.arrive. The
   /// number is 0 if the lane has executed barrier.cluster.wait since then.
@@ -128,7 +128,7 @@ public:
 
   /// Releases splits that wait at bar.warp.sync if all lanes of the barrier have arrived.
   void releaseWarpBarriers();
-  /// Makes `lanes` wait, which are lanes of the current split. The whole split then waits.
+  /// Makes the current split wait. `lanes` are its lanes that execute `instruction`.
   Step wait(Waiting::Kind kind, const Instruction &instruction, LaneMask lanes);
 
 private:
@@ -164,11 +164,11 @@ struct NamedBarrier {
 /// State of an mbarrier (PTX ISA, "mbarrier objects").
 struct Mbarrier {
   uint32_t count = 0, pending = 0, phase = 0;
-  int64_t bytes = 0;        ///< announced bytes that have not been received
+  int64_t bytes = 0;        ///< number of announced bytes that have not arrived yet
   uint32_t maker = 0;       ///< thread that executed mbarrier.init
   Time made = 0;            ///< time of `maker` at mbarrier.init
   uint32_t instruction = 0; ///< index of the mbarrier.init instruction
-  bool isFenced = false;    ///< true if a fence.mbarrier_init has followed
+  bool isFenced = false;    ///< true if a fence has followed mbarrier.init
   Released arriving, ended;
   uint64_t bits() const;
 };
@@ -206,7 +206,7 @@ public:
   Grid &grid;
   const Dim index;
   const uint32_t number;  ///< 1 for the first cluster of the first launch, then 2, ...
-  const uint32_t threads; ///< number of threads, 32 per warp; larger indices belong to agents
+  const uint32_t threads; ///< number of threads (32 per warp); agents have the next indices
   VectorClocks clocks;
   std::vector<std::unique_ptr<Block>> blocks;
   uint32_t agentOf(uint32_t thread) const { return threads + thread; }

@@ -27,9 +27,9 @@ namespace fsdprt::emulate {
 /// example atomic, volatile or relaxed (PTX ISA, "Memory Consistency Model").
 struct Cell {
   struct Access {
-    uint32_t group = 0; ///< Cluster::number; 0 if there is no access
+    uint32_t group = 0; ///< number of the accessing cluster; 0 if there is no access
     Time time = 0;
-    uint32_t serial = 0; ///< Warp::serial at the instruction
+    uint32_t serial = 0; ///< number of the instruction, counted in the warp
     uint32_t instruction = 0;
     LaneMask lanes = 0;
     uint16_t warp = 0; ///< index of the warp in the cluster
@@ -38,7 +38,7 @@ struct Cell {
   };
   Access write, read;
   Access foreignRead;     ///< last read by another cluster
-  uint32_t moreReads = 0; ///< index into Shadow::chains, or 0 if there are no more reads
+  uint32_t moreReads = 0; ///< index of the next read in Shadow::chains; 0 if there is none
   uint32_t weakWrite = 0; ///< if `write` is strong: index of the weak write before `write`, or 0
   Cell *parts = nullptr;  ///< four cells that replace this cell; each covers a quarter of the bytes
 };
@@ -60,8 +60,8 @@ public:
   std::vector<Chained> chains{1};
   uint32_t chain(const Cell::Access &access, uint32_t next);
   void dropReads(Cell &cell);
-  /// If `cell.write` is weak, stores `cell.write` as the last weak write, to which `cell.weakWrite`
-  /// refers. Called before a strong write replaces `cell.write`.
+  /// If `cell.write` is a weak write, copies it to `chains`, and sets `cell.weakWrite` to the index
+  /// of the copy. Called before a strong write replaces `cell.write`.
   void keepWeakWrite(Cell &cell);
   void dropWeakWrite(Cell &cell) { drop(cell.weakWrite); }
 
@@ -79,7 +79,7 @@ struct Storage {
   std::string name;
   uint64_t base = 0, size = 0;
   uint8_t *bytes = nullptr;
-  std::vector<uint8_t> own; ///< contains the memory of `bytes`, unless the caller owns this memory
+  std::vector<uint8_t> own; ///< memory of `bytes`; empty if the caller owns this memory
   std::vector<uint8_t> written;
   bool isReadOnly = false;
   /// For each byte, the flags wasRead and wasWritten record whether a launch has read or written
@@ -100,7 +100,7 @@ struct Storage {
     Time time = 0;
     uint32_t instruction = 0;
   };
-  std::vector<Visit> visits; ///< one per thread of the cluster; empty if there were no visits
+  std::vector<Visit> visits; ///< index: thread of the cluster; empty before the first access
 
   void resize(uint64_t count);
 };
@@ -109,7 +109,7 @@ struct Storage {
 struct Published {
   uint32_t launch = 0, group = 0; ///< launch and cluster of the last release; 0 if there is none
   Released released;
-  std::map<uint32_t, RowRef> foreign; ///< releases of the clusters before `group`
+  std::map<uint32_t, RowRef> foreign; ///< rows of other clusters, by their numbers
 };
 
 /// Global and constant memory.

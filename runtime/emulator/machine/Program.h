@@ -53,17 +53,18 @@ struct Instruction {
   Flow flow = Flow::Plain;
   bool isGuardNegated = false;
   bool isWgmma = false;
-  bool isWatched = false;              ///< reads or writes registers that a wgmma uses
-  bool isRenaming = false;             ///< is watched, and only copies a register
+  bool isWatched = false;              ///< true if it accesses registers of a wgmma
+  bool isRenaming = false;             ///< true if a watched instruction only copies a register
   uint8_t modifier = 0, modifier2 = 0; ///< data for the handler
   uint16_t inCount = 0, outCount = 0;
-  /// Number of the last elements of `in` whose initialisation the handler checks, not the loop.
+  /// For this number of elements at the end of `in`, the handler checks whether they are
+  /// initialised. The loop checks the other elements.
   uint16_t uncheckedIns = 0;
   Slot guard = 0; ///< slot of the guard predicate; 0 if there is none
   uint32_t target = nowhere;
   uint32_t meet = nowhere; ///< instruction where the lanes that diverge at a branch meet
   const Slot *in = nullptr, *out = nullptr;
-  int64_t immediate = 0;      ///< data for the handler, for example an offset of addresses
+  int64_t immediate = 0;      ///< number for the handler, such as an offset
   uint64_t payload = 0;       ///< data for the handler
   const void *plan = nullptr; ///< further data for the handler, which the program owns
   Location at;
@@ -71,7 +72,7 @@ struct Instruction {
   uint32_t firstIn = 0, firstOut = 0; ///< indices into the program's list of slots
 };
 
-/// The offset of a variable in its space, which is the same in every block or in every lane.
+/// The offset of a variable in its space. It is equal in all blocks or in all lanes.
 struct Placement {
   Space space;
   uint64_t offset;

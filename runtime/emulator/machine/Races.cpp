@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Two accesses to the same bytes race if at least one of them is a write, at least one of them is
-// not strong, and neither access is ordered before the other (PTX ISA, "Memory Consistency Model").
-// Each cell records its last write, its last weak write, and the reads since its last write. A
-// recorded read is dropped if it is ordered before a new read, because an access that is ordered
-// after the new read is then also ordered after the dropped read.
+// Two accesses to the same bytes race if at least one is a write, at least one is not strong, and
+// neither is ordered before the other (PTX ISA, "Memory Consistency Model"). Each cell records its
+// last write, its last weak write, and the reads since its last write. A recorded read is dropped
+// if it is ordered before a new read, because an access that is ordered after the new read is then
+// also ordered after the dropped read.
 //
 // Only a proxy fence orders an access through the async proxy after an ordinary store.
 //

@@ -4,11 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// For each address at which a thread has released, two things are stored. The first is a row of the
-// times that threads of the last releasing cluster have released. The second is a set of rows of
-// other clusters, which had been released at this address before, or which the last releasing
-// cluster had acquired. A fence anywhere before a write is treated like a fence immediately before
-// the write.
+// A `Published` contains the releases that have been made at one address. `released` contains the
+// releases of the last cluster that released at this address. `foreign` contains rows of other
+// clusters: their earlier releases at this address, and releases that the last cluster had acquired
+// from them. A fence anywhere before a write is treated like a fence immediately before the write.
 //
 //===----------------------------------------------------------------------===//
 

@@ -113,10 +113,9 @@ void VectorClocks::collect(const std::vector<uint32_t> &warps,
 }
 
 /// The row of `agent` becomes the element-wise minimum of the rows of the threads. A thread covers
-/// its own accesses, but the thread's row does not contain the time of these accesses. If a thread
-/// shares its row with no other thread, the element of this thread in the row is therefore taken to
-/// be the thread's own time. The last result is stored and reused, because the rows are often the
-/// same for consecutive products.
+/// its own accesses, but the thread's row does not contain the time of these accesses. If no other
+/// thread shares the row, the thread's own time therefore replaces its element in the row. The last
+/// result is stored and reused, because the rows are often the same for consecutive products.
 void VectorClocks::gather(uint32_t agent, const std::vector<uint32_t> &warps) {
   std::vector<std::pair<RowRef, uint32_t>> distinct;
   collect(warps, distinct);
@@ -169,8 +168,9 @@ void VectorClocks::acquire(uint32_t first, LaneMask lanes, Released &from) {
   }
 }
 
-/// Records in the row of each lane which accesses are now visible to the async proxy: those that
-/// the row covers, and those of the lane itself. Lanes that shared a row before share the new row.
+/// For each lane, makes two kinds of accesses visible to the async proxy: accesses that the row of
+/// the lane covers, and accesses of the lane itself. Lanes that shared a row before share the new
+/// row.
 void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
   size_t count = times.size();
   changeRows(first, lanes, [&](Row &row, LaneMask having) {
@@ -180,8 +180,7 @@ void VectorClocks::fenceProxy(uint32_t first, LaneMask lanes) {
       row[count + thread] = times[thread];
     }
   });
-  // Advance the times of the lanes, so that the fence does not apply to later accesses of the
-  // lanes.
+  // Advance the times of the lanes, so that the fence does not apply to their later accesses.
   ++now;
   for (; lanes; lanes &= lanes - 1)
     times[first + __builtin_ctz(lanes)] = now;

@@ -7,8 +7,8 @@
 // Implements the loop over instructions and the tree of splits. When the lanes of a split diverge,
 // the split becomes the parent of up to two child splits, and resumes at the instruction where the
 // children reconverge. Lanes that branch directly to this instruction need no child split. If the
-// paths meet only at the end of the program, or at the instruction where the parent of the split
-// resumes, the split is divided into two splits with the same parent instead.
+// paths meet only at the end of the program, or where the parent of the split resumes, the split
+// gets no children. It is then divided into two splits with the same parent.
 //
 //===----------------------------------------------------------------------===//
 
@@ -287,8 +287,8 @@ void Warp::freeParked() {
   }
 }
 
-/// Selects the current split if it is ready. Otherwise selects the nearest ready split before it,
-/// where the last split comes before the first split.
+/// Selects the current split if it is ready. Otherwise searches for a ready split: first backwards
+/// from the current split to split 0, then backwards from the last split.
 bool Warp::chooseSplit() {
   unsigned count = splits.size(), start = std::min(split, count - 1);
   for (unsigned back = 0; back < count; ++back)

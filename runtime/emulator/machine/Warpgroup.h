@@ -23,7 +23,7 @@ namespace fsdprt::emulate {
 
 /// The last access to a register of a warp, and the last product that uses the register.
 struct RegisterUse {
-  uint64_t product = 0;     ///< index, from 1, of the last product that uses the register; or 0
+  uint64_t product = 0;     ///< number of the last product that uses the register; 0 if none
   uint64_t fences = 0;      ///< number of wgmma.fence instructions before the last access
   uint32_t instruction = 0; ///< index of the instruction of the last access
   enum Kind : uint8_t { Ordinary, Accumulator, Fragment } kind = Ordinary; ///< kind of last access
@@ -48,12 +48,12 @@ struct IssuedProduct {
 class Warpgroup {
 public:
   uint32_t agent = 0;
-  std::deque<IssuedProduct> pending; ///< products that some warp has not issued yet
-  uint64_t executed = 0;             ///< number of products that are no longer in `pending`
+  std::deque<IssuedProduct> pending; ///< products that at least one warp has not issued yet
+  uint64_t executed = 0;             ///< number of products that were removed from `pending`
 
-  /// The agent's times after those executed products for which some warp has not waited yet.
+  /// The time of the agent after each executed product for which some warp has not waited yet.
   std::deque<Time> times;
-  uint64_t firstTime = 1; ///< index of the product of times[0]
+  uint64_t firstTime = 1; ///< index of the product to which times[0] belongs
 };
 
 struct WgmmaPlan {

@@ -30,7 +30,7 @@ Plan planOf(const Instruction &i) {
 
 using Matrix = uint16_t[8][8];
 
-/// Resolves the addresses of the rows, which the first 8 * plan.count lanes provide.
+/// Resolves the addresses of the rows. The first 8 * plan.count lanes provide the addresses.
 void findRows(Warp &warp, const Instruction &i, const Plan &plan, LaneMask active,
               const Access &access, Traffic &traffic, Place *rows) {
   if (active != allLanes)

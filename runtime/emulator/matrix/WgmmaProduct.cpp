@@ -217,8 +217,8 @@ struct Runner {
     for (unsigned w = 0; w < groupWarps; ++w) {
       if (plan.aIsShared) {
         clocks.gather(group.agent, {firsts[w]});
-        // gather() has changed the row of the agent. A new Reader is needed, because a Reader
-        // stores results that depend on this row.
+        // gather() has changed the agent's row of the vector clocks. A new Reader is needed,
+        // because a Reader stores results that depend on this row.
         Reader own(last, group.agent);
         Wgmma<kind>::read(own, decodeDescriptor(last, product.a, 'A'), plan.transposesA,
                           w * warpRows, warpRows, a[0], maxInner, 1, sign);

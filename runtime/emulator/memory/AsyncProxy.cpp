@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Copy number k of a cluster uses the agent of thread k modulo the number of threads. The time of
-// an agent grows between the reads and the writes of a copy. After a wait for the reads of a group,
-// a thread therefore covers the reads of the group, but not the writes of the group.
+// Copy number k of a cluster uses the agent of thread k modulo the number of threads. An agent's
+// writes for a copy have a later time than its reads. A thread that has waited for the reads of a
+// group is therefore ordered after these reads, but not after the group's writes.
 //
 //===----------------------------------------------------------------------===//
 

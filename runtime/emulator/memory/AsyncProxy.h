@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // An agent (see VectorClocks.h) makes the accesses of a copy immediately when a lane issues the
-// copy. The copy is ordered before later accesses of a thread that has observed the end of the
-// phase of the copy's mbarrier or has waited for the copy's group. Copies use the async proxy, to
-// which ordinary stores are visible only after fence.proxy.async.
+// copy. The copy is ordered before an access of a thread if the thread has waited for the copy's
+// group, or for the mbarrier that counts the copy's bytes. Copies use the async proxy, to which
+// ordinary stores are visible only after fence.proxy.async.
 //
 //===----------------------------------------------------------------------===//
 

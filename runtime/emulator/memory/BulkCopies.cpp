@@ -21,7 +21,7 @@ namespace {
 struct Plan {
   AddressOperand to{Space::Shared}, from{Space::Shared}, barrier{Space::Shared};
   bool hasBarrier = false;
-  Slot mask = 0; ///< slot of the mask of .multicast::cluster, or 0
+  Slot mask = 0; ///< slot of the operand ctaMask; 0 if there is none
   std::optional<Reduction> reduction;
 };
 

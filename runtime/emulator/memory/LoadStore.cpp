@@ -208,7 +208,7 @@ Step mapAddress(Warp &warp, const Instruction &i, LaneMask active) {
 } // namespace
 
 /// Returns the slots of the elements of a vector operand. Sets `plan.registerSize` to the size of
-/// the registers, which must all have the same size. An element "_" has no register, and the slot
+/// the registers. All registers must have equal sizes. An element "_" has no register, and the slot
 /// that is returned for it is never read.
 static std::vector<Slot> elementSlots(Decoder &d, const Operand &operand, Plan &plan, bool isLoad) {
   auto elements = Decoder::elements(operand);

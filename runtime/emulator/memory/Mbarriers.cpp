@@ -176,9 +176,9 @@ void actOnLane(Warp &warp, const Instruction &i, const Plan &plan, unsigned lane
       barrier.release(warp.thread(lane));
     barrier.arrive(plan.announces ? 1 : value, plan.op == Op::Drop);
   } else if (plan.op == Op::CopiesArrive) {
-    // The agent of the thread arrives after the copies of the thread, which are already done here.
-    // Without .noinc, the instruction also increments the number of expected arrivals, so that the
-    // number of missing arrivals stays the same.
+    // The agent of the thread arrives now, because the emulator has already executed the thread's
+    // copies. Without .noinc, the instruction also increments the number of expected arrivals, so
+    // that the number of missing arrivals stays the same.
     barrier.release(warp.block.cluster.agentOf(warp.thread(lane)));
     if (plan.keepsCount)
       barrier.arrive(1, false);

@@ -32,7 +32,7 @@ struct Plan {
   uint8_t rank = 0;
   AddressOperand map{Space::Generic}, shared{Space::Shared}, barrier{Space::Shared};
   Slot coordinates[maxTensorRank] = {};
-  Slot mask = 0;                 ///< slot of the mask of .multicast::cluster, or 0
+  Slot mask = 0;                 ///< slot of the operand ctaMask; 0 if there is none
   std::optional<Combination> op; ///< operation of cp.reduce
 };
 
@@ -72,9 +72,9 @@ public:
     }
     return false;
   }
-  /// Returns the number of elements of the current row of the box that are inside of the tensor.
-  /// Sets `first` to the position of the first of these elements in the row, and `address` to the
-  /// address of this element.
+  /// Returns how many elements in the current row of the box are inside of the tensor. Sets `first`
+  /// to the position of the first of these elements in the row, and `address` to the address of
+  /// this element.
   uint32_t inside(uint32_t &first, uint64_t &address) const {
     address = map.address;
     for (unsigned d = 1; d < map.rank; ++d) {

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The lexer reads the text once from begin to end. A token refers to a part of the text, and does
-// not copy this part.
+// The lexer reads the text once from its beginning to its end. A token refers to a part of the
+// text, and does not copy this part.
 //
 //===----------------------------------------------------------------------===//
 

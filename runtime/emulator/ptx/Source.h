@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares the text of a PTX file. Every error message begins with a location in the file, for
-// example "kernel.ptx:12:5: error: ...".
+// Declares Source, which contains the name and the text of a PTX file. Every error message begins
+// with a location in the file, for example "kernel.ptx:12:5: error: ...".
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,6 +21,7 @@
 
 namespace fsdprt::emulate {
 
+/// The comment on a kind names the members of Operand that operands of this kind use.
 enum class OperandKind : uint8_t {
   Register, ///< `index`
   Variable, ///< `variable`; `integer`: number of bytes to add to the address of the variable
@@ -110,8 +111,7 @@ struct Module {
   const Function *find(std::string_view name) const;
 };
 
-/// Parses a module. If the text is invalid or not supported, throws an Error that contains the
-/// location.
+/// Parses a module. If the text is invalid or not supported, throws an Error with the location.
 std::unique_ptr<Module> parse(std::string name, std::string text);
 
 } // namespace fsdprt::emulate

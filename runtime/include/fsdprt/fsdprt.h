@@ -54,14 +54,14 @@ extern "C" {
 /* Status of a call. The values are also the exit codes of fsdp-run. */
 typedef enum fsdprt_status {
   FSDPRT_OK = 0,
-  FSDPRT_FAILED = 1,    /* for example out of memory, disk full or non-finite numbers */
+  FSDPRT_FAILED = 1,    /* a failure, such as a full disk or non-finite numbers */
   FSDPRT_BAD_INPUT = 2, /* an argument or a file is invalid */
   FSDPRT_LOST = 3,      /* a rank ended before the end of the run */
   FSDPRT_HUNG = 4,      /* a rank made no progress within the time limit */
   FSDPRT_ABANDONED = 5  /* stopped because another rank failed; that rank reports the cause */
 } fsdprt_status;
 
-/* Element types. Their numbers are those of the manifest of an artifact. */
+/* Element types. The manifest of an artifact contains the same numbers. */
 typedef enum fsdprt_dtype {
   FSDPRT_F64 = 0,
   FSDPRT_F32 = 1,
@@ -95,18 +95,18 @@ enum {
   FSDPRT_BLOCK_STEP = 1,       /* number of applied steps */
   FSDPRT_BLOCK_LOSS_SCALE = 2, /* loss scale of the next step, or 0 without scaling */
   FSDPRT_BLOCK_GROWTH = 3,     /* state of the dynamic loss scale, or -1 if the scale is fixed */
-  FSDPRT_BLOCK_CLIP = 4,       /* multiplies gradients; equals clipping factor / loss scale */
+  FSDPRT_BLOCK_CLIP = 4,       /* multiplier of gradients: clipping factor / loss scale */
   FSDPRT_BLOCK_TOKENS = 5,     /* total number of tokens of all applied steps */
   FSDPRT_BLOCK_FINITE = 6,     /* 1 if loss and gradient norm of the step were finite, or 0 */
   FSDPRT_BLOCK_LOSS = 7,
   FSDPRT_BLOCK_GRAD_NORM = 8,
-  FSDPRT_BLOCK_SKIPPED = 9, /* number of non-finite steps; they change no parameter */
+  FSDPRT_BLOCK_SKIPPED = 9, /* number of non-finite steps, which change no parameter. */
   /* Number of ranks on which a checked lookup was out of range. If the number is not 0, the run of
      the program fails and has changed no state. */
   FSDPRT_BLOCK_LOOKUPS = 10,
   /* 1 + index of the first checked lookup that was out of range on this rank, or 0 */
   FSDPRT_BLOCK_LOOKUP_NUMBER = 11,
-  /* Id that this lookup read, in three slots: bits 42 to 63, bits 21 to 41, and bits 0 to 20 */
+  /* Id that this lookup out of range read, in three slots: bits 42-63, bits 21-41, bits 0-20 */
   FSDPRT_BLOCK_LOOKUP_VALUE = 12,
   FSDPRT_BLOCK_SIZE = 16 /* number of slots */
 };
@@ -142,13 +142,13 @@ typedef struct fsdprt_artifact_info {
   double lr;                      /* learning rate of the compiled optimizer */
   uint8_t sha256[32];             /* hash of the file, with zeros in place of the hash */
   uint64_t seed;                  /* default seed of initial values and samples */
-  uint64_t host_bytes;            /* part of arena_bytes that is in the host arena */
+  uint64_t host_bytes;            /* how many of arena_bytes are in the host arena */
   uint64_t file_bytes;            /* bytes of a rank's file of offloaded states, or 0 */
-  uint64_t constants;             /* number of float tensors of the model that are not parameters */
-  /* 2 if the program 'step' changes the loss scale in the step block, 1 if the program does not
-     change the loss scale, or 0 if unknown */
+  uint64_t constants; /* number of float tensors of the model that are not parameters. */
+  /* The value is 2 if the program 'step' changes the loss scale in the step block, 1 if it does not
+     change the loss scale, or 0 if unknown. */
   uint32_t loss_scale;
-  uint64_t snapshot_bytes; /* part of host_bytes that copies of states use, or 0 */
+  uint64_t snapshot_bytes; /* how many of host_bytes are for copies of states, or 0 */
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {
@@ -161,7 +161,7 @@ typedef struct fsdprt_param_info {
   int32_t trainable;
   int32_t has_values; /* 1 if the artifact stores initial values */
   uint64_t unit_index;
-  uint64_t unit_offset; /* index of the first element in the unit's flat buffer */
+  uint64_t unit_offset; /* index of element 0 in the flat buffer of the unit */
 } fsdprt_param_info;
 
 /* An input of a program. If a step has several micro-batches, the leading dimension of `shape` is
@@ -270,28 +270,28 @@ typedef struct fsdprt_session_options {
   size_t struct_size;
   uint64_t ranks;            /* number of ranks of the artifact's mesh; 0 for any */
   uint32_t threads_per_rank; /* threads per rank; 0 for the artifact's default */
-  uint32_t with_reference;   /* 1 to also create the unsharded reference */
+  uint32_t with_reference;   /* 1 to also create the unsharded reference. */
   /* NULL or "cpu" for an artifact for a CPU, "cuda" or "emulate" for an artifact for a GPU. For
      "emulate", the program must have registered the emulator (fsdprt/emulator.h). */
   const char *device;
   /* NULL or "local": all ranks are threads of this process. "shm" or "mpi": this process has only
      the rank `rank`. "nccl": collectives use NCCL, and the backend `control` connects the ranks. */
   const char *backend;
-  double timeout_seconds;       /* time limit of a wait for a rank without progress; 0 for 60 */
+  double timeout_seconds;       /* longest wait for a rank without progress; 0 for 60 */
   uint64_t seed;                /* seed of initial values */
   uint32_t profile;             /* 1 to measure the time of each command of `step` */
-  uint32_t trace_runs;          /* a trace keeps this many runs of `step`; 0 for none */
+  uint32_t trace_runs;          /* number of runs of `step` in the trace; 0 for no trace */
   double link_bytes_per_second; /* simulated bandwidth of links; 0 for no limit */
   uint32_t rank;                /* rank of this process, if it has one rank */
   int32_t channel;        /* shm: descriptor of the rank's channel, which the session closes */
   uint64_t steps_before;  /* number of steps that were made before this session */
-  double meeting_seconds; /* mpi: time limit until processes have connected; 0 for 60 */
-  /* mpi, shm: NULL, or lines "name=value" that must be equal in all processes */
+  double meeting_seconds; /* mpi: longest wait for processes to connect; 0 for 60. */
+  /* NULL, or for mpi and shm: lines "name=value" that must be equal in all processes */
   const char *agreement;
   uint32_t own_sums;         /* mpi: 1 if MPI computes sums, in an order that MPI selects */
   uint32_t ranks_on_machine; /* mpi: number of ranks on this machine; 0 if unknown */
-  const char *control;       /* nccl: NULL, "local", "shm" or "mpi" */
-  /* nccl with one rank per process: 1 + index of the rank on its machine. This index selects the
+  const char *control;       /* nccl: NULL, "local", "shm" or "mpi". */
+  /* For nccl with one rank per process: 1 + index of the rank on its machine, which selects the
      GPU. If local_rank is 0, `rank` selects the GPU. */
   uint32_t local_rank;
   /* Folder for the unnamed files of offloaded states; NULL for $TMPDIR or /tmp */
@@ -315,10 +315,10 @@ typedef struct fsdprt_session_info {
   uint32_t threads_per_rank;
   uint64_t arena_bytes;           /* mapped bytes per rank, rounded up to pages */
   uint64_t reference_arena_bytes; /* mapped bytes of the reference, or 0 */
-  uint64_t peak_bytes;            /* highest end offset used so far, rounded up to 64 */
+  uint64_t peak_bytes;            /* highest end offset used so far, rounded up to 64. */
   /* Numbers of bytes that the first rank of this process has exchanged by all-gathers, by
-     reduce-scatters, by all-reduces and by broadcasts. A collective counts as many bytes as the
-     larger of its source and its target has. */
+     reduce-scatters, by all-reduces and by broadcasts. The bytes of a collective are the size of
+     its source or of its target, whichever is larger. */
   uint64_t collective_bytes[4];
   uint32_t first_rank, local_ranks; /* ranks of this process */
   uint32_t processes;
@@ -369,7 +369,7 @@ FSDPRT_API fsdprt_status fsdprt_session_find_nonfinite(fsdprt_session *session, 
  * at most 8192. Allocates no memory. */
 FSDPRT_API fsdprt_status fsdprt_session_exchange(fsdprt_session *session, const void *mine,
                                                  size_t size, void *all, fsdprt_error *error);
-/* Copies `size` bytes at `data` in the process of `rank` to `into` in the process of rank 0. */
+/* Copies `size` bytes from `data` in the process of `rank` to `into` in the process of rank 0. */
 FSDPRT_API fsdprt_status fsdprt_session_collect(fsdprt_session *session, uint32_t rank,
                                                 const void *data, size_t size, void *into,
                                                 fsdprt_error *error);
@@ -464,7 +464,7 @@ typedef struct fsdprt_comparison {
   size_t struct_size;
   int32_t equal;
   uint64_t parameter_elements; /* number of compared elements of parameters, over all ranks */
-  uint64_t optimizer_elements; /* number of compared elements of optimizer states, over all ranks */
+  uint64_t optimizer_elements; /* number of compared elements of states, over all ranks. */
   /* If `equal` is 0, the next members describe the first difference. */
   uint32_t rank;
   uint64_t param, element;
@@ -487,7 +487,7 @@ typedef struct fsdprt_profile_entry {
   const char *label;    /* label of the first command */
   uint64_t runs;        /* number of executions since the profile was last cleared */
   uint64_t nanoseconds; /* time of all these executions */
-  uint64_t bytes;       /* sum of the bytes of bindings, or of source and target */
+  uint64_t bytes;       /* sum of the bytes of bindings, or of source and target. */
   /* Numbers of multiply-adds of contractions over all executions. A multiply-add of f64 counts
      twice. */
   uint64_t multiply_adds, bf16_multiply_adds;
@@ -542,7 +542,7 @@ typedef struct fsdprt_simulation {
   size_t struct_size;
   double step_seconds, compute_seconds;
   double exposed_seconds; /* time in which a rank waits for collectives */
-  uint64_t ranks, tokens; /* number of ranks; number of tokens per step, over all ranks */
+  uint64_t ranks, tokens; /* `tokens`: number of tokens per step, over all ranks */
   uint64_t arena_bytes;   /* bytes per rank */
   uint64_t chunks;        /* number of chunks sent over links */
   /* Clocks per second by which kernels were timed; 0: they were timed by rates. */
@@ -554,13 +554,13 @@ typedef struct fsdprt_simulated_collective {
   size_t struct_size;
   const char *kind, *unit;
   const char *protocol; /* protocol of the cluster, "switch", or "" for a ring without protocols */
-  uint64_t runs, bytes; /* `bytes` adds up the larger of source and target */
-  double in_flight_seconds; /* time from begin to end */
-  double alone_seconds;     /* what in_flight_seconds would be on idle links */
+  uint64_t runs, bytes; /* `bytes`: source or target, whichever is larger */
+  double in_flight_seconds; /* time from beginning to end */
+  double alone_seconds;     /* the same if all links were idle */
   double exposed_seconds;   /* time for which the rank waits for the collectives */
 } fsdprt_simulated_collective;
 
-/* Use of the links of one level of a cluster. */
+/* Time for which the links of one level of a cluster are busy. */
 typedef struct fsdprt_simulated_link {
   size_t struct_size;
   const char *name;
@@ -615,13 +615,13 @@ typedef struct fsdprt_walk_options {
 
 typedef struct fsdprt_walk {
   size_t struct_size;
-  /* Numbers of ranks, of kinds of ranks, and of walked kinds. Ranks are of the same kind if their
-     commands use equal ranges of memory. */
+  /* The mesh has `ranks` ranks. Ranks are of the same kind if their commands use equal ranges of
+     memory. There are `kinds` kinds, and commands of `walked_kinds` of these kinds were walked. */
   uint64_t ranks, kinds, walked_kinds;
   uint64_t commands;      /* number of walked commands */
   uint64_t events;        /* number of starts and waits */
   uint64_t bytes;         /* bytes of all accesses */
-  uint64_t collectives;   /* completed collectives; second walks of a program add none */
+  uint64_t collectives;   /* completed collectives; each program counts once */
   uint64_t communicators; /* number of pairs of a mesh group and a channel */
   uint64_t findings;      /* number of faults */
 } fsdprt_walk;

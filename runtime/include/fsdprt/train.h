@@ -65,7 +65,7 @@ typedef struct fsdprt_resumed {
   uint64_t step, seed; /* step and seed of the save; the next step is step + 1 */
   char folder[4096];   /* folder of the save */
   char fallback[1024]; /* reason why the newest save is not used, or "" */
-  char remark[1024];   /* differences from the saved run; "" if its artifact is the same */
+  char remark[1024];   /* differences from the saved run; "" for the same artifact */
 } fsdprt_resumed;
 
 /* Loads the save `path`, or the newest undamaged save in the folder `path`, into the ranks of this

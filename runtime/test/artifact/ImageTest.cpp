@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests which images the loader refuses, and that the time and memory that the loader needs are
+// Tests which images the loader refuses. Also tests that the time and the memory of the loader are
 // linear in the size of an image.
 //
 //===----------------------------------------------------------------------===//

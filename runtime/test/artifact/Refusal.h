@@ -13,8 +13,8 @@
 
 namespace fsdprt::test {
 
-/// Loads a file. Returns the error message, which must begin with the file name, or "" if the
-/// loader accepts the file.
+/// Loads a file. Returns the error message, or "" if the loader accepts the file. An error message
+/// must begin with the file name.
 inline std::string refusal(const std::vector<std::byte> &file) {
   try {
     Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");

@@ -397,7 +397,7 @@ const Rule rules[] = {
     {"V24Device", "expected a target in the host's arena", [](auto &m) { addSnapshot(m), *snapshotCopy(m, 0).target = moved(*snapshotCopy(m, 0).target, 64); }},
     {"V24Overlap", "two copies overlap",
      [](auto &m) { addSnapshot(m), *snapshotCopy(m, 1).target = moved(*snapshotCopy(m, 1).target, snapshotCopy(m, 0).target->offset() + 64); }},
-    {"V24State", "state 0 overlaps the copies", // the overlap is in the gap between two copies
+    {"V24State", "state 0 overlaps the copies", // state 0 is moved between the two copies
      [](auto &m) {
        addSnapshot(m);
        fb::CopyT &copy = snapshotCopy(m, 0);
@@ -547,13 +547,13 @@ const Rule rules[] = {
        command(m, "init", 2).body.Set(std::move(fill));
      }},
     {"V15CopyRaceInALoop", "reads a range that copy 500, which has not been waited for, receives",
-     [](auto &m) { // The second copy reads the target of the first copy in iteration 4.
+     [](auto &m) { // In iteration 4, the second copy reads the target of the first copy.
        loop(m).count = 4;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 0, 0, 0}, {256, 64, 0, 0, 0}));
        loop(m).body[1]->body.Set(copyOf({64, 64, 64, 0, 0}, {512, 64, 0, 0, 0}));
      }},
     {"V15CopySourceInALoop", "writes a range that copy 500, which has not been waited for, sends",
-     [](auto &m) { // The source of the copy has a larger stride than the fill.
+     [](auto &m) { // The source of the copy has a larger stride than the target of the fill.
        loop(m).count = 3;
        loop(m).body[0]->body.Set(startedCopy({0, 64, 192, 0, 0}, {1024, 64, 0, 0, 0}));
        fb::FillT fill;
@@ -567,12 +567,12 @@ const Rule rules[] = {
      }},
     {"V16Sizes", "of one size", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {64, 32, 0, 0, 0})); }},
     {"V16Overlap", "overlap", [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 0, 0}, {32, 64, 0, 0, 0})); }},
-    {"V16OverlapInALoop", "its source and its target overlap", // they overlap in the third
-                                                               // iteration
+    {"V16OverlapInALoop", "its source and its target overlap", // an overlap in iteration 3
      [](auto &m) { loop(m).count = 3, loop(m).body[0]->body.Set(copyOf({0, 64, 64, 0, 0}, {128, 64, 0, 0, 0})); }},
-    {"V16OverlapOfPieces", "its source and its target overlap", // they overlap on ranks of shard 1
+    {"V16OverlapOfPieces", "its source and its target overlap", // an overlap on ranks of shard 1
      [](auto &m) { command(m, "init", 2).body.Set(copyOf({0, 64, 0, 64, 1}, {64, 64, 0, 0, 0})); }},
-    {"V14OverlapOfPieces", "its source and its target overlap", // only the target's offset depends on the iteration
+    {"V14OverlapOfPieces", "its source and its target overlap", // the offset of the source does not
+                                                                // depend on the iteration
      [](auto &m) {
        fb::CollectiveT gather = collective(m, 0);
        gather.channel = 0;

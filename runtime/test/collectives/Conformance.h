@@ -32,7 +32,7 @@ struct Meeting {
   uint64_t arenaBytes = 1 << 20;
   double timeoutSeconds = 60;
   uint32_t workers = 1;
-  std::function<void(Communicator &)> prepare = {}; ///< called after add(), if not empty
+  std::function<void(Communicator &)> prepare = {}; ///< is called after add(), unless empty
 };
 
 struct Attendee {

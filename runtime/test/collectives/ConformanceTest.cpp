@@ -381,7 +381,8 @@ TEST_P(Conformance, NamesWhoIsMissing) {
       double limit = monotonicSeconds() + 30;
       while (!at.communicator.getWatchdog().hasFailed() && monotonicSeconds() < limit)
         std::this_thread::sleep_for(
-            std::chrono::milliseconds(20)); // The process runs, but its rank does not arrive.
+            std::chrono::milliseconds(20)); // the process runs, but its rank does not start the
+                                            // collective
       return;
     }
     at.communicator.start(0, at.rank, at.arena.at(0), at.arena.at(64));
@@ -389,7 +390,7 @@ TEST_P(Conformance, NamesWhoIsMissing) {
     try {
       at.communicator.wait(0, at.rank, at.pool);
     } catch (const Abandoned &) {
-      // The other rank reported the failure first.
+      // Another waiting rank has already reported the failure.
       EXPECT_TRUE(backend().isOneProcess());
       message = "abandoned";
     } catch (const Error &error) {

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Registers a backend for GPUs, which runs on the emulated CUDA driver. The tests read the arenas
-// by code that runs on the host. The arenas are therefore in memory that the host can access, and
-// each wait for a collective also waits until all streams of the rank are idle.
+// Registers a backend for GPUs. It runs on the emulated CUDA driver. The host reads the arenas in
+// the tests. The arenas are therefore in memory that the host can access, and each wait for a
+// collective also waits until all streams of the rank are idle.
 //
 //===----------------------------------------------------------------------===//
 

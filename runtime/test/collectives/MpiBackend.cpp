@@ -5,9 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // mpirun starts N processes of this program. Each process is a rank and runs the same tests in the
-// same order. Tests whose meshes do not have N ranks are skipped. This file also contains the tests
-// of sums that the MPI library computes and of errors during the rendezvous over MPI, since only
-// this backend has such sums and such errors.
+// same order. Tests whose meshes do not have N ranks are skipped. This file also tests what only
+// this backend has: sums that the MPI library computes, and a rendezvous over MPI that fails.
 //
 //===----------------------------------------------------------------------===//
 

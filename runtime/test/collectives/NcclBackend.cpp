@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Registers two backends that use the NCCL stub (NcclStub.h): the first has a single communicator
-// for all ranks, which are threads. The second has one communicator for each rank, and shared
-// memory connects the communicators as if the ranks were processes.
+// Registers two backends that use the NCCL stub (NcclStub.h). The ranks are threads. The first
+// backend has one Communicator for all ranks. The second backend has one Communicator per rank, and
+// shared memory connects these objects as if the ranks were processes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -156,7 +156,8 @@ TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
       keyOf(CollectiveKind::all_reduce, {0}), keyOf(CollectiveKind::all_gather, {1}),
       keyOf(CollectiveKind::all_reduce, {0, 1})};
   EXPECT_EQ(cause(run(mesh, keys)).text, "");
-  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // per rank: one for all ranks, four for groups
+  EXPECT_EQ(Stub::made(), 4u * (1 + 4)); // each rank has one communicator of all ranks, and four
+                                         // communicators of groups
   EXPECT_EQ(Stub::calls("ncclGetUniqueId"), 1u);
   EXPECT_EQ(Stub::calls("ncclCommDestroy"), Stub::made());
   EXPECT_EQ(Stub::calls("ncclCommAbort"), 0u);
@@ -245,7 +246,7 @@ TEST_F(Nccl, IsOrderedByTheQueuesOfGpus) {
           communicator.start(0, rank, arena, arena + 1024);
           communicator.wait(0, rank, pool);
           early += cuda.streamQuery(compute) == cudaNotReady;
-          // These later writes to the source must not change the result.
+          // A write to the source after the wait must not change the result.
           EXPECT_EQ(fill(99), cudaOk);
           queues[rank]->finish([] {});
           for (uint32_t from = 0; from < ranks; ++from)

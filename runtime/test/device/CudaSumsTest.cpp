@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares the sums that CUDA kernels compute, bit for bit and for each type, with sums that the
-// CPU computes. The tests vary the number of sources, the length, the alignment, which source is
-// omitted, whether the result is a sum or an average, and whether the result is written to a
-// source. The kernels run on the emulator, whose checks are on.
+// For each type, compares sums of CUDA kernels bit for bit with sums that the CPU computes. The
+// tests vary the number of sources, the length, the alignment, the omitted source, the operation
+// (sum or average), and the target (a separate buffer or one of the sources). The kernels run on
+// the emulator, whose checks are on.
 //
 //===----------------------------------------------------------------------===//
 

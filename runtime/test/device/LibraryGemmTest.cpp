@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares products of the cuBLASLt stub, which runs on the emulated CUDA driver, with products
-// that the test computes. The stub also checks the arguments of its functions.
+// Compares products of the cuBLASLt stub with products that the test computes. The stub runs on the
+// emulated CUDA driver, and also checks the arguments of its functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -191,7 +191,7 @@ private:
 };
 } // namespace
 
-/// Returns an artifact with two kernels of the same product.
+/// Returns an artifact with two kernels, which compute the same product.
 static std::shared_ptr<const Artifact> artifactOf(const Case &c,
                                                   std::array<Tensor, numBindings> &tensors) {
   fb::ManifestT manifest = toyManifest({});

@@ -110,7 +110,7 @@ TEST_F(ControlGroups, Version1) {
   expectLeft(200, "the control group /job/step (memory.limit_in_bytes of 300.0 MiB (314,572,800 "
                   "bytes)) leaves");
   write(folder + "/memory.limit_in_bytes",
-        "9223372036854771712\n"); // In version 1, this number means no limit.
+        "9223372036854771712\n"); // in version 1 of control groups, this number means no limit
   expectLeft(1024, "the machine has");
 }
 
@@ -172,7 +172,7 @@ protected:
     }
   }
 
-  std::string group, limit; ///< paths of a control group's folder and limit file, or empty
+  std::string group, limit; ///< paths of a control group and of its limit file; or empty
 };
 } // namespace
 

@@ -161,8 +161,8 @@ TEST(EmulateFloat, EveryHalfWidensAndComesBack) {
   }
 }
 
-/// Compares the results of conversions with encode(). Conversions with .rz must give the number of
-/// the format with the largest magnitude that is at most the magnitude of the operand.
+/// Compares the results of conversions with encode(). A conversion with .rz must give the nearest
+/// number of the format whose magnitude does not exceed the magnitude of the operand.
 TEST(EmulateFloat, NarrowingIsRightForManyFloats) {
   std::mt19937 random(5);
   std::vector<uint32_t> values = floatBits();

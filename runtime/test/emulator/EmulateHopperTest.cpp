@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares results of a matrix product and of attention with results in f64. The kernels use tensor
-// copies, mbarriers and wgmma. Other tests remove one of the instructions that order accesses. The
-// emulator must then report an error.
+// Compares the results of two kernels (a matrix product and attention) with f64 results. The
+// kernels use tensor copies, mbarriers and wgmma. Other tests remove one of the instructions that
+// order accesses. The emulator must then report an error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@ struct Gemm {
   static constexpr unsigned m = 128, n = 128, k = 320;
   std::vector<uint16_t> a = randomBrains(m * k, 1), b = randomBrains(n * k, 2);
   std::vector<float> c = std::vector<float>(m * n, NAN);
-  uint32_t boxRows = 64; ///< number of rows of a box of the tensor map of B
+  uint32_t boxRows = 64; ///< number of rows in a box of B's tensor map
   TensorSwizzle swizzle = TensorSwizzle::Bytes128;
 
   Counters run(const std::string &text) {
@@ -170,8 +170,8 @@ namespace {
 struct Fault {
   const char *part, *to;
   std::vector<const char *> messages; ///< the error must contain one of these texts
-  unsigned least;    ///< minimum number of occurrences for which an error is reported
-  bool isAll = true; ///< true if an error must be reported for every occurrence
+  unsigned least;                     ///< least number of occurrences that cause an error
+  bool isAll = true;                  ///< true if an error must be reported for every occurrence
 };
 } // namespace
 
@@ -203,7 +203,8 @@ static const std::vector<Fault> faults = {
      "mov.pred P1, 1; //",
      {"data race", "never written"},
      2},
-    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false}, // the last are not awaited
+    // No thread waits for the last arrivals.
+    {"mbarrier.arrive.shared.b64 ", "//", {"deadlock"}, 1, false},
     {"mbarrier.arrive.expect_tx.shared.b64 ", "//", {"deadlock"}, 1},
     // Some of these fences are not needed, because an earlier fence covers the same accesses.
     {"wgmma.fence.sync.aligned;", "", {"with no wgmma.fence"}, 1, false},

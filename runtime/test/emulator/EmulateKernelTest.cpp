@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Compares results of generated kernels for a matrix product and attention with results in f64.
-// Another test removes one of the barriers and waits of a kernel. The emulator must then report an
-// error.
+// Compares the results of generated kernels with f64 results. Another test removes one barrier or
+// one wait of a kernel. The emulator must then report an error.
 //
 //===----------------------------------------------------------------------===//
 

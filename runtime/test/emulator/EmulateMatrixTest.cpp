@@ -73,8 +73,9 @@ double numberOfBits(char type, uint64_t bits) {
 class ProductTest : public testing::TestWithParam<Product> {};
 } // namespace
 
-/// Returns a kernel that loads A, B and C and stores D. In memory, register 0 of A of all lanes is
-/// followed by register 1 of A of all lanes, and so on. Then follow B, C and D, in the same layout.
+/// Returns a kernel that loads A, B and C and stores D. The memory contains first A, then B, C and
+/// D. Each matrix is stored register by register: first register 0 of all lanes, then register 1 of
+/// all lanes.
 static std::string program(const Product &p) {
   bool isDouble = p.type == 'd';
   std::string type = isDouble ? "b64" : "b32", reg = isDouble ? "%rd1" : "%r1",

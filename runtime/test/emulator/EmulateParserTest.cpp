@@ -140,7 +140,7 @@ TEST(EmulateParser, DebuggingIsSkipped) {
   EXPECT_EQ(errorOf(text), "");
 }
 
-/// Parses and runs a text, which may succeed or throw an Error, but must not crash.
+/// Parses and runs a text. This may succeed or throw an Error, but must not crash.
 static void survives(const std::string &text) {
   try {
     Emulator emulator("fuzz.ptx", text);

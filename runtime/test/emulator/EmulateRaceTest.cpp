@@ -174,8 +174,8 @@ TEST(EmulateRace, AnMbarrierThatIsUsedBeforeOthersKnowOfIt) {
                    "data race: writes 8 bytes"));
 }
 
-/// A store of 16 bytes, stores of the words of these bytes, and another store of the 16 bytes
-/// follow one another. A barrier is needed after each of these three steps.
+/// Threads store 16 bytes at once, then the four words of these bytes, and then the 16 bytes at
+/// once again. A barrier is needed after each of these three steps.
 TEST(EmulateRace, SixteenBytesAndTheirWords) {
   auto body = [](const std::string &first, const std::string &second, const std::string &third) {
     return std::string(outElement) + R"(

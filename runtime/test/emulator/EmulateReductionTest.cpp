@@ -10,8 +10,8 @@
 using namespace fsdprt::test;
 using namespace fsdprt::emulate;
 
-/// Each block combines 1024 bytes of `tile` with the memory at %rd0. Each word of these bytes is
-/// `value`.
+/// Returns a kernel. Each block sets the words in 1024 bytes of `tile` to `value`, and combines
+/// these words with the memory at %rd0.
 static std::string reduceAll(const std::string &reduction, const std::string &value,
                              const std::string &fence = "fence.proxy.async.shared::cta;") {
   return R"(

@@ -22,7 +22,7 @@ struct ProductCase {
   Kind kind;
   unsigned columns;
   bool aIsShared, transposesA, transposesB;
-  unsigned span; ///< span of the swizzle in bytes; 16 if there is no swizzle
+  unsigned span; ///< bytes in which the swizzle permutes chunks; 16 for no swizzle
   bool sumsAreHalf = false, adds = true;
   int scaleA = 1, scaleB = 1;
 };
@@ -30,7 +30,7 @@ struct ProductCase {
 struct Layout {
   unsigned span, elementBytes;
   bool isMajor;    ///< true if elements are contiguous along M or N
-  unsigned kStart; ///< offset of the first element of K in a row of the swizzle, in bytes
+  unsigned kStart; ///< byte offset of the first element of K in its row
 
   unsigned stride() const {
     return span == 16 ? (isMajor ? 256 : 512) : isMajor ? 8 * span : 16 * span;
@@ -149,8 +149,8 @@ struct Product {
     std::memcpy(&image[at], &bits, inner() == 8 ? 4 : 2);
   }
   /// Stores element (m, k) of A at the place for the register that contains this element, according
-  /// to the table in PTX ISA. For 16-bit types, elements a0 and a1 are in one row, a2 and a3 eight
-  /// rows below, and a4 to a7 eight columns to the right.
+  /// to the table in PTX ISA. For 16-bit types, a0 and a1 are in one row. Elements a2 and a3 are
+  /// eight rows below, and a4 to a7 are eight columns to the right of a0 to a3.
   void putFragment(unsigned m, unsigned k) {
     unsigned perRegister = 16 / inner() == 2 ? 1 : 2, t = k / perRegister % 4,
              r = (m / 8 % 2) + 2 * (k / (4 * perRegister));
@@ -160,7 +160,7 @@ struct Product {
                 &bits, perRegister == 2 ? 2 : 4);
   }
   Counters run(const Parts &parts = {}) {
-    // Dynamic shared memory begins at 1024, the requested alignment.
+    // Dynamic shared memory begins at the address 1024, because this is the requested alignment.
     uint64_t start = 1024;
     Emulator emulator("wgmma.ptx",
                       kernel(program(c, a.descriptor(start), b.descriptor(start + bStart), parts),

@@ -164,6 +164,6 @@ TEST(AsyncTransferWorker, CarriesWhateverItIsGivenInOrder) {
 TEST(AsyncTransferWorker, EndsWithWhatNobodyAwaits) {
   Meeting meeting(2, 1, 60);
   meeting.start(0, 0, 0);
-  // If this call did not end the collective, the worker would wait 60 s for rank 1.
+  // If abort() did not end the collective, the worker would wait 60 s for rank 1.
   meeting.communicator.abort(FSDPRT_FAILED);
 }

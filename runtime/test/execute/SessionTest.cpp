@@ -350,7 +350,8 @@ TEST(Session, RefusesSystemCallsOfKernels) {
     std::exit(0);
   };
   EXPECT_EXIT(passes("toy_call", false), testing::ExitedWithCode(0), "");
-  EXPECT_EXIT(passes("toy_hang", true), testing::ExitedWithCode(0), ""); // returns in step 1
+  EXPECT_EXIT(passes("toy_hang", true), testing::ExitedWithCode(0), ""); // this kernel returns in
+                                                                         // step 1
 }
 
 // In step 2, the kernel of rank 1 hangs.
@@ -361,14 +362,14 @@ TEST(Session, NamesTheRankThatHangs) {
   auto session = std::make_unique<Session>(artifact, options);
   session->run("init");
   writeInputs(*session, 2, 0, false);
-  session->run("step"); // The kernel ends, because the counter is 1.
+  session->run("step"); // the kernel returns, because block[9] is now 1
   setBlock(*session, 0, 9, 0);
   setBlock(*session, 1, 9, 5);
   std::string message = refusal([&] { session->run("step"); });
   EXPECT_NE(message.find("step 2: no rank made progress"), std::string::npos) << message;
   EXPECT_NE(message.find("rank 1 (last seen in step 2 at command 13, 'update')"), std::string::npos)
       << message;
-  setBlock(*session, 1, 9, 0); // ends the kernel of rank 1
+  setBlock(*session, 1, 9, 0); // 0 in block[9] ends the kernel of rank 1
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
 }
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests which events a trace contains for instructions with known times, and that the ring buffer
-// contains the events of the last runs. Also tests the events of a session: waits and launches of a
-// rank must not overlap.
+// Tests the events that a trace contains for instructions with known times. Tests that the ring
+// buffer contains the events of the last runs. Also tests the events of a session: waits and
+// launches of a rank must not overlap.
 //
 //===----------------------------------------------------------------------===//
 

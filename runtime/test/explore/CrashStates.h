@@ -11,15 +11,13 @@
 //  2. fsync of a folder makes its names durable. Before this fsync, each change of a name in the
 //     folder (create, mkdir, rename, link, unlink) may be lost or kept, independently of other
 //     changes.
-//  3. A rename within a folder is one change: either both the old and the new name change, or
-//     neither of them.
-//  4. For the changes to a file since its last fsync, the following cases are tried: no change is
-//     kept; all changes are kept; the first half is kept; all except the first are kept; all are
-//     kept, but with zeros as their data. A reader that verifies hashes cannot distinguish more
-//     cases.
+//  3. A rename within a folder is one change, which is lost or kept as a whole.
+//  4. Of the changes to a file since its last fsync, one of these five sets is kept: none, all, the
+//     first half, all except the first change, or all with zeros as data. A reader that verifies
+//     hashes cannot distinguish more cases.
 //
-//  5. For a folder with a temporary name (".*.tmp"), which readers ignore, two cases are tried: all
-//     changes in this folder are lost, or all are kept.
+//  5. Readers ignore a folder with a temporary name (".*.tmp"). Only two cases are therefore tried
+//     for such a folder: all changes in the folder are lost, or all are kept.
 //
 // forEachState() calls a function with each tree that is possible if the power fails after the
 // operations performed so far.
@@ -40,7 +38,8 @@ namespace fsdprt::test {
 
 /// An operation on files that FileRecorder.c has recorded.
 struct FileOp {
-  char kind; ///< initial of create, truncate, write, fsync, mkdir, rename, link, unlink or saved
+  char kind; ///< first letter of create, truncate, write, fsync, mkdir, rename, link, unlink or
+             ///< saved
   std::string path, other;
   uint64_t offset;
   std::string data;
@@ -60,14 +59,14 @@ using Tree = std::map<std::string, std::optional<std::string>>;
 Tree readTree(const std::string &root);
 void writeTree(const std::string &root, const Tree &tree);
 
-/// A folder with its contents. The object contains the state that processes see, and all data from
-/// which the states that a power failure may leave are computed.
+/// A folder with its contents. The object contains the state that processes see. It also contains
+/// the data for computing the states after a power failure.
 class Disk {
 public:
-  /// Begins with the files of `tree`, all of which are durable.
+  /// Creates a model that contains the files of `tree` in durable form.
   explicit Disk(const Tree &tree);
   /// Performs an operation whose paths begin with `root`. Throws std::runtime_error if the model
-  /// has no such file.
+  /// does not contain the file of the operation.
   void perform(const FileOp &op, const std::string &root);
   /// Returns the tree that processes see.
   Tree current() const;

@@ -117,7 +117,7 @@ unsigned Interleavings::choose(unsigned options) {
   return choices[depth++].chosen;
 }
 
-/// Sets the clock to the next time for which a process waits. Returns false if no process waits.
+/// Sets the clock to the earliest time at which a wait ends. Returns false if no process waits.
 bool Interleavings::advance() {
   double next = INFINITY;
   for (auto &process : processes)

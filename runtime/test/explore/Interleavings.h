@@ -12,9 +12,8 @@
 //     poll, sleep                 the thread waits for a descriptor or for the clock
 //
 // The clock is constant while a thread can run. When no thread can run, the clock is set to the
-// earliest time for which a thread waits. Bytes are sent through Unix sockets of this process
-// without delay. To simulate a delayed message, the turn in which the sender sends the message is
-// delayed.
+// earliest time at which a wait ends. Bytes are sent through Unix sockets of this process without
+// delay. To simulate a delayed message, the turn in which the sender sends the message is delayed.
 //
 // In the default order, a thread runs until it waits, and then the next thread runs. The run is
 // repeated for each combination of at most `deviations` deviations and at most `crashes` crashes. A
@@ -56,14 +55,14 @@ public:
     std::condition_variable turn;
     bool waits = false, mustCrash = false;
   };
-  /// Adds a process to the run that is about to begin. `starts` is false if the process does not
-  /// run until another process calls start().
+  /// Adds a process to the run that is about to begin. If `starts` is false, the process does not
+  /// run before another process calls start() for it.
   Process &add(std::string name, std::function<void()> body, bool starts = true);
   void start(Process &process) { process.hasStarted = true; }
 
-  /// Does the following for each order: calls begin(), which adds processes; runs these processes;
-  /// calls judge(), which returns a description of a problem, or an empty text. Returns the first
-  /// problem and the order in which it occurred. Returns an empty text if there is no problem.
+  /// For each order, calls begin(), which adds processes, and runs these processes. Then calls
+  /// judge(), which returns a description of a problem, or an empty text. Returns the first problem
+  /// and the order in which it occurred. Returns an empty text if there is no problem.
   std::string explore(const std::function<void()> &begin,
                       const std::function<std::string()> &judge);
   size_t numRuns() const { return runs; }
@@ -92,7 +91,7 @@ private:
   size_t runs = 0;
   double clock = 0;
   std::vector<std::unique_ptr<Process>> processes;
-  std::vector<Choice> choices; ///< choices of this run; the run has made the first `depth` of them
+  std::vector<Choice> choices; ///< choices of this run, `depth` of which have been made
   size_t depth = 0;
   Process *active = nullptr; ///< thread that runs; null if the scheduler runs
   std::mutex mutex;

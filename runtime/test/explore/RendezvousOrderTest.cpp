@@ -8,7 +8,8 @@
 // include crashes, ranks that start late, two processes with the same rank, foreign processes, and
 // a second job at the same address. After each run, the following must hold:
 //
-//  1. Every process has ended within a limited time and a limited number of turns. Every process
+//  1. Every process has ended within a limited time and after a limited number of steps. Every
+//  process
 //     has either completed the rendezvous or thrown an error with a status and a message.
 //  2. A rank that completed the rendezvous received a channel to the host of its own job, and the
 //     host's end of this channel belongs to this rank.
@@ -16,8 +17,8 @@
 //     rendezvous. For each rank, at most one process has completed the rendezvous.
 //
 // To check rule 2, a host that has gathered its ranks sends each rank a tag that names the job and
-// the rank. One test plants a mistake, a rendezvous that does not compare job ids, and requires
-// that the test finds a violation of these rules.
+// the rank. One test runs a rendezvous that does not compare job ids, and requires that a violation
+// of these rules is found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +36,8 @@ using namespace fsdprt::test;
 namespace {
 constexpr double limitSeconds = 3;
 
-/// A process of a job. `job` is the name of the job in the test, and `id` is the id of the job,
-/// which the process sends to other processes.
+/// A process of a job. `job` is the name of the job in the test. `id` is the job id that the
+/// process sends to other processes.
 struct Rank {
   char job;
   uint32_t rank;
@@ -53,7 +54,7 @@ struct Outcome {
   std::string message;
 };
 
-/// Explores the orders in which the processes `wanted`, and foreign processes, can run. Each job
+/// Explores the orders in which the processes `wanted` and the foreign processes can run. Each job
 /// has `ranks` ranks.
 class Meeting {
 public:
@@ -157,7 +158,8 @@ private:
 
   std::string judge() {
     std::set<std::string> met;
-    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< all processes, and those that have met
+    std::map<char, std::pair<unsigned, unsigned>> jobs; ///< numbers of all processes and of
+                                                        ///< connected processes
     std::set<char> crashed;
     bool anyCrash = false;
     for (const Outcome &each : outcomes) {

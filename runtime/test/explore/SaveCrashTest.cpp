@@ -54,8 +54,8 @@ protected:
     Run::TearDown();
   }
 
-  /// Runs fsdp-run, which saves to disk/saves, and records its calls. `saved` is the step of a
-  /// complete save that the folder already contains.
+  /// Records the calls of an fsdp-run that saves to disk/saves. `saved` is the step of a complete
+  /// save that the folder already contains.
   Recording record(const std::string &options, uint64_t saved = 0) {
     bash("mkdir -p disk; rm -f ops");
     Recording recording = {readTree(at("disk")), saved, {}};
@@ -176,11 +176,11 @@ TEST_F(SaveCrash, ReplacesADamagedSave) {
   expectReplaced(2, "truncate -s 99 disk/saves/step-00000002/rank-00001.safetensors", " --keep=1");
 }
 
-// Omits calls of fsync. Some calls must not be omitted, since a power failure can then lose a save:
-// each call that flushes a file of a save, the folder of a save, or the parent of the folder of
-// saves. If a single call that flushes the folder of saves or 'latest' is omitted, no save is lost,
-// because a run without a valid 'latest' uses the newest undamaged save. If all calls that flush
-// the folder of saves are omitted, a power failure can lose a save.
+// Omits calls of fsync. A power failure can lose a save if a save does not flush one of its files,
+// its own folder, or the parent of the folder of saves. If a single call that flushes the folder of
+// saves or 'latest' is omitted, no save is lost, because a run without a valid 'latest' uses the
+// newest undamaged save. If all calls that flush the folder of saves are omitted, a power failure
+// can lose a save.
 TEST_F(SaveCrash, FindsEveryMissingFlush) {
   Recording recording = record("--keep=1");
   auto isFlushOfSaves = [&](const FileOp &op) {

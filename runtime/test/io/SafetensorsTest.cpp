@@ -27,7 +27,7 @@ TEST(Safetensors, WritesWhatItReads) {
   std::vector<SafetensorsWriter::Entry> entries = {
       {"b", "BF16", {3}}, {"a", "F32", {2, 2}}, {"s", "F64", {}}, {"none", "F32", {0, 5}}};
   SafetensorsWriter writer(file.path, entries);
-  EXPECT_EQ(entries[0].name, "s"); // sorted by width of elements (descending), then by name
+  EXPECT_EQ(entries[0].name, "s"); // sorted by descending width of elements, then by name
   std::vector<char> data(8 + 16 + 6, 'd');
   writer.write(data.data(), data.size());
   EXPECT_THROW(SafetensorsFile(file.path), Error); // only commit() creates the file

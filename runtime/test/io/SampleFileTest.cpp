@@ -23,7 +23,7 @@ using namespace fsdprt;
 using namespace fsdprt::test;
 
 namespace {
-/// A file in the build folder, which the destructor removes.
+/// A file in the build folder. The destructor removes the file.
 struct Scratch {
   std::string path;
   explicit Scratch(const std::string &bytes, const std::string &extension = "")

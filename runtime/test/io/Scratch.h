@@ -15,7 +15,7 @@
 
 namespace fsdprt::test {
 
-/// A file of a test in the build folder, which the destructor removes.
+/// A file of a test in the build folder. The destructor removes the file.
 struct Scratch {
   std::string path;
   Scratch()

@@ -48,8 +48,8 @@ static const Variables slurm = {
 
 TEST(Launch, NoLauncher) {
   EXPECT_FALSE(placeIn({}));
-  // In a Slurm batch script, these variables do not describe a rank, because the script may start
-  // the ranks itself.
+  // A Slurm batch script also has these variables, but is not a rank: the script may start the
+  // ranks itself.
   EXPECT_FALSE(placeIn({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "4"}}));
 }
 

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Runs fsdp-run as torchrun does: there is one process for each rank, and its environment variables
-// contain the rank of the process and an address at which the ranks meet. The processes of all
-// cases of a test run concurrently.
+// contain the rank of the process and an address at which the ranks meet. A test starts
+// the processes of all its cases at once.
 //
 //===----------------------------------------------------------------------===//
 

@@ -129,7 +129,7 @@ TEST(Rendezvous, TurnsAwayOtherJobs) {
     hello.rank = 1;
     hello.ranks = 2;
     hello.status = FSDPRT_BAD_INPUT;
-    hello.secondsLeft = 0.001; // must not limit the time of other ranks
+    hello.secondsLeft = 0.001; // this must not limit the time of other ranks
     std::strcpy(hello.job, "'theirs'");
     std::strcpy(hello.host, "nodeB");
     EXPECT_TRUE(sendFrame(other.get(), hello));

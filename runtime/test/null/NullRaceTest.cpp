@@ -19,7 +19,7 @@ TEST(Null, FindsNothingInASoundStep) {
     EXPECT_EQ(result.kinds, 1u);
     EXPECT_EQ(result.order.collectives, 2u);
     EXPECT_EQ(result.counts.commands,
-              1 + 1 + 6 * 6u); // init of both ranks, three steps, and three steps after a resume
+              1 + 1 + 6 * 6u); // two walks of init, and six steps with six commands each
   }
 }
 
@@ -79,7 +79,7 @@ TEST(Null, ManyMayReadWhatIsSent) {
   EXPECT_EQ(hand.findings(), "");
   std::swap(hand.step()[2]->body.AsLaunch()->bindings[0],
             hand.step()[2]->body.AsLaunch()->bindings[1]);
-  EXPECT_FOUND(hand, "command 0"); // another command also has a race
+  EXPECT_FOUND(hand, "command 0"); // another command also causes a race
 }
 
 TEST(Null, AWaitEndsItsOwnTransferAlone) {

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests the thread that writes a save, an object of class Saver in the process of the test, and
+// Tests three levels: the class BackgroundTask, the class Saver in the process of the test, and
 // runs of fsdp-run. Saves that are written while training continues must be equal to saves that are
 // complete before the next step. SaveCallsTest.cpp contains tests that kill a run at every system
 // call of a save.
@@ -171,7 +171,7 @@ TEST_F(AsyncSaver, HasTheStatesOfItsStart) {
   fill(3);
   start(saver, 1);
   EXPECT_TRUE(saver.isBusy());
-  fill(4); // the next step would also change the parameter
+  fill(4); // as the next step would change the parameter
   FinishedSave done = pollToTheEnd(saver);
   EXPECT_EQ(done.step, 1u);
   EXPECT_GT(done.bytes, 1000u);
@@ -296,8 +296,8 @@ TEST_F(AsyncRun, LeavesTheSameFiles) {
       EXPECT_EQ(bash("diff -r a" + ranks + " " + other + ranks), 0) << ranks << other;
       EXPECT_EQ(bash("cmp a.st " + other + ".st"), 0) << ranks << other;
     }
-    // A run may resume from a save that was written while training continued. It then has the same
-    // results.
+    // If a run resumes from a save that was written while training continued, its results are the
+    // same.
     expect(0, "resumed after step 4",
            common + " --resume=b" + ranks + "/step-00000004 --save=d" + ranks + " --export=d.st");
     EXPECT_EQ(bash("cmp a.st d.st"), 0);

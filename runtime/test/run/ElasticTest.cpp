@@ -57,8 +57,7 @@ protected:
 TEST_F(Elastic, FindsArtifactsOfTheModel) {
   EXPECT_EQ(found("toy4.fsdp", 2, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp");
   EXPECT_EQ(found("toy2.fsdp", 1, 3), "3 ranks: toy3.fsdp, 2 ranks: toy2.fsdp, 1 rank: toy1.fsdp");
-  // An artifact is less similar to the given one if its options differ, even if only in memory for
-  // saves.
+  // An option such as --async-save makes an artifact less similar to the given artifact.
   auto copies = pack(toyManifest({.shards = 3, .snapshot = true}));
   writeFile(at("copies.fsdp"), copies.data(), copies.size());
   EXPECT_EQ(found("toy4.fsdp", 3, 4), "4 ranks: toy4.fsdp, 3 ranks: toy3.fsdp");

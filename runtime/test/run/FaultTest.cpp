@@ -50,8 +50,8 @@ protected:
     EXPECT_NE(bash("pgrep -f " + folder + "/toy"), 0) << "a process is left";
   }
 
-  /// Returns a case for each rank and each phase of `phases`. In this case, the rank has the fault
-  /// in the phase.
+  /// Returns a case for each pair of a rank and a phase in `phases`: in the case, the rank has the
+  /// fault in this phase.
   std::vector<Case> everywhere(const std::string &kind, const std::string &options, int code,
                                const std::vector<std::string> &phases) {
     std::vector<Case> cases;
@@ -344,7 +344,7 @@ TEST_F(Faults, FullDiskDuringASave) {
   }
 }
 
-// Compares losses, weights and the optimizer's state of a resumed run with an uninterrupted run.
+// A resumed run must have the losses, weights and optimizer states of an uninterrupted run.
 TEST_F(Faults, GoesOnAsIfNeverInterrupted) {
   std::string words;
   for (int i = 0; i < 3000; ++i)

@@ -100,7 +100,7 @@ TEST(SaveMapping, PrefersTheRoleThenTheMaster) {
   SaveMapping mapping(saved, wanted, "s", "m.fsdp");
   ASSERT_EQ(mapping.rangesOf(0).size(), 2u); // 'a', then 'b'
   EXPECT_EQ(mapping.rangesOf(0)[0].from, 3u);
-  EXPECT_EQ(mapping.rangesOf(0)[1].from, 1u); // the master, not the bf16 parameter
+  EXPECT_EQ(mapping.rangesOf(0)[1].from, 1u); // read from the master, not the bf16 value
   EXPECT_EQ(mapping.rangesOf(1)[1].from, 2u);
   EXPECT_EQ(mapping.conversions(), "momentum widened from BF16 to F32");
   wanted.units[0].dtype = wanted.units[0].params[1].dtype = wanted.states[0].dtype = "BF16";

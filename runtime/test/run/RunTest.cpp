@@ -92,7 +92,7 @@ TEST_F(Run, WritesMetrics) {
   expect(0, "",
          "toy2.fsdp --steps=3 --metrics=again.jsonl --overfit --lr=0.25 --seed=7 "
          "--threads-per-rank=3");
-  std::string again = text("again.jsonl"); // equal to `metrics`, except for speeds
+  std::string again = text("again.jsonl"); // equals `metrics` except for the speeds
   EXPECT_EQ(again.substr(0, again.find("\"tokens_per")),
             metrics.substr(0, metrics.find("\"tokens_per")));
 }
@@ -162,8 +162,8 @@ TEST_F(Run, ValuesOfTheModel) {
   expect(0, "with seed 8\n", "some2.fsdp --seed=8" + still + "c");
   EXPECT_EQ(text("a"), text("b"));
   EXPECT_NE(text("a"), text("c"));
-  // Values of --init replace the model's values. If neither has values for a parameter, the run
-  // fails.
+  // Values of --init replace the model's values. If neither --init nor the model has values for a
+  // parameter, the run fails.
   float ones[91];
   std::fill_n(ones, 91, 1.0f);
   auto write = [&](const char *file, const char *name, std::vector<uint64_t> shape, size_t size) {

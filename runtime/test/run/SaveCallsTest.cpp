@@ -52,8 +52,7 @@ protected:
     std::getline(file, line);
     return line;
   }
-  /// Does what a user would do: resumes from the last save or, if there is no save, starts a new
-  /// run.
+  /// Resumes from the last save or, if there is no save, starts a new run, as a user would do.
   void goOn(const std::string &where) {
     bool any = !readLatest().empty();
     Result result = run(steps + " --resume=" + saves + options);
@@ -125,7 +124,8 @@ TEST_P(SaveCalls, MayFindTheDiskFull) {
       EXPECT_EQ(readLatest(), golden) << calls[k - 1];
     } else {
       EXPECT_EQ(result.code, k == 1 ? 2 : 1) << calls[k - 1] << "\n"
-                                             << result.output; // The first call creates the folder.
+                                             << result.output; // The first call of a save creates
+                                                               // the folder.
       EXPECT_NE(result.output.find("No space left"), std::string::npos) << calls[k - 1] << "\n"
                                                                         << result.output;
       EXPECT_NE(result.output.find("error: " + std::string(k == 1 ? "" : "step ")),

@@ -68,8 +68,8 @@ TEST(SaveIndex, ComesBackAsItWas) {
 }
 
 TEST(SaveIndex, IsRefusedWhenNestedTooDeep) {
-  // These values are nested very deeply. Recursive code that copies, compares or prints such a
-  // value would overflow the stack.
+  // Recursive code that copies, compares or prints so deeply nested JSON values would overflow the
+  // stack.
   size_t levels = 200000;
   std::string deep = std::string(levels, '[') + std::string(levels, ']');
   for (std::string text : {"{\"version\":" + deep + "}", "{\"format\":" + deep + "}", deep})
@@ -240,7 +240,7 @@ TEST_F(Save, RefusesBadUsage) {
   expect(2, "toy2.fsdp: cannot write to the folder: Not a directory", "toy2.fsdp --save=toy2.fsdp");
   expect(2, "no/such/s: cannot create the folder for saves: No such file",
          "toy2.fsdp --save=no/such/s");
-  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // must not create `new`
+  expect(2, "compiled for 2 ranks", "toy2.fsdp --ranks=3 --save=new"); // does not create `new`
   EXPECT_EQ(bash("[ ! -e new ]"), 0);
   write("m", "not metrics\n");
   expect(0, "saved step 1", "toy2.fsdp --steps=1 --save=s");
@@ -342,7 +342,7 @@ TEST_F(Save, FullDisk) {
 }
 
 TEST_F(Save, FlushesTheParentOfANewFolder) {
-  // Without this flush, a power failure could remove the folder with all saves in it.
+  // If a run did not flush the parent folder, a power failure could remove the folder of saves.
   ASSERT_EQ(bash("mkdir outer"), 0);
   std::string outer = at("outer");
   Result result =

@@ -127,12 +127,12 @@ TEST(Links, LevelsWorkAtTheSameTime) {
   EXPECT_NEAR(links.finish(both), 3, 0.11);
 }
 
-// The curve gives the bus bandwidth of an all-reduce over 8 x H200 for each payload, in units of
-// 10^9 bytes per second, with NCCL 2.27.7: github.com/stas00/ml-engineering (744d01e, 2026-08),
+// The curve gives the bus bandwidth of an all-reduce for each payload, in 10^9 bytes per second. It
+// was measured with NCCL 2.27.7 on 8 x H200: github.com/stas00/ml-engineering (744d01e, 2026-08),
 // network/README.md, "all_reduce_bench.py". Each payload was timed alone, after a barrier. The
-// constants of the cluster file are those of NCCL (2.30.7: src/graph/tuning.cc,
-// src/graph/search.cc, src/enqueue.cc). Only one number is calibrated: the time that torch needs to
-// issue a collective is computed from the measured time of the smallest payload.
+// cluster file uses the constants of NCCL (2.30.7: src/graph/tuning.cc, src/graph/search.cc,
+// src/enqueue.cc). Only one number is calibrated: the time that torch needs to issue a collective
+// is computed from the measured time of the smallest payload.
 TEST(Curve, AllReduceOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   auto seconds = [&](double bytes, double issue) {
@@ -171,8 +171,8 @@ TEST(Curve, WaysOfEightH200) {
         << power;
 }
 
-// The source of the curve also contains the times of other collectives of 16 GiB, which use rings,
-// and the time of 1000 consecutive all-reduces of 4 MB.
+// The source of the curve also contains times of other collectives of 16 GiB and of 1000
+// consecutive all-reduces of 4 MB. The other collectives use rings.
 TEST(Curve, RingsAndQueuesOfEightH200) {
   Cluster cluster = readCluster(FSDPRT_CLUSTERS "/8xH200.json");
   double bytes = std::ldexp(1, 34);
@@ -375,7 +375,7 @@ TEST(Simulation, EventsCoverTheStep) {
 }
 
 // The time of a kernel is the time that the memory needs to move `moved_bytes` bytes. If
-// `moved_bytes` is 0, it is the time to move the bytes of the kernel's bindings.
+// `moved_bytes` is 0, the bytes of the kernel's bindings are used instead.
 TEST(Simulation, CountsWhatKernelsMove) {
   Cluster cluster = plainCluster({link("a", 2, 1e-5, 1e6)});
   cluster.memoryBytesPerSecond = 1e3;

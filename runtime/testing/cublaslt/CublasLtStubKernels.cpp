@@ -16,7 +16,7 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 
-/// Names of the kernel parameters of 8 bytes, in order. The flags follow these parameters.
+/// Names of the kernel's parameters, in order. Each parameter has 8 bytes.
 static const char *const names[] = {"a",      "b",    "c",    "d",       "bias",   "aux",
                                     "m",      "n",    "k",    "batches", "arow",   "acol",
                                     "abatch", "brow", "bcol", "bbatch",  "crow",   "ccol",

@@ -11,9 +11,11 @@
 
 #include "testing/cuda/Driver.h"
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <sys/mman.h>
+#include <thread>
 #include <utility>
 
 using namespace fsdprt;
@@ -35,13 +37,22 @@ static bool isNumber(const std::string &text, uint64_t least, uint64_t most) {
          number <= most;
 }
 
+/// Returns true for the name of an entry of a module, which does not begin with a digit.
+static bool isEntryName(const std::string &text) {
+  auto isPart = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '$'; };
+  return !text.empty() && !std::isdigit(static_cast<unsigned char>(text[0])) &&
+         std::all_of(text.begin(), text.end(), isPart);
+}
+
 static bool isFault(const std::string &text) {
   size_t colon = text.find(':');
   std::string kind = text.substr(0, colon);
   if (colon == std::string::npos)
     return kind == "unordered";
-  return (kind == "hang" || kind == "fail" || kind == "slow") &&
-         isNumber(text.substr(colon + 1), 1, UINT64_MAX);
+  std::string which = text.substr(colon + 1);
+  bool isCounted = kind == "hang" || kind == "fail", isNamed = kind == "crash" || kind == "flip";
+  return ((isCounted || kind == "slow") && isNumber(which, 1, UINT64_MAX)) ||
+         ((isCounted || isNamed) && isEntryName(which));
 }
 
 std::string emulated::wrongVariable() {
@@ -66,7 +77,8 @@ std::string emulated::wrongVariable() {
                     static_cast<unsigned long long>(each.most), printable(value).c_str());
   if (std::string value = valueOf("FAULT"); !value.empty() && !isFault(value))
     return format("FSDPRT_EMULATED_CUDA_FAULT: expected unordered, or hang:N, fail:N or slow:N "
-                  "with N of at least 1, found '%s'",
+                  "with N of at least 1, or hang:ENTRY, fail:ENTRY, crash:ENTRY or flip:ENTRY, "
+                  "found '%s'",
                   printable(value).c_str());
   return {};
 }
@@ -88,6 +100,7 @@ Driver::Driver() {
   fault = planted ? planted : "";
   if (size_t colon = fault.find(':'); colon != std::string::npos) {
     faultAt = std::strtoull(fault.c_str() + colon + 1, nullptr, 10);
+    faultyEntry = faultAt ? "" : fault.substr(colon + 1);
     fault.resize(colon);
   }
   random.seed(static_cast<uint32_t>(numberIn("FSDPRT_EMULATED_CUDA_ORDER", 1)));
@@ -263,7 +276,19 @@ bool Driver::execute(Operation &operation) {
   return true;
 }
 
-bool Driver::isFaulty(const char *kind) { return fault == kind && ++kernels == faultAt; }
+bool Driver::isFaulty(const char *kind, const std::string &entry) {
+  if (fault != kind)
+    return false;
+  return faultyEntry.empty() ? ++kernels == faultAt : faultyEntry == entry;
+}
+
+void Driver::flipSecond(const std::vector<Touched> &touched) {
+  auto written = std::find_if(touched.begin(), touched.end(), [](auto &t) { return t.isWrite; });
+  if (++kernels % 2 != 0 || written == touched.end())
+    return;
+  Storage &storage = range(written->begin, 1, "flips");
+  storage.bytes[written->begin - storage.base] ^= 1;
+}
 
 void Driver::executeBefore(const OperationRef &operation, Time limit) {
   for (std::vector<OperationRef> stack{operation}; !stack.empty();) {
@@ -332,6 +357,9 @@ void Driver::await(const OperationRef &operation, std::chrono::milliseconds most
                                  [](const OperationRef &each) { return each->isDone; }),
                   pending.end());
   }
+  bool isHung = !operation->isDone && fault == "hang" && !faultyEntry.empty();
+  while (isHung && most == forever)
+    std::this_thread::sleep_for(forever);
   if (operation->isDone)
     host.learn(operation->clock);
 }

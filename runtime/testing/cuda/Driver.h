@@ -15,8 +15,10 @@
 // also reports accesses that are not ordered. With FSDPRT_EMULATED_CUDA_ORDER=N, a wait runs ready
 // operations in a random order with seed N. FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N,
 // kernel number N never ends; with fail:N, kernel number N fails; with slow:N, each kernel takes N
-// ms longer; with unordered, streams ignore events. If one of these variables has any other value,
-// cuInit fails, so that typing errors are detected.
+// ms longer; with unordered, streams ignore events. With hang:ENTRY and fail:ENTRY the fault is in
+// each launch of an entry; calls that wait for a hanging launch do not return. With crash:ENTRY the
+// process ends. With flip:ENTRY a bit of the results of every second launch changes. If one of
+// these variables has any other value, cuInit fails, so that typing errors are detected.
 //
 //===----------------------------------------------------------------------===//
 
@@ -61,7 +63,7 @@ enum Result : int {
   capturedEvent = 907
 };
 
-/// The error of a wrong call. It contains the result code of the call.
+/// The exception of a wrong call of a driver function. `result` is the result code of the call.
 class Misuse : public Error {
 public:
   Misuse(Result result, const std::string &text) : Error(FSDPRT_BAD_INPUT, text), result(result) {}
@@ -74,7 +76,7 @@ struct Operation {
   std::shared_ptr<const std::string> name;
   uint32_t stream = 0, time = 0;
   Clock clock;
-  std::function<std::vector<Touched>()> body; ///< empty if the operation only orders others
+  std::function<std::vector<Touched>()> body; ///< null if it only orders other operations
 
   /// These functions are set if the operation waits for peers. `begin` is called when the operation
   /// is submitted. `begin` returns the function `attempt`, which returns true when the work has
@@ -91,7 +93,7 @@ struct Context {
 };
 
 struct Stream;
-/// A capture of streams, which records the operations of these streams instead of executing them.
+/// Records the operations of some streams instead of executing them.
 struct Capture {
   Stream *origin;
   std::vector<OperationRef> operations;
@@ -118,7 +120,7 @@ struct Graph {
 struct ExecutableGraph {
   Context *context = nullptr;
   std::vector<OperationRef> operations;
-  std::map<uint32_t, uint32_t> streams; ///< number of the new stream for each captured stream
+  std::map<uint32_t, uint32_t> streams; ///< new number of each captured stream, for launches
   OperationRef last;
 };
 
@@ -196,15 +198,14 @@ public:
   OperationRef enqueue(Stream &stream, std::string name, std::function<std::vector<Touched>()> body,
                        OperationRef alsoAfter = nullptr,
                        std::function<std::function<bool()>()> begin = nullptr);
-  /// Returns true if `operation` is done. Also returns true if it is null, as the last operation of
-  /// an empty stream is.
+  /// Returns true if `operation` is done or null. The last operation of an empty stream is null.
   bool isOver(const OperationRef &operation) const { return !operation || operation->isDone; }
   /// Executes an operation and the work that precedes it, for at most `limit`. Later work of the
   /// host is then ordered after the operation.
-  void await(const OperationRef &operation,
-             std::chrono::milliseconds limit = std::chrono::hours(1000));
+  /// Without a limit, the call does not return if the kernel hang:ENTRY precedes the operation.
+  void await(const OperationRef &operation, std::chrono::milliseconds limit = forever);
   /// Returns true if the operation was done before the call. Otherwise executes the operation
-  /// within the time limit of a query.
+  /// within the time limit of a query, and returns false.
   bool query(const OperationRef &operation);
   void awaitAll();
   OperationRef launchGraph(ExecutableGraph &graph, Stream &stream);
@@ -214,9 +215,12 @@ public:
   /// after the kernel has ended.
   bool blocksLaunches() const { return isBlocking; }
   bool ignoresEvents() const { return fault == "unordered"; }
-  /// If the planted fault has the kind `kind`, counts a kernel. Returns true if this is the kernel
-  /// with the fault.
-  bool isFaulty(const char *kind);
+  /// Returns true if the fault `kind` is planted in this launch of a kernel. If the fault is given
+  /// by a number, counts kernels.
+  bool isFaulty(const char *kind, const std::string &entry);
+  static constexpr std::chrono::milliseconds forever = std::chrono::hours(1000);
+  /// Flips a bit of what a kernel has written, in every second call.
+  void flipSecond(const std::vector<Touched> &touched);
   std::chrono::milliseconds delay() const {
     return std::chrono::milliseconds(fault == "slow" ? faultAt : 0);
   }
@@ -239,7 +243,7 @@ private:
   Footprints footprints;
   bool isRandom = false, isBlocking = false;
   std::minstd_rand random;
-  std::string fault;
+  std::string fault, faultyEntry;
   uint64_t faultAt = 0, kernels = 0;
 };
 

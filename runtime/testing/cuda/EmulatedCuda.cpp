@@ -116,15 +116,21 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
     auto bytes = static_cast<const uint8_t *>(parameters[i]);
     launch.arguments.emplace_back(bytes, bytes + declared[i]->bytes);
   }
-  bool fails = driver.isFaulty("fail"), hangs = driver.isFaulty("hang");
+  bool fails = driver.isFaulty("fail", entry.name), hangs = driver.isFaulty("hang", entry.name);
+  bool flips = driver.isFaulty("flip", entry.name);
+  if (driver.isFaulty("crash", entry.name))
+    std::abort();
   OperationRef enqueued =
       driver.enqueue(stream, "kernel '" + entry.name + "'",
-                     [&driver, &emulator, fails, launch = std::move(launch)] {
+                     [&driver, &emulator, fails, flips, launch = std::move(launch)] {
                        if (fails)
                          failed("kernel '%s': a planted fault", launch.entry.c_str());
                        std::this_thread::sleep_for(driver.delay());
                        emulator.launch(launch);
-                       return takeTouched(driver);
+                       std::vector<Touched> touched = takeTouched(driver);
+                       if (flips)
+                         driver.flipSecond(touched);
+                       return touched;
                      });
   enqueued->hangs = hangs;
   if (driver.blocksLaunches() && !stream.capture)

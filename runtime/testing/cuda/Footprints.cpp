@@ -55,7 +55,7 @@ void Footprints::add(const Stamp &stamp, const Clock &clock, const Touched &touc
   uint64_t at = touched.begin;
   for (auto span = spans.lower_bound(at); at < touched.end;) {
     if (span == spans.end() || span->first > at) {
-      // This is the first access to these bytes.
+      // No access to these bytes has been recorded yet.
       uint64_t end = span == spans.end() ? touched.end : std::min(span->first, touched.end);
       span = spans.emplace_hint(span, at, Span{end, {}, {}});
     }

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares functions of libfsdp-emulated-cuda.so that are not in the driver API, for libraries
-// whose operations on a stream wait for other processes. When the host waits for the stream, the
-// library calls `attempt` until the work has ended. If a graph has captured such work, each launch
-// of the graph repeats the work.
+// Declares functions of libfsdp-emulated-cuda.so that are not in the driver API. A library uses
+// them to enqueue work that waits for other processes. When the host waits for the stream, the
+// emulated driver calls `attempt` until the work has ended. If a graph has captured work, each
+// launch repeats it.
 //
 //===----------------------------------------------------------------------===//
 

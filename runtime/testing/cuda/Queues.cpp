@@ -176,8 +176,7 @@ Result cuEventRecord(void *event, void *stream) {
     if (found->context != on.context)
       throw Misuse(invalidHandle, format("records an event of device %d on stream %u of device %d",
                                          found->context->device, on.number, on.context->device));
-    // The reference is weak, because the operation never runs if the capture is abandoned that
-    // contains the operation.
+    // `noted` is weak, because an operation of an abandoned capture never runs.
     auto note = [noted = std::weak_ptr<Event>(found)] {
       if (std::shared_ptr<Event> event = noted.lock())
         event->time = Clockwork::now();

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // This library is preloaded with LD_PRELOAD. It counts the calls that change files below the folder
-// FAIL_IN. With FAIL_HOW=kill, the process is killed before call number FAIL_AT. With FAIL_HOW=full
-// or io, call number FAIL_AT and all later calls that need disk space fail with ENOSPC or EIO. With
-// FAIL_HOW=replace, the file FAIL_OTHER is opened instead of existing files of the folder. The
-// library writes a line for each call to the file FAIL_LOG. If FAIL_RANK is set, the library has an
-// effect only in this rank.
+// FAIL_IN. With FAIL_HOW=kill, the process is killed before call number FAIL_AT. With
+// FAIL_HOW=full, call number FAIL_AT and all later calls that need disk space fail with ENOSPC.
+// With FAIL_HOW=io, they fail with EIO. With FAIL_HOW=replace, the file FAIL_OTHER is opened
+// instead of existing files of the folder. The library writes a line for each call to the file
+// FAIL_LOG. If FAIL_RANK is set, the library has an effect only in this rank.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -32,9 +32,9 @@ static char names[1024][256]; /* names of open files below FAIL_IN, by descripto
 
 #define NEXT(function) ((__typeof__(&function))dlsym(RTLD_NEXT, #function))
 
-/* Returns 1 if FAIL_RANK is unset or equals the rank in --launched-rank or RANK. */
+/* Returns 1 if FAIL_RANK is unset or equals the rank of this process. */
 static int isMeant(void) {
-  static int known; /* 0: not computed yet, 1: no, 2: yes */
+  static int known; /* 0: not computed yet, 1: the ranks differ, 2: the ranks are equal */
   const char *rank = getenv("FAIL_RANK");
   if (!rank || known)
     return known != 1;

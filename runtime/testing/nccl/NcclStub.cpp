@@ -101,8 +101,8 @@ thread_local bool groupHasUnderWay = false;
 // Number of the current group. Within a group, several calls may use the same communicator.
 thread_local uint64_t groupNumber = 0;
 
-/// Checks a call on a communicator, which must exist and must not be in use by another thread.
-/// Unless `anyTime` is true, no earlier call on the communicator may be in progress.
+/// Checks a call on a communicator. It must exist, and no other thread may be using it. Unless
+/// `anyTime` is true, no earlier call on the communicator may be in progress.
 class CommCall {
 public:
   CommCall(const char *function, NcclComm handle, bool anyTime)

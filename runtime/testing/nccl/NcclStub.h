@@ -11,9 +11,9 @@
 //
 //   - a call on a communicator that has a call in progress, was destroyed, or is in use by another
 //     thread;
-//   - the n-th collectives of two members of a communicator that differ in kind, type, count,
+//   - n-th collectives of a communicator that differ between two members in kind, type, count,
 //     operation or root;
-//   - a blocking communicator, a stream of another device, or memory that the device cannot access.
+//   - a call with a blocking communicator, a stream of another device, or inaccessible memory.
 //
 // A rejected call fails, ncclGetLastError returns the reason, and fsdprt_nccl_stub_violations
 // counts the call. Tests load the library as the runtime does, and find the functions of this file
@@ -51,8 +51,8 @@ void fsdprt_nccl_stub_reset(void);
 uint64_t fsdprt_nccl_stub_calls(const char *function);
 uint64_t fsdprt_nccl_stub_made(void);
 uint64_t fsdprt_nccl_stub_living(void);
-/// These functions return the number of current registrations, and the number of ranges that are
-/// pinned.
+/// These functions return the number of registrations with communicators, and the number of ranges
+/// of host memory that are pinned.
 uint64_t fsdprt_nccl_stub_registered(void);
 uint64_t fsdprt_nccl_stub_pinned(void);
 /// Returns the number of rejected calls. Sets `first` to the message of the first rejected call.

@@ -33,7 +33,7 @@ namespace fsdprt::stub {
 
 constexpr uint32_t mostMembers = 8, mostCliques = 64, mostUnderWay = 64;
 
-/// The arguments of a collective, which must be equal on all members, and the function's name.
+/// The function and the arguments of a collective, which must be equal on all members.
 struct Call {
   fb::CollectiveKind kind = fb::CollectiveKind::all_gather;
   NcclType type = ncclU8;
@@ -47,7 +47,7 @@ struct Call {
 /// earlier collectives of this slot have ended.
 struct Slot {
   enum Verdict : uint32_t { open, agreed, hangs };
-  uint64_t uses; // number of collectives that have ended in this slot
+  uint64_t uses; // number of ended collectives that used this slot
   uint32_t arrived, passed;
   Verdict verdict;
   Call calls[mostMembers];
@@ -58,7 +58,7 @@ struct Member {
   bool isThere, underWay;
   NcclResult error;
   int color, key;             // arguments of ncclCommSplit
-  uint32_t child, childPlace; // clique and rank after the last split
+  uint32_t child, childPlace; // clique, and rank in this clique, after the last split
 };
 
 struct CommunicatorGroup {
@@ -77,7 +77,7 @@ struct SharedNcclState {
   bool isBroken; // true if a process died during a call
   uint32_t cliques;
   uint64_t executed,
-      begunBy[mostMembers]; // counts of collectives: completed, and begun by rank
+      begunBy[mostMembers]; // numbers of completed collectives and, by rank, of begun collectives
   CommunicatorGroup clique[mostCliques];
 };
 
@@ -113,8 +113,8 @@ private:
   SharedNcclState *shared = nullptr;
 };
 
-/// Holds the lock of a world during its lifetime. The object converts to false if a stopped process
-/// holds the lock, so that this process could not take the lock.
+/// Holds the lock of a world during its lifetime. The object converts to false if it could not take
+/// the lock because a stopped process holds the lock.
 class WorldLock {
 public:
   explicit WorldLock(const World &world);

@@ -29,14 +29,14 @@ namespace fsdprt::stub {
 
 struct Comm {
   std::shared_ptr<World> world;
-  // `place` is the rank in the clique, and `worldRank` the rank in the communicator of all ranks.
+  // `place` is the rank in the clique. `worldRank` is the rank in the communicator of all ranks.
   uint32_t clique = 0, place = 0, worldRank = 0;
   CudaContext context = nullptr;
   std::atomic<bool> inside{false};
   bool isGone = false;
   uint64_t group = 0;          // group that contains the call in progress; 0 for none
   int looks = 0;               // number of polls until the call in progress ends
-  NcclComm *splitTo = nullptr; // where split `splitRound` stores the communicator
+  NcclComm *splitTo = nullptr; // where split `splitRound` stores its communicator
   uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
 
@@ -48,7 +48,7 @@ struct Event {
   uint64_t recorded = 0, reached = 0;
 };
 
-/// The part that a member has in a collective.
+/// The execution of a collective by one member.
 struct Move {
   Comm *comm = nullptr;
   uint64_t number = 0;
@@ -58,14 +58,15 @@ struct Move {
   bool hasArrived = false;
   double notBefore = 0;
 };
-/// Advances the part that a member has in a collective. Returns true when the collective has ended
+/// Advances the execution of a collective by one member. Returns true when the collective has ended
 /// for this member.
 bool arrive(Move &move);
 /// Returns the delay, in seconds, after which collectives of the member reach the stream.
 double delayOf(const Comm &comm);
 
 /// A command of a stream: a collective, an event, a wait for an event, or a fill. If the command
-/// uses an event, `number` is the number of the record of this event that the command uses.
+/// uses an event, `number` is the number of a record of this event: the record that the command
+/// makes or waits for.
 struct Command : Move {
   Event *event = nullptr;
   bool waits = false; // true if the command waits for `event`, and false if it records `event`

@@ -79,7 +79,7 @@ std::vector<std::byte> test::imageFor(const fb::ManifestT &manifest) {
     }
   for (const auto &[symbol, words] : records) {
     auto object = objects.find(symbol + FSDPRT_LAUNCH_SUFFIX);
-    // A test of unknown functions names a symbol that has no such object.
+    // A test of unknown functions names a symbol without an object SYMBOL.launch.
     if (object == objects.end())
       continue;
     if (words.size() > object->second.words)

@@ -109,7 +109,7 @@ void toy_update(Bindings b, int64_t begin, int64_t end, void *workspace) {
   }
 }
 
-/* (squares, one in 16 floats; loss; block): adds the squares [begin, end). */
+/* (squares, one in 16 floats; loss; block): adds squares, and stores their root and the loss. */
 void toy_finish(Bindings b, int64_t begin, int64_t end, void *workspace) {
   const float *squares = b[0], *loss = b[1];
   float *block = b[2], sum = 0;

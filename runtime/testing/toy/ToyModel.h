@@ -27,7 +27,7 @@ struct ToyOptions {
   bool asynchronous = true; // collectives have a start and a wait
   uint32_t workers = 4;
   bool snapshot = false; // adds the program 'snapshot' and its memory, for asynchronous saves
-  bool values = false;   // adds initial values of w (f64) and b (bf16), extra id -100, seed 7
+  bool values = false;   // adds values of w (f64) and b (bf16), the id -100, and seed 7
 };
 
 fb::ManifestT toyManifest(const ToyOptions &options);

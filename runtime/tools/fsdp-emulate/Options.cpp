@@ -12,8 +12,8 @@
 using namespace fsdprt;
 using namespace fsdprt::emulate;
 
-/// The emulator executes this number of instructions of an empty endless loop in 20 s, and of a
-/// loop with arithmetic in about 2 minutes.
+/// Default limit of the number of instructions. This limit ends an endless loop after 20 s if the
+/// loop is empty, and after about 2 minutes if the loop contains arithmetic.
 static constexpr uint64_t defaultStepLimit = uint64_t(1) << 32;
 
 static const char *const description =

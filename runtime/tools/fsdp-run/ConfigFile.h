@@ -13,9 +13,9 @@ class App;
 
 namespace fsdprt {
 
-/// Adds the option --config=FILE.json. A key in the file is the name of an option that `app`
-/// already has, written with dashes or underscores, or is a name of the Hugging Face Trainer.
-/// Values on the command line take precedence over values in the file.
+/// Adds the option --config=FILE.json. A key in the file is either the name of an option of `app`,
+/// written with dashes or underscores, or a name of the Hugging Face Trainer. Values on the command
+/// line take precedence over values in the file.
 void addConfigFile(CLI::App &app);
 
 } // namespace fsdprt

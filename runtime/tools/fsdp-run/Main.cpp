@@ -190,7 +190,7 @@ int main(int argc, char **argv) {
   Options options;
   int exitCode = 0;
   fsdprt_register_emulator();
-  // These signals are ignored, so that a write to a closed pipe, or beyond the limit of the file
+  // Ignore SIGPIPE and SIGXFSZ, so that a write to a closed pipe, or beyond the limit of the file
   // size, returns an error instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);

@@ -42,7 +42,7 @@ double PeakRates::floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Pro
   return std::max(static_cast<double>(movedBytes) / bytes, computing);
 }
 
-/// This loop and the loops below return the number of their multiply-adds.
+/// addPlain() and the functions below return the number of multiply-adds that they compute.
 static uint64_t addPlain() {
   float sum[sums] = {};
   for (int i = 0; i < steps; ++i)

@@ -22,9 +22,8 @@ struct PeakRates {
   double multiplyAdds = 0;     ///< f32 multiply-adds
   double bf16MultiplyAdds = 0; ///< multiply-adds whose factors are bf16 and whose sums are f32
 
-  /// Returns the least time in nanoseconds that a rank needs at the peak rates to move `movedBytes`
-  /// bytes, and to compute `products` multiply-adds in f32 and `bf16Products` multiply-adds in
-  /// bf16.
+  /// Returns the least time in nanoseconds in which a rank, at the peak rates, moves `movedBytes`
+  /// bytes and computes `products` multiply-adds in f32 and `bf16Products` multiply-adds in bf16.
   double floor(uint64_t movedBytes, uint64_t products, uint64_t bf16Products) const;
 };
 

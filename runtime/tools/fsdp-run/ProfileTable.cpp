@@ -14,10 +14,10 @@
 //
 // The column "floor" contains the least time in which a rank could move the bytes and compute the
 // multiply-adds at its peak rates, as a percentage of the measured time. The percentage may exceed
-// 100 if bytes are read from a cache, because the peak rate is that of memory, which is slower. The
-// tables of GPUs lack this column, because their peak rates are unknown. In the first table, one
-// line contains the time between commands. MB and GB mean 10^6 bytes and 10^9 bytes, and GMAC means
-// 10^9 multiply-adds.
+// 100 if bytes are read from a cache, which is faster than the memory whose peak rate is measured.
+// The tables of GPUs lack this column, because their peak rates are unknown. In the first table,
+// one line contains the time between commands. MB and GB mean 10^6 bytes and 10^9 bytes, and GMAC
+// means 10^9 multiply-adds.
 //
 //===----------------------------------------------------------------------===//
 

@@ -15,7 +15,7 @@
 //      exposed ms  in flight ms   alone ms   runs         bytes  collective
 //           8.112        12.100     12.100      2     1,048,576  all_gather root by Simple
 //
-// The column "in flight" is the sum of the times from the begin to the end of the collectives.
+// The column "in flight" is the sum of the times from the beginning to the end of the collectives.
 // These times include delays by other collectives that use the same links. The column "alone" is
 // the sum of the times that the collectives would take without such delays. The bound of a kernel
 // is the largest part of the time of its longest launch. The columns "tensor" and "memory" are the
@@ -33,7 +33,7 @@
 using namespace fsdprt;
 
 namespace {
-/// Data that the callbacks of a simulation collect. It is printed after the summary.
+/// Data that the callbacks of a simulation collect. The data is printed after the summary.
 struct Found {
   std::vector<std::string> collectives, kernels;
   std::string bounds; // seconds by bound, such as ": tensor 1.000 ms"

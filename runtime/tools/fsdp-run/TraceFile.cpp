@@ -9,15 +9,14 @@
 //              gather        [all_gather h.1               ]
 //              reduce                                 [reduce_scatter h.1 ]
 //
-// In the trace file, each rank is represented by a process, and each lane of a rank by a thread. In
-// the file format, slices of the same thread must not overlap unless one slice contains the other.
-// If events of a lane overlap, the writer therefore distributes them over several threads that have
+// In the trace file, a process represents a rank, and a thread represents a lane of a rank. In the
+// file format, slices of the same thread must not overlap unless one slice contains the other. If
+// events of a lane overlap, the writer therefore distributes them over several threads that have
 // the same name, apart from a number.
 //
-// The reported overlap is the time in which collectives are in flight while the rank does not wait
-// for them, as a percentage of all the time in which collectives are in flight. The report also
-// states which percentage of the bytes of all collectives belongs to collectives for which the
-// program has a launch between their start and their wait.
+// The report states two percentages. The first percentage is the part of the time of collectives in
+// which the rank does not wait for them. The second percentage is the part of the bytes
+// that belongs to collectives with at least one launch between their start and their wait.
 //
 //===----------------------------------------------------------------------===//
 

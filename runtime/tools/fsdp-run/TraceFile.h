@@ -16,8 +16,8 @@
 
 namespace fsdprt {
 
-/// Implements --trace. Writes a trace of the last steps, and prints for which part of their time
-/// collectives run at the same time as other commands.
+/// Implements --trace. Writes a trace of the last steps. Prints the percentage of the time of
+/// collectives in which the rank executes other commands.
 class TraceReport final : public TrainingObserver {
 public:
   void afterTraining(const TrainingRun &run) override;

@@ -27,11 +27,10 @@ struct BlockVisits {
 };
 
 /// Returns, for each block of `size` queries, the blocks of keys that it visits. `extent` is the
-/// total number of queries, and the bounds of `ranges` are numbers of blocks of keys. To obtain the
-/// blocks of queries that each block of keys visits, a caller exchanges queries and keys in all
-/// arguments. If a bound of a range depends on data, the function uses the widest possible range
-/// and does not count the blocks of this range in `free`. The function evaluates the bounds for
-/// batch 0 and head 0.
+/// total number of queries, and the bounds of `ranges` count blocks of keys. To obtain the blocks
+/// of queries that each block of keys visits, a caller exchanges queries and keys in all arguments.
+/// If a bound of a range depends on data, the function uses the widest possible range and does not
+/// count the blocks of this range in `free`. It evaluates the bounds for batch 0 and head 0.
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
 /// Returns false if all visited blocks have masked elements, for the arguments of getVisits().
@@ -45,14 +44,14 @@ BlockScheduler scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles,
 /// Returns the order with which a launch of the forward kernel ends earliest. `group` is the number
 /// of query heads that share the keys of one kv head. A launch processes the heads in sections
 /// (QueryOrder). The number of heads in a section is a multiple of `group` and at most
-/// max(`mostTogether`, `group`). If all tiles take equal time, it is `group`. If there is a block
-/// of threads for each tile, there are no pairs of heads.
+/// max(`mostTogether`, `group`). If all tiles take equal time, this number is `group`. If there is
+/// a block of threads for each tile, there are no pairs of heads.
 QueryOrder chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks, int64_t mostTogether,
                             ArrayRef<double> cycles, int64_t slots);
 
-/// Work of the backward for the blocks of keys of one kv head.
+/// Describes the work of the backward on one kv head, whose keys are divided into blocks.
 struct KeyWork {
-  std::vector<BlockVisits> visits; ///< for each block of keys, the visited blocks of queries
+  std::vector<BlockVisits> visits; ///< the blocks of queries that each block of keys visits
   int64_t queryBlocks = 1, group = 1;
   /// Cycles of a visit that evaluates the mask, and cycles of a visit that needs no mask.
   double maskedCycles = 0, freeCycles = 0;
@@ -72,7 +71,7 @@ std::optional<BlockScheduler> scheduleKeys(const KeyOrder &order, const KeyWork 
                                            int64_t slots);
 
 /// Returns the order with which a launch of the backward kernel ends earliest. Tries the orders
-/// `single` and `pairs` of KeyOrder. For each of them, tries the least and the greatest possible
+/// `single` and `pairs` of KeyOrder. For both orders, tries the least and the greatest value of
 /// `together`, and several values of `parts`. If `work.adds` is false, tries only the order
 /// `single`, once with descending and once with ascending blocks of keys.
 KeyOrder chooseKeyOrder(int64_t kvHeads, int64_t mostTogether, const KeyWork &work, int64_t slots);

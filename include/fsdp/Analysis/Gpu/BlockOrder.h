@@ -11,8 +11,8 @@
 //   slot 1   | 1   | 2 | 4       |
 //
 // A formula computes which tiles a block of an attention kernel processes. AttentionOrder.cpp
-// evaluates the formula on integers, and Codegen emits it as code. The arithmetic of the formula
-// consists of calls to methods of its parameter `m`. `m` is an Integers object, which computes
+// evaluates the formula on integers, and Codegen emits it as code. For each arithmetic operation,
+// the formula calls a method of its parameter `m`. `m` is an Integers object, which computes
 // numbers, or a CodeBuilder object, which emits code.
 //
 //===----------------------------------------------------------------------===//
@@ -31,9 +31,9 @@ namespace mlir::fsdp {
 /// A step of a block of threads. At its end, the step may add a value to a sum in memory. If
 /// several steps add to the same sum, the order of their additions is fixed.
 struct BlockStep {
-  double cycles = 0;  ///< cycles of the step, without time spent waiting
+  double cycles = 0;  ///< cycles of the step, without waiting time
   int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to no sum
-  int64_t before = 0; ///< number of steps that add to that sum before this step
+  int64_t before = 0; ///< number of earlier steps that add to the sum `sum`
 };
 
 /// Simulates a launch whose blocks begin in ascending order.
@@ -53,14 +53,14 @@ public:
   double end() const { return last; } ///< cycles until the last block has ended
   /// Sum of the cycles of all blocks, without the cycles for which they wait for other blocks.
   double busy() const { return work; }
-  double waits() const { return idle; } ///< sum of the cycles for which blocks wait for others
+  double waits() const { return idle; } ///< sum of the cycles for which blocks wait
   /// Returns busy() / (slots · end()), which is 1 if all slots are busy until the end.
   double efficiency() const;
 
 private:
   struct Sum {
-    int64_t added = 0; ///< number of additions so far
-    double end = 0;    ///< cycle in which the last addition ends
+    int64_t added = 0; ///< number of additions to the sum so far
+    double end = 0;    ///< cycle in which the last addition to the sum ends
   };
   int64_t slots;
   double addCycles;
@@ -69,7 +69,7 @@ private:
   double last = 0, work = 0, idle = 0;
 };
 
-/// Computes with integers. The methods have the same names as those of CodeBuilder.
+/// Computes with integers. The methods have the same names as the methods of CodeBuilder.
 struct Integers {
   int64_t i32(int64_t value) const { return value; }
   int64_t add(int64_t a, int64_t b) const { return a + b; }
@@ -88,13 +88,12 @@ struct Integers {
 /// its end and each process one tile per round; or it has a block of threads for each tile, and one
 /// round.
 ///
-///   sections  The launch processes one section of `together` heads after another. Each section
-///             begins with the last row blocks of its heads, which visit the most keys under a
-///             causal mask. In odd rounds, the block of threads with the highest number gets the
-///             first tile.
-///   pairs     In two consecutive rounds, a block of threads processes row block rowBlocks - 1 - j
-///             of head 2i and row block j of head 2i + 1. Under a causal mask, the two row blocks
-///             together have the same work for all values of i and j.
+/// - sections: The launch processes one section of `together` heads after another. Each section
+///   begins with the last row blocks of its heads, which visit the most keys under a causal mask.
+///   In odd rounds, the block of threads with the highest number gets the first tile.
+/// - pairs: In two consecutive rounds, a block of threads processes row block rowBlocks - 1 - j of
+///   head 2i, and then row block j of head 2i + 1. The numbers i and j depend on the block of
+///   threads and the rounds. Under a causal mask, the work of both rounds together is always equal.
 struct QueryOrder {
   int64_t heads = 1;     ///< number of heads in all batches; heads that share keys are consecutive
   int64_t rowBlocks = 1; ///< number of row blocks per head
@@ -143,26 +142,26 @@ struct QueryOrder {
 /// gradients of queries. The query heads of a kv head are divided into `parts` equal parts. A block
 /// of threads processes one or two blocks of keys for one of these parts:
 ///
-///   single    A block of threads processes one block of keys. The blocks of keys of a head are in
-///             descending order.
-///   pairs     Block of threads c of a pair of heads processes block of keys keyBlocks - 1 - c of
-///             one head, then block of keys c of the other head. Under a causal mask all blocks of
-///             threads have equal work.
+/// - single: A block of threads processes one block of keys. The blocks of keys of a head are in
+///   descending order.
+/// - pairs: Each part of a pair of heads has `keyBlocks` blocks of threads. The one with number c
+///   first processes the keys of block keyBlocks - 1 - c of one head, and then the keys of block c
+///   of the other head. Under a causal mask, all blocks of threads have equal work.
 ///
-/// Several blocks of threads can add to the gradients of one block of queries. They do so in the
+/// Several blocks of threads can add to the gradients of one block of queries. They add in the
 /// ascending order of their numbers. The second block of keys of a pair visits the blocks of
 /// queries in descending order. Under a causal mask, each block of threads therefore begins with
 /// queries for which the previous block of threads has just finished its addition. No block of
 /// threads then waits for a later one. Without a mask, all blocks of threads of a head begin with
 /// the same queries, so each waits for all earlier ones. `together` consecutive blocks of threads
-/// belong to different heads (or pairs of heads). Fewer blocks of threads of one head then begin at
-/// the same time.
+/// belong to different heads (or pairs of heads). Therefore, fewer of the blocks of threads that
+/// begin at the same time belong to the same head.
 struct KeyOrder {
   int64_t kvHeads = 1;   ///< number of kv heads in all batches
   int64_t keyBlocks = 1; ///< number of blocks of keys per head
   int64_t parts = 1;     ///< number of parts into which the query heads of a kv head are divided
   bool pairs = false;
-  int64_t together = 1; ///< number of heads, or pairs of heads, that alternate; divides units()
+  int64_t together = 1; ///< number of consecutive blocks with different heads; divides units()
   /// True for `single` with ascending blocks of keys. Valid only if no block adds to gradients of
   /// queries.
   bool reversed = false;
@@ -178,7 +177,7 @@ struct KeyOrder {
   int64_t blocks() const { return parts * units() * keyBlocks; }
   int64_t mostTurns() const { return pairs && kvHeads > 1 ? 2 : 1; }
 
-  /// Returns the number of blocks of keys that the block of threads `block` processes.
+  /// Returns the number of turns of a block of threads, which processes one block of keys per turn.
   template <typename Math, typename T>
   T turns(Math &m, T block) const {
     if (mostTurns() == 1 || kvHeads % 2 == 0)
@@ -186,8 +185,8 @@ struct KeyOrder {
     return m.select(m.isEqual(unitOf(m, block), 0), m.i32(1), m.i32(2));
   }
 
-  /// Returns the part, kv head and block of keys that the block of threads `block` processes first
-  /// (`turn` 0) or second (`turn` 1).
+  /// Returns the part, the kv head and the number of the block of keys that a block of threads
+  /// processes in turn `turn`, which is 0 or 1.
   template <typename Math, typename T>
   Place<T> placeAt(Math &m, T block, T turn) const {
     T part = m.div(block, units() * keyBlocks), unit = unitOf(m, block),

@@ -25,7 +25,7 @@ struct GpuRates {
   double macs;          ///< multiply-adds of bf16 or f16 by mma.sync
   double tf32Macs;      ///< multiply-adds of tf32 by mma.sync
   double cache;         ///< bytes from and to the L2 cache, if all multiprocessors use it
-  double lanes = 128;   ///< threads for which an instruction is issued, 32 for each warp
+  double lanes = 128;   ///< number of threads for which an instruction can be issued; a warp has 32
   double compare = 16;  ///< threads with comparisons or conversions, for one of four schedulers
   double special = 16;  ///< number of results of special functions
   double shared = 128;  ///< bytes from or to shared memory
@@ -34,13 +34,13 @@ struct GpuRates {
   static const GpuRates &get(llvm::StringRef chip);
 };
 
-/// Latencies in clocks. If no other work runs on the multiprocessor during a latency, the estimated
-/// duration of a step includes this latency.
+/// Latencies in clocks. The estimated duration of a step includes a latency if no other work runs
+/// on the multiprocessor during the latency.
 struct GpuLatencies {
-  static constexpr double barrier = 40;  ///< a barrier of all threads of a block
-  static constexpr double cache = 270;   ///< a read of the L2 cache
-  static constexpr double global = 1000; ///< a read of global memory
-  /// An addition in global memory for whose end a block waits.
+  static constexpr double barrier = 40;  ///< latency of a barrier of all threads of a block
+  static constexpr double cache = 270;   ///< latency of a read of the L2 cache
+  static constexpr double global = 1000; ///< latency of a read of global memory
+  /// Latency of an addition in global memory. A block waits for the end of the addition.
   static constexpr double addition = 1500;
 };
 

@@ -31,9 +31,9 @@ struct GpuTarget {
   /// Shared memory that the system reserves in each block, in bytes.
   int64_t sharedReserved = 1024;
   /// Selects whether generated kernels or a library computes matrix products. `Auto` selects
-  /// generated kernels: they support every contraction, the emulator can run them, and the artifact
-  /// then needs no library on the machine where it runs. It is not yet known for which shapes a
-  /// library is faster.
+  /// generated kernels. These kernels support every contraction, the emulator can run them, and the
+  /// artifact then needs no library on the machine where it runs. It is not yet known for which
+  /// shapes a library is faster.
   GemmSource gemm = GemmSource::Auto;
   int64_t gemmWorkspace = 0; ///< size of the workspace for a library's product, in bytes
 

@@ -38,8 +38,8 @@ struct Product {
 void emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
                  TypedAttr constant);
 
-/// Emits the configuration of all tile registers: 16 rows of 64 bytes. `place` has configBytes
-/// bytes.
+/// Emits the configuration of the tile registers, with 16 rows of 64 bytes each. `place` has
+/// configBytes bytes.
 void emitConfigure(CodeBuilder &b, const Pointer &place);
 /// Emits the release of the tile registers. After the release, the operating system need not save
 /// the registers when it switches threads.

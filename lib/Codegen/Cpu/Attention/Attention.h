@@ -15,8 +15,8 @@ namespace mlir::fsdp {
 class AttentionOp;
 class AttentionGradOp;
 
-/// Lowers a kernel that consists of one attention op, or of one gradient of attention, tile by
-/// tile. The comment of lowerKernel() describes the result.
+/// Lowers, tile by tile, a kernel that consists of one attention op or of one gradient of
+/// attention. The comment of lowerKernel() describes the result.
 LogicalResult lowerAttentionKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
 
 namespace attention {

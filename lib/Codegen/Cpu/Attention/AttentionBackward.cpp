@@ -113,7 +113,7 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   // of lse · log2(e) would affect a whole row.
   exponent = b.mulf(exponent, b.number(log2e, lanes));
   // Without rounding errors, `exponent` would be at most 0. If the scores are very large, rounding
-  // errors can make it positive, and P is then wrong. The limit of 127 keeps P finite.
+  // errors can make `exponent` positive, and P is then wrong. The limit of 127 keeps P finite.
   Value most = b.number(127, lanes);
   exponent = b.select(arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most),
                       most, exponent);

@@ -28,8 +28,8 @@ struct Contribution {
   unsigned gradient; ///< index into `gradients` of the gradient to which `op` adds
   Dependence where;  ///< arguments on which the indices of `op` depend
   Type work;         ///< type of the sums
-  // Parts of a worker's scratch: `row` holds the sums of a row, `tile` the sums of a tile or block,
-  // and `head` the sums of a head.
+  // Parts of a worker's scratch: `row` holds the sums of a row, `tile` holds the sums of a tile or
+  // block, and `head` holds the sums of a head.
   Part row, tile, head;
   int64_t sharedOffset = 0; ///< offset of the sums of all heads in the shared scratch
 };

@@ -14,7 +14,7 @@
 namespace mlir::fsdp::attention {
 
 /// A score function with arrays in scratch. `rows` holds the values of the function that depend
-/// only on the row, and `columns` the values that depend only on the column.
+/// only on the row, and `columns` holds the values that depend only on the column.
 struct KeptFunction {
   explicit KeptFunction(tile::ScoreFunction function) : function(std::move(function)) {}
   tile::ScoreFunction function;

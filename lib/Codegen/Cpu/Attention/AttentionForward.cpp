@@ -18,11 +18,11 @@
 //   O / l, lse = ln2 · m + ln(l), or m + ln(l) with score_mod;  0 and -inf where l = 0;
 //
 // Arrays hold m and l for each row of a tile. The l of a row is a vector of 512 bits that contains
-// partial sums. Consecutive units are alternately blocks from the begin and from the end of the
-// rows. With a causal mask, the workers then need about the same time for ranges with the same
-// number of units. The kernel takes about as long as two matrix products over all blocks that are
-// not entirely masked. The scratch of a worker holds K and V of one head, a tile of scores and a
-// tile of O.
+// partial sums. The units of work of a worker are blocks of rows, taken alternately from the
+// beginning and from the end of the rows. With a causal mask, workers with the same number of units
+// then need about the same time. The kernel takes about as long as two matrix products over all
+// blocks that are not entirely masked. The scratch of a worker holds K and V of one head, a tile of
+// scores and a tile of O.
 //
 //===----------------------------------------------------------------------===//
 
@@ -188,8 +188,8 @@ void ForwardEmitter::softmax(const Head &head, Value firstRow, Value rows, Value
   Type wide = plan.numbers.wide;
   auto layout = Layout::rowVectors(1, plan.blockCols, lanes);
   // With score_mod, the factor c does not include the scale, and a score may be arbitrarily large.
-  // In this case, the code first subtracts the maximum and then multiplies by c. If it multiplied a
-  // large score by c first, the rounding error would cause a large error of exp2.
+  // In this case, the code first subtracts the maximum and then multiplies by c. If the code
+  // multiplied a large score by c first, the rounding error would cause a large error of exp2.
   bool folds = foldsScale();
   Value c = b.number(folds ? op.getScale().convertToDouble() * log2e : log2e, lanes),
         none = b.number(-infinity, lanes);

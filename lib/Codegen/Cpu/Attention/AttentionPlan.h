@@ -6,7 +6,7 @@
 //
 // Describes the sizes, the tiles and the scratch of one attention kernel. The plan contains all
 // sizes that the generated code uses. The size of blocks of keys depends only on shapes and types,
-// because it affects the bits of the result.
+// because this size affects the bits of the result.
 //
 //===----------------------------------------------------------------------===//
 

@@ -9,7 +9,7 @@
 //
 // For bf16 dot products, a step is a pair of values of k. The packed elements are then pairs: along
 // rows a0a1 a2a3 .., across rows a0b0 a1b1 .., and transposed a0a1 b0b1 ... Elements outside the
-// matrix are packed as zero. A square of lanes × lanes elements is transposed in registers: for s =
+// matrix are packed as zero. A square of lanes × lanes elements is transposed in registers. For s =
 // 1, 2, 4, .., lane l + s of row r and lane l of row r + s are exchanged.
 //
 //===----------------------------------------------------------------------===//

@@ -22,7 +22,7 @@
 // are written.
 //
 // The sums of a strip are in the worker's scratch. If the strip is whole and needs no epilogue,
-// they can instead be in the buffer of the result. The scratch has space for mc × nc sums if
+// the sums can instead be in the buffer of the result. The scratch has space for mc × nc sums if
 // partial sums must be kept until the next block of k.
 //
 //===----------------------------------------------------------------------===//
@@ -53,8 +53,8 @@ private:
   };
   void emitOuter(Value outer, Range rows, Range cols);
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
-  /// A worker computes `rows` and `cols`. The sums of the columns `sumCols` are in scratch. The
-  /// packed panels begin at column `firstCol`.
+  /// A worker computes the elements in `rows` and `cols`. The sums of the columns `sumCols` are in
+  /// scratch. The packed panels begin at column `firstCol`.
   struct Ranges {
     Range rows, cols, sumCols;
     Value firstCol;
@@ -162,7 +162,7 @@ void PhaseEmitter::emitSums(const Strip &strip, Value row, Value col, const Rang
                   plan.prefetchesRhs ? beside : nullptr);
 }
 
-/// Prefetches the part of the result that the next tile covers.
+/// Prefetches the part of the result that belongs to the next tile.
 void PhaseEmitter::prefetchNextRows(Pointer inResult, int64_t rowStride) {
   for (int64_t r = 0; r < plan.mr; ++r)
     for (int64_t c = 0; c < plan.nr; c += plan.lanes)

@@ -40,8 +40,8 @@ struct Side {
 
 /// Emits code that packs rows (or columns) [first, end) of an operand, for `kCount` values of k.
 /// `first` is the first row of a panel. Step s of row i of a panel is stored at index s · width + i
-/// of `to`. If `rowTiles` is true, it is stored at index (s / 16 · width + i) · 16 + s % 16. Rows
-/// beyond `end` have unspecified values.
+/// of `to`. If `rowTiles` is true, the step is stored at index (s / 16 · width + i) · 16 + s % 16.
+/// Rows beyond `end` have unspecified values.
 void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
                     const Position &position, Value first, Value end, Value kCount, Pointer to);
 
@@ -56,7 +56,7 @@ void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs,
                      Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
                      llvm::function_ref<void(Value)> beside);
 
-/// Emits the product of emitMicroKernel() by AMX tile registers. `steps` is a multiple of 16.
+/// Emits the same computation as emitMicroKernel(), but for AMX tiles. `steps` is a multiple of 16.
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                     Pointer tile, Value tileStride, Value accumulate, TypedAttr start);
 
@@ -74,8 +74,8 @@ struct Strip {
 /// Prefetches the elements that the epilogue of a strip accesses. Results of AMX products are not
 /// prefetched.
 void emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip);
-/// Copies the elements of `source` that belong to the strip to `sums`. In `sums`, each row has
-/// Plan::stripCols() columns.
+/// Copies the strip's elements of `source` to `sums`. In `sums`, each row has Plan::stripCols()
+/// columns.
 void emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source, const Strip &strip,
                    Pointer sums);
 /// Applies the elementwise ops after the contraction to the sums of a strip and stores the results.

@@ -8,9 +8,9 @@
 // ops, runs their bodies on vectors, and stores the results. Columns outside the result are masked.
 // At this time, the sums are still in the L1 cache.
 //
-// Large results are stored past the caches (isStreamed()). Streaming stores have no mask and fill
-// whole cache lines. The generated code therefore checks whether the rows of a strip consist of
-// whole cache lines, and stores the other strips as usual.
+// Large results are written with streaming stores (isStreamed()), which have no mask and fill whole
+// cache lines. The code therefore checks whether the rows of a strip consist of whole cache lines,
+// and writes any other strip with ordinary stores.
 //
 //===----------------------------------------------------------------------===//
 

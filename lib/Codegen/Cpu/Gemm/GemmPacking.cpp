@@ -10,7 +10,7 @@
 //     c0 c1 c2 c3 ..       with pairs (bf16 dot products, tiles): a0a1 b0b1 .. | a2a3 b2b3 ..
 //                          row tiles:   a0a1 a2a3 .. a30a31 | b0b1 b2b3 .. b30b31 | ..
 //
-// The dimension that is contiguous in the source decides in which of three ways the code packs:
+// There are three ways to pack, depending on the dimension that is contiguous in the source:
 //
 //   k      loads vectors along k from as many rows as a vector has lanes, and transposes them
 //          in registers by shuffles, which merge several vectors: first within each block of 128
@@ -32,7 +32,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
-/// If rows are contiguous, this number of panels is filled together, to read whole cache lines.
+/// Number of panels that are filled together, to read whole cache lines, if rows are contiguous.
 static constexpr int64_t panelsPerGroup = 16;
 
 /// When the code loads an element at k, it prefetches the element at k + `prefetchDistance`.
@@ -298,8 +298,8 @@ void Packer::packElements(Value valid) {
     });
 }
 
-/// For each row, copies 32 values of k at a time, which are 16 steps of a tile. Processes one row
-/// after the other, so that the hardware prefetches the values that follow.
+/// For each row, copies 32 values of k (16 steps of a tile) at a time. Processes one row after the
+/// other, so that the hardware prefetches the values that follow.
 void Packer::packRowTilesAlongK(Value valid) {
   auto stepType = VectorType::get({lanes}, to.type);
   b.loop(b.constant(0), b.constant(side.width), 1, [&](Value row) {

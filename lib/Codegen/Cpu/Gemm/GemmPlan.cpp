@@ -12,10 +12,10 @@
 //   |lhs|  |tile|    |    | m: panels of mr   lhs is packed once per mc × kc (L3)
 //   +---+  +----+----+----+
 //
-// The size of the register tile is chosen by a model: the tile with the lowest cost wins. The cost
-// of a tile size is the time of the steps of all tiles, including padding. The time of a step is
-// the time of its multiply-adds or of its loads, whichever is longer, plus a small term for reads
-// from the caches.
+// A model chooses the size of the register tile: the size with the lowest cost. The cost of a tile
+// size is the time of the steps of all tiles, including padding. The time of a step is the time of
+// its multiply-adds or of its loads, whichever is longer, plus a small term for reads from the
+// caches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,23 +35,23 @@ using namespace mlir::fsdp::gemm;
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
-/// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. They are
-/// smaller than without tile registers, because such products read more bytes per cycle. The panel
-/// is small enough for the L1 cache, and the block takes half of an L2 cache of 2 MiB.
+/// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. Both are
+/// smaller than the sizes above, because products with tile registers read more bytes per cycle.
+/// The panel fits into the L1 cache, and the block takes half of an L2 cache of 2 MiB.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
 /// Size in bytes of the panels of rhs that are packed together for tile registers.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// If tile registers are used, a slab has `tileSlab` values of k, and a strip has `tileStrip`
-/// panels. The slab of a panel of lhs and the sums of a strip, each 16 KiB for tiles of 32 x 32
-/// sums, stay in the L1 cache.
+/// panels. For tiles of 32 x 32 sums, the slab of a panel of lhs has 16 KiB, and the sums of a
+/// strip also have 16 KiB. Both stay in the L1 cache.
 static constexpr int64_t tileSlab = 256, tileStrip = 4;
-/// Minimum size in bytes of a result that is stored past the caches.
+/// Minimum size in bytes of a result that is written with streaming stores.
 static constexpr int64_t streamedBytes = 2 << 20;
 /// Minimum number of units to distribute among workers.
 static constexpr int64_t minUnits = 16;
-/// If `minTilesBeside` to `maxTilesBeside` micro-kernels use a panel of rhs, they prefetch the next
-/// panel. Fewer micro-kernels have no time for the prefetches. With more micro-kernels, reading rhs
-/// takes only a small part of the time. An rhs of less than rhsInMemoryBytes is in a cache anyway.
+/// If `minTilesBeside` to `maxTilesBeside` micro-kernels use a panel of rhs, each of them
+/// prefetches a part of the next panel. Fewer micro-kernels have no time for this. With more,
+/// reading rhs takes little time. An rhs of less than rhsInMemoryBytes is in a cache anyway.
 static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
 /// Maximum size of the partial sums kept in scratch, in bytes.
 static constexpr int64_t sumsBytes = 2 << 20;
@@ -213,8 +213,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     int64_t group = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1, panels);
     plan.colGroup = llvm::alignTo(group, plan.strip);
   }
-  // If a block of k has several slabs, sums are loaded and stored several times. This is faster if
-  // the sums are in scratch instead of the result's buffer.
+  // If a block of k has several slabs, sums are loaded and stored several times. The loads and
+  // stores are faster if the sums are in scratch instead of the result's buffer.
   plan.direct = isDirect(problem, plan) && (plan.kSlab == plan.kc || plan.kBlocks > 1);
   plan.nc = llvm::alignTo(plan.n, plan.nr);
   int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, kept = 1;
@@ -222,8 +222,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan) {
     plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.stripCols());
     kept = plan.mc / plan.mr * (plan.nc / plan.stripCols());
   }
-  // The larger operand is divided among workers, unless it has too few units. Every worker packs
-  // all of the other operand.
+  // The larger operand is divided among workers, unless this operand has too few units. Every
+  // worker packs all of the other operand.
   int64_t rowUnits = llvm::divideCeil(plan.m, plan.mr),
           colUnits = llvm::divideCeil(plan.n, plan.nr);
   plan.splitRows = plan.m > plan.n;

@@ -62,7 +62,7 @@ struct Plan {
   /// True if the sums are kept directly in the result's buffer.
   bool direct = false;
 
-  /// True if a result is stored past the caches (isStreamed()).
+  /// True if a result is written with streaming stores (isStreamed()).
   bool streams = false;
 
   /// True if micro-kernels prefetch the next panel of rhs.
@@ -105,7 +105,7 @@ struct Plan {
 
 /// Returns true if the epilogue stores a result with streaming stores, which do not read the lines
 /// of the result from memory first. Only kernels with tile registers do this, and only for large
-/// results whose rows begin at distances that are multiples of a cache line. The kernel must not
+/// results in which the distance between rows is a multiple of a cache line. The kernel must not
 /// read the buffer of the result.
 bool isStreamed(const Problem &problem, const Plan &plan, const StoreStep &store);
 

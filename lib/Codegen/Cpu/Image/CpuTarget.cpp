@@ -9,7 +9,7 @@
 //   x86-64-v4   AVX-512 F, BW, CD, DQ, VL     vectors of 512 bits
 //   x86-64-v3   AVX2, FMA, F16C, BMI          vectors of 256 bits
 //
-// The first row whose features the CPU has gives the method for products of bf16 matrices:
+// For products of bf16 matrices, a CPU uses the method in the first row whose features it has:
 //
 //   features                     method      measured (docs/reference/cpu-targets.md)
 //   AMX-TILE, AMX-BF16           Tiles       14 x the rate of f32 on Sapphire Rapids

@@ -14,7 +14,7 @@
 //
 // LLVM's loop unrolling is switched off: if short loops over columns were unrolled, LICM would
 // hoist every vector of weights out of the loop over rows, and registers would spill. LLVM may not
-// use library functions, because it would otherwise turn loops into calls of memset and memcpy.
+// use library functions, because LLVM would otherwise turn loops into calls of memset and memcpy.
 //
 //===----------------------------------------------------------------------===//
 

@@ -20,8 +20,8 @@
 //     user owns the file or can write to it.
 //  2. If the file is missing, compile the kernel, write a temporary file and rename it. If two
 //     compilers write the file at the same time, both write the same bytes.
-//  3. At the end, LLVM's pruning deletes files that were not used for a week, then the least
-//     recently used files until the folder is below 4 GiB.
+//  3. At the end, LLVM's pruning deletes files that were not used for a week. If the folder has
+//     more than 4 GiB, it also deletes the least recently used files.
 //
 // GPU kernels are not cached, because all GPU kernels of a program are compiled in one module.
 //
@@ -75,7 +75,7 @@ static StringRef findBuildId(const dl_phdr_info &object) {
 }
 
 /// Appends the identity of a loaded object: its build id, or the size and modification time of its
-/// file. Returns 1, which ends the iteration over objects, if the file does not exist.
+/// file. If the file does not exist, returns 1, which ends the iteration over objects.
 static int addObject(dl_phdr_info *object, size_t, void *to) {
   auto &text = *static_cast<std::string *>(to);
   StringRef path = object->dlpi_name, id = findBuildId(*object);

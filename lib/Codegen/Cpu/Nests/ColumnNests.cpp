@@ -40,7 +40,7 @@ void NestBuilder::emitPieces(int64_t begin, int64_t end, Evaluator &at,
   }
 }
 
-/// Emits `body` for the positions of the phase's range, whose begin is a multiple of the tile. A
+/// Emits `body` for the positions of the phase's range, which begins at a multiple of the tile. A
 /// loop processes the positions of whole vectors. The worker whose range ends at `size` also
 /// processes the positions after the last whole vector.
 void NestBuilder::emitRange(Phase &phase, int64_t size, Evaluator &at,
@@ -95,7 +95,7 @@ struct NestBuilder::ColumnReduction {
   ArrayRef<Step> segment;
   ColumnLoops loops;
   int64_t blocks, blockRows;
-  /// Offset of the sums of the blocks in the shared scratch, for each step.
+  /// For each step, the offset at which the shared scratch contains the sums of the blocks.
   SmallVector<int64_t> partials = {};
 
   explicit ColumnReduction(ArrayRef<Step> segment) : segment(segment), loops(segment.front()) {
@@ -260,7 +260,7 @@ bool NestBuilder::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // A first phase stores the initial value to the buffer of the sums, unless it is there already.
+  // A first phase stores the initial value to the buffer of the sums, unless the value is there.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

@@ -18,8 +18,8 @@
 //  1. Take as many steps as fit into one segment, and emit the segment's phases. If the emission
 //     refuses the segment, try again without the segment's last step.
 //  2. Values that a later segment reads are stored in the scratch that the workers share.
-//  3. An argument may be updated in place only if each read of it is in an earlier stage than the
-//     store, or precedes the store to the same element in the same loop body.
+//  3. If an argument is updated in place, a read of the argument must be in an earlier stage than
+//     the store. Otherwise, it must precede the store to the same element in the same loop body.
 //
 // Phases are emitted before the kernel. The kernel is erased once all phases exist.
 //

@@ -10,12 +10,12 @@
 //     for k: y[row, 64 k + lane] = x[row, ..] - s / n         group 2: maps
 //
 // Steps that run over the same columns and do not read one another form a group. All steps of a
-// group are computed in one pass over the row. On every CPU, a reduction uses 64 virtual lanes, or
-// the next power of two if the row is shorter than 64. Lane l adds elements l, l + 64, ... of the
-// inner loop. Then lane l + 32 is added to lane l, then lane l + 16 to lane l, and so on. The last
-// addition adds the result to the initial value. If the row length is not a multiple of 64, the
-// last elements form vectors whose sizes are powers of two. Each of these vectors is added to the
-// first lanes.
+// group are computed in one pass over the row. On every CPU, a reduction uses 64 virtual lanes. If
+// a row is shorter, their number is the row length rounded up to a power of two. Lane l adds
+// elements l, l + 64, ... of the inner loop. Then lane l + 32 is added to lane l, then lane l + 16
+// to lane l, and so on. The last addition adds the result to the initial value. If the row length
+// is not a multiple of 64, the last elements form vectors whose sizes are powers of two. Each of
+// these vectors is added to the first lanes.
 //
 // If consecutive columns are consecutive in memory, one flat loop runs over all dimensions of the
 // columns. Otherwise the loop over the innermost dimension is vectorised.
@@ -29,8 +29,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Stores `value` as the element at `indices` of the value of `step`. Stores it to the row buffer
-/// of the step if there is one, otherwise to the memory that getTargets() returns.
+/// Stores `value` as the element at `indices` of the value of `step`. The element is in the row
+/// buffer of the step if there is one, otherwise in the memory that getTargets() returns.
 void NestBuilder::emitStore(Phase &phase, const Step &step, Evaluator &at,
                             SmallVector<AffineExpr> indices, Value value) {
   Subscripts subscripts = at.subscripts();

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Lowers maps whose inputs are contiguous in memory along another dimension than their results. If
-// a vector were a part of the results' contiguous dimension, each load would be a gather. If a
-// vector were a part of the inputs' contiguous dimension, each store would be a scatter. Instead,
-// blocks of 16 x 16 elements are transposed in registers:
+// Lowers maps whose inputs and results are contiguous in memory along different dimensions. If a
+// vector were a part of the results' contiguous dimension, each load would be a gather. If a vector
+// were a part of the inputs' contiguous dimension, each store would be a scatter. Instead, blocks
+// of 16 x 16 elements are transposed in registers:
 //
 //   for column in 0..15: v[column] = y[row0 + lane, column]     16 plain loads
 //   4 rounds of interleaving v[i] with v[i + 8]                 64 shuffles
@@ -19,11 +19,11 @@
 //
 //  1. For each dimension, emit the maps on trial with lanes along this dimension. Choose the
 //     dimension for which the code has the fewest gathers. Refuse the maps if the code for the last
-//     dimension has no more gathers than this code.
+//     dimension does not have more gathers than the code for the chosen dimension.
 //  2. A unit of work is a block of rows with all columns. Rows or columns that do not fill a block
 //     are computed with lanes along the dimension in which results are contiguous.
 //
-// Maps with inputs that are contiguous along different dimensions are not supported.
+// Maps whose inputs differ from each other in the contiguous dimension are not supported.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,17 +19,17 @@
 //
 // test/Codegen/Gpu/clocks.test compares their sums with what ptxas generates.
 //
-// Forward with wgmma: the products of one warpgroup overlap with the exponentials of another
-// warpgroup, and with its own product for O. The time of a step is the larger of two times. The
-// first time is that of the busiest unit. The second time is that of one warpgroup's product for S,
-// plus that of its exponentials or of its product for O, whichever is longer.
+// In the forward kernel with wgmma, the products of one warpgroup overlap with the exponentials of
+// another warpgroup, and with its own product for O. The time of a step is the larger of two times.
+// The first time is the time of the busiest unit. The second time is the time of one warpgroup's
+// product for S, plus the time of its exponentials or of its product for O, whichever is longer.
 //
-// Backward with wgmma: the product for dP runs while P is computed, if there is neither score_mod
-// nor weight_mod. The tensor cores are idle while dS is computed, because all warpgroups
-// synchronise before the other products.
+// In the backward kernel with wgmma, the product for dP runs while P is computed, if there is
+// neither score_mod nor weight_mod. The tensor cores are idle while dS is computed, because all
+// warpgroups synchronise before the other products.
 //
-// With mma.sync, a warp multiplies and computes in turn, and other warps of its scheduler overlap
-// with it.
+// In kernels with mma.sync, a warp multiplies and computes in turn, and other warps of its
+// scheduler overlap with it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -56,7 +56,7 @@ KernelClocks clocksOf(const Sm90Config &config, const Shape &shape, const Functi
 
 /// Clocks of the kernel with wgmma that computes dK and dV and perhaps also sums dQ.
 struct Sm90KeyClocks : KernelClocks {
-  double partClocks = 0; ///< clocks to add dK and dV to the sums of other parts
+  double partClocks = 0; ///< clocks to add dK and dV to other parts' sums
   double addClocks = 0;  ///< clocks to add dQ of one block of queries to the sums
 };
 Sm90KeyClocks clocksOf(const Sm90Keys &config, const Shape &shape, const FunctionWork &work);

@@ -58,8 +58,8 @@ public:
 private:
   /// The emitted values that belong to one of the lane's rows.
   struct Row {
-    Value number; ///< row number
-    /// The number of the row to read: `number`, or that of the last row if `number` is too large.
+    Value number; ///< number of the row in the tensor, which may not exist
+    /// The number of the row to read: `number`, or the last row's number if `number` is too large.
     Value existing;
     FragmentFunction::Values score, mask, weight;
   };

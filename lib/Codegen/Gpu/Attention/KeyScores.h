@@ -45,7 +45,7 @@ public:
   /// Selects block `block` of the keys of kv head `number`. The heads are counted over all batches.
   void placeBlock(Value number, Value block);
   /// Sets the value that tells at run time whether the blocks of queries are visited in reverse
-  /// order. If `backwards` is null, they are never visited in reverse order.
+  /// order. If `backwards` is null, the blocks are never visited in reverse order.
   void setDirection(Value backwards) { this->backwards = backwards; }
   Value isBackwards() const { return backwards; }
   /// Selects the keys of this lane, which is in warp `warp` of the block.

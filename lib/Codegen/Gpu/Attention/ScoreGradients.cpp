@@ -65,7 +65,7 @@ Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Valu
     y = score.emit(query.score, key.score, query.number, key.number, {b.mulf(x, b.number(scale))});
   Value exponent = b.fma(y, factor, arith::NegFOp::create(b, b.loc, query.lse));
   // Without rounding errors, `exponent` would be at most 0. If the scores are very large, rounding
-  // errors can make it positive, and P is then wrong. The limit of 127 keeps P finite.
+  // errors can make `exponent` positive, and P is then wrong. The limit of 127 keeps P finite.
   Value most = b.number(127),
         isMore = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OGT, exponent, most);
   Value p = b.exp2(b.select(isMore, most, exponent));

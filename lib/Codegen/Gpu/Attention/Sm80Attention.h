@@ -37,7 +37,7 @@ struct Sm80Row {
 };
 /// Returns the first configuration of `table` that allows the head dimensions of `shape` and that
 /// `passes` accepts. Reduces the blocks of the configuration if a tensor of `rows` rows and `cols`
-/// columns does not fill them.
+/// columns does not fill these blocks.
 std::optional<Sm80Config> chooseRow(ArrayRef<Sm80Row> table, const Shape &shape, int64_t rows,
                                     int64_t cols, function_ref<bool(const Sm80Config &)> passes);
 

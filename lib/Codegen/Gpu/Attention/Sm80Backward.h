@@ -46,7 +46,7 @@ struct Sm80Backward {
   /// counts (i32): for each block of keys, a count tells how many parts have added their sums.
   /// `keySums` is the offset of the sums of dK and dV.
   int64_t addedParts = 0, keySums = 0;
-  /// Distance between the begins of two heads in the arrays `lse` and `delta`, in queries.
+  /// Distance between the beginnings of two heads in the arrays `lse` and `delta`, in queries.
   int64_t rowStride = 0;
 
   void placeNorms(const Shape &shape, int64_t stride);
@@ -78,10 +78,10 @@ public:
 
   Query query(Value number, Value exists, Value lse, Value delta) const;
   Key key(Value number, Value exists) const;
-  /// Type of a callback that emits the contributions of an element of the scores. The callback
-  /// receives a function that returns values of score_grad, the position of the element, the values
-  /// computed so far, and a condition. The condition is true if the element is not masked. It is
-  /// null if no check is needed.
+  /// Type of a callback that emits the contributions of an element of the scores. The arguments
+  /// are, in order: a function that returns values of score_grad; the position of the element; the
+  /// values computed so far; a condition, which is true if the element is not masked. The condition
+  /// is null if no check is needed.
   using Contribute =
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
   /// Returns weight_mod · P and dS of an element, where x is q · k and dp is dO · v. The argument

@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The second kernel of the backward pass. A block of threads owns a block of keys of one kv head:
+// Emits the second backward kernel. A block of threads owns a block of keys of one kv head:
 //
 //   fetch K, V;
 //   for each query head                        that shares the kv head, in order

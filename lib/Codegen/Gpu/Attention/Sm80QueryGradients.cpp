@@ -4,7 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The first kernel of the backward pass. A block of threads owns a block of queries of one head:
+// Emits the first backward kernel. A block of threads owns a block of queries of one head:
 //
 //   δ = Σ O·dO for each query; δ and lse (inf without keys) to scratch;
 //   fetch Q, dO, K[0], V[0];

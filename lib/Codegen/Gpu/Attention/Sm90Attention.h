@@ -52,7 +52,7 @@ void storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow,
 /// this code.
 void storeFragment(Sm90Builder &b, const tile::Fragment &fragment, ArrayRef<Value> factors,
                    Type element, const PanelTile &to);
-/// Stores words that toFactor() has returned, to the tile `to`.
+/// Stores the result of toFactor() to the tile `to`.
 void storeWords(Sm90Builder &b, const tile::Layout &layout, ArrayRef<Value> words,
                 const PanelTile &to);
 /// Converts P or dS to the left factor of a product. Returns the words of this factor in the order

@@ -78,7 +78,7 @@ struct Sm90KeyPlaces {
 
   Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape);
 
-  int64_t queryBytes, doutBytes, normsBytes, gradientBytes; ///< size of one stage
+  int64_t queryBytes, doutBytes, normsBytes, gradientBytes; ///< bytes of one stage
   int64_t keys = 0, values, queries, douts, gradients, sums, lse, delta, barriers;
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
@@ -117,8 +117,8 @@ protected:
   void place(Value block, Value turn);
   /// Emits body(turn, carried) for each block of keys of this block of threads, and returns the
   /// carried values. The initial values are `first`. If `unrolls` is true, the body is emitted once
-  /// for each turn, without a loop. Roles with few registers need this, because they have no
-  /// registers for the variables of a loop.
+  /// for each turn, without a loop. Roles with few registers unroll, because they have no registers
+  /// for the variables of a loop.
   SmallVector<Value> forEachBlock(ValueRange first, bool unrolls,
                                   function_ref<CodeBuilder::Carried(Value, ValueRange)> body);
   /// Emits body(head, carried) for each query head of this part. `head` is the number of the query

@@ -19,12 +19,12 @@
 // warpgroup overlaps with the products of another. A warpgroup that has started its two products
 // signals the next warpgroup.
 //
-// Masked and unmasked blocks need different code. In a common loop, this would require a branch
-// between the start and the end of a product. Therefore the partly masked blocks come first and
-// have a loop of their own, which always includes the first block. In this loop, the softmax does
-// not overlap with products of the same warpgroup. This takes little time, because few blocks are
-// partly masked, and the score functions are emitted only twice instead of three times. If no block
-// can be free of masked elements, there is only one loop, which treats all blocks as masked.
+// Masked and unmasked blocks need different code. A loop for both kinds of blocks would need a
+// branch between the start and the end of a product. Therefore the partly masked blocks come first
+// and have a loop of their own, which always includes the first block. In this loop, the softmax
+// does not overlap with products of the same warpgroup. The loss of time is small, because few
+// blocks are partly masked. With two loops, score functions are emitted only twice. If no block can
+// be free of masked elements, there is only one loop, which treats all blocks as masked.
 //
 //===----------------------------------------------------------------------===//
 

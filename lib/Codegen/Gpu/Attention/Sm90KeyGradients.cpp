@@ -79,7 +79,7 @@ private:
   Sums processBlock(Value block, const Stage &stage, Sums sums);
   /// The gradients for all queries of a block, or for some of them.
   struct Gradients {
-    /// (f·P)ᵀ and dSᵀ in the form of left factors, and the sums for each key.
+    /// (f·P)ᵀ and dSᵀ as left factors of products, and for each key the sums of contributions.
     SmallVector<Value> p, ds, columns;
   };
   Gradients gradients(Value block, const Stage &stage, SmallVector<Value> columns);

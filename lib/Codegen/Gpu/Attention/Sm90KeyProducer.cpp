@@ -9,7 +9,7 @@
 // queries. Therefore copies of blocks are aligned. For queries that do not exist, the scratch
 // contains lse = inf.
 //
-// Warp 1 adds the dQ that the consumers stored in shared memory to the sums in scratch, in a fixed
+// The consumers store dQ in shared memory. Warp 1 adds this dQ to the sums in scratch, in a fixed
 // order. For each block of queries, a count in scratch tells how many blocks of keys have added
 // their dQ. A block of keys waits until all earlier blocks of keys that visit the block of queries
 // have added their dQ. The first block of keys that visits a block of queries stores its dQ instead
@@ -144,8 +144,7 @@ Value QueryAdder::addedBefore(Value block) {
   return b.overWarp(count[0], [&](Value x, Value y) { return b.add(x, y); });
 }
 
-/// Adds the part of dQ that this block of keys contributes to the block of queries at position
-/// `turn`.
+/// For the block of queries at position `turn`, adds the part of dQ from this block of keys.
 void QueryAdder::add(Value turn) {
   Value block = scores.blockAt(turn), before = addedBefore(block), isFirst = b.isEqual(b.lane(), 0);
   // Use a 32-bit index, which no optimisation turns into loop-carried pointers. This warp has too

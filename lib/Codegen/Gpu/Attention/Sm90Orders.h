@@ -24,7 +24,7 @@ inline constexpr StringLiteral attentionOrderAttr = "fsdp.attention_order";
 /// model. Emits an error if the order that the attribute selects is not possible.
 FailureOr<QueryOrder> chooseSm90Order(AttentionOp op, const Sm90Config &config, const Shape &shape,
                                       const GpuTarget &target);
-/// Returns the order of the blocks of keys, which is chosen in the same way.
+/// Selects and returns the order of the blocks of keys in the same way.
 FailureOr<KeyOrder> chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,
                                        const Shape &shape, const GpuTarget &target);
 

@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// In the launch for norms, eight lanes together compute lse · log2(e) and δ = Σ O·dO of a query.
-// For queries without keys and for queries that do not exist, lse is inf. This launch also sets the
-// counts of additions to zero.
+// The code of emitNorms() computes lse · log2(e) and δ = Σ O·dO. Eight lanes together process a
+// query. For queries without keys and for queries that do not exist, lse is inf. The code also sets
+// the counts of additions to zero.
 //
 // The launch for dQ multiplies the sums by the scale and converts them to the type of dQ. QuerySums
 // defines the layout of the sums. If no block of keys visits a block of queries, the memory of its
@@ -52,7 +52,7 @@ static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
   return delta;
 }
 
-/// Sets the counts of parts at the indices `number`, `number` + `queries`, and so on to zero.
+/// Sets counts of parts to zero: those with the indices `number`, `number` + `queries`, and so on.
 static void clearParts(GpuBuilder &b, const Sm80Backward &plan, Value number, int64_t queries) {
   int64_t counts = plan.order.kvHeads * plan.order.keyBlocks;
   b.loop(number, b.constant(counts), queries, [&](Value count) {

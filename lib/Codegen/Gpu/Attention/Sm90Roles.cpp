@@ -6,7 +6,7 @@
 //
 // Blocks of queries are assigned to blocks of threads at compile time (Sm90Orders.cpp). If a shared
 // counter assigned the blocks at run time, its memory would have to be cleared before each launch.
-// This takes as much time as the counter would save.
+// Clearing this memory takes as much time as the counter would save.
 //
 //===----------------------------------------------------------------------===//
 

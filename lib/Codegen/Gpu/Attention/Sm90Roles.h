@@ -19,7 +19,7 @@
 
 namespace mlir::fsdp::attention {
 
-/// Returns the number of columns that O has in products, which is a multiple of 16.
+/// Returns the number of columns that O has in products. The number is a multiple of 16.
 inline int64_t paddedValueDim(const Shape &shape) { return llvm::alignTo(shape.valueDim, 16); }
 /// Returns the number of values of k in the products that compute scores.
 inline int64_t paddedDim(const Shape &shape) { return llvm::alignTo(shape.dim, 16); }
@@ -44,7 +44,7 @@ public:
   Sm90Places(const Sm90Config &config, const Shape &shape);
 
   int64_t queries = 0, keys, values, output, barriers;
-  int64_t queryBytes, keyBytes, valueBytes; ///< size of one tile
+  int64_t queryBytes, keyBytes, valueBytes; ///< bytes of one tile
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
 

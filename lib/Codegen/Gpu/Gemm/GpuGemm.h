@@ -22,7 +22,7 @@ struct GpuConfig {
   int64_t stages;
   int64_t blocksPerSm;     ///< number of blocks that must fit a multiprocessor together
   bool warpgroups = false; ///< true if the kernel uses wgmma on tiles that tensor maps copy
-  int64_t cluster = 1;     ///< number of blocks per cluster, which share tiles of rhs
+  int64_t cluster = 1;     ///< number of blocks per cluster; they share tiles of rhs
 
   int64_t warps() const { return blockRows / warpRows * (blockCols / warpCols); }
   int64_t threads() const { return 32 * warps(); }
@@ -50,7 +50,7 @@ struct GpuPlan {
   GpuSide lhs, rhs;
   SmallVector<int> outer, kOuter;
   int kInner = -1;
-  /// KBlocks is the number of tiles of k, over all digits of k.
+  /// The member `kBlocks` is the number of tiles of k, over all digits of k.
   int64_t outerCount = 1, k = 1, kBlocks = 1;
   int64_t multiprocessors = 1;
   int64_t splits = 1;    ///< number of parts of k; a second launch adds their sums in order

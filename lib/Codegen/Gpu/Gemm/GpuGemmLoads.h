@@ -31,8 +31,8 @@ namespace mlir::fsdp::gemm {
 bool isReadSingly(const GpuPlan &plan, const GpuSide &side);
 /// Returns the byte offset of chunk `chunk` of row `row` from the start of a tile.
 Value emitSwizzled(GpuBuilder &b, const GpuPlan &plan, const GpuSide &side, Value row, Value chunk);
-/// Returns the address of an element of the tile at `pointer`: `rows` rows (a multiple of 8) below
-/// the element with the swizzled offset `swizzled`, and `bytes` bytes to its right in the same row.
+/// Returns the address of an element of the tile at `pointer`. The element is `rows` rows (a
+/// multiple of 8) below and `bytes` bytes to the right of the element at the offset `swizzled`.
 Value shiftSwizzled(GpuBuilder &b, int64_t rowBytes, Value pointer, Value swizzled, int64_t rows,
                     int64_t bytes);
 
@@ -53,7 +53,7 @@ private:
   /// The elements that one copy of a thread transfers.
   struct Unit {
     Value target; ///< offset from the start of the tile, in bytes
-    Value source; ///< offset of the source in the first tile of k, in elements
+    Value source; ///< offset of the elements in the source for the first tile of k, in elements
     Value rows;   ///< how many elements of the unit exist; null if all exist
     Value k;      ///< first value of k of the unit within the tile
   };

@@ -20,8 +20,8 @@
 // of rounds that the multiprocessors need for all tiles. If the kernel has the attribute
 // `fsdp.gemm_tile` ("128x64"), the attribute selects the tile instead.
 //
-// A thread needs registers for its sums and for the factors of mma (twice as many if f32 factors
-// are split). It also needs two registers for each copy, and 48 registers for addresses and bounds.
+// A thread needs registers for its sums and for the factors of mma. Split factors of f32 need twice
+// as many registers. A thread also needs two registers per copy, and 48 for addresses and bounds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,8 +53,9 @@ static constexpr int64_t minSplitBlocks = 8;
 /// In the model, an additional launch takes `launchCycles` cycles. A tile takes `tileCycles` cycles
 /// before and after its loop.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
-/// In the model, a multiprocessor does these numbers of multiply-adds per cycle by mma or by wgmma,
-/// and loads or stores these numbers of bytes per cycle.
+/// In the model, a multiprocessor does `macsPerCycle` multiply-adds per cycle by mma, or
+/// `macsOfGroupsPerCycle` by wgmma. It loads `bytesPerCycle` or stores `bytesOutPerCycle` bytes per
+/// cycle.
 static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,
                         bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;

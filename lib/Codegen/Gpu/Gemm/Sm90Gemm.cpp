@@ -21,9 +21,9 @@
 // of a part are stored in scratch. A second launch adds the sums of the parts and applies the
 // epilogue.
 //
-// The two blocks of a cluster compute adjacent tiles of a column of tiles, which need the same tile
-// of rhs. Each block copies half of the tile of rhs to both blocks, after the consumers of both
-// blocks have released the stage.
+// The two blocks of a cluster compute adjacent tiles of a column of tiles. Both tiles need the same
+// tile of rhs. Each block copies half of the tile of rhs to both blocks, after the consumers of
+// both blocks have released the stage.
 //
 // A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h). Such a row
 // holds 64 values of k for one row (or column) of the result, or 64 rows (or columns) for one k.
@@ -175,7 +175,7 @@ void Sm90Gemm::produce() {
 
 SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) {
   // A warpgroup multiplies 64 rows of lhs. If lhs.alongK is true, these are 64 rows of a panel.
-  // Otherwise, they are the columns of a panel, and a row of the panel belongs to one value of k.
+  // Otherwise, the 64 rows are columns of a panel, and a row of the panel has one value of k.
   auto factor = [&](const GpuSide &side, Value place) {
     return side.alongK ? b.factorAlong(place, side.width, config.blockK)
                        : b.factorAcross(place, config.blockK, config.blockK);

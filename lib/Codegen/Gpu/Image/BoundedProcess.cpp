@@ -6,7 +6,7 @@
 //
 //  1. Fork. The child becomes the leader of a process group, limits the size of files, redirects
 //     its output to a pipe, and executes the program. If the program cannot be executed, the child
-//     sends the error through a second pipe. If the program starts, this closes the second pipe.
+//     sends the error through a second pipe. The start of the program closes the second pipe.
 //  2. Read the pipe until the program ends, the time limit passes or the text is too long.
 //  3. Kill the process group, including processes that the program started and did not end.
 //
@@ -67,8 +67,7 @@ static int becomeProgram(char *const *arguments, rlim_t fileBytes, int output) {
 }
 
 /// Reads from the pipe once and appends the bytes to `text`. `text` grows to at most `most` + 1
-/// bytes: the last byte tells that the program wrote too much. Returns true if the pipe is still
-/// open.
+/// bytes. If it has this size, the program wrote too much. Returns true if the pipe is still open.
 static bool readSome(int pipe, size_t most, std::string &text) {
   char piece[1 << 14];
   ssize_t count = read(pipe, piece, sizeof piece);
@@ -77,9 +76,8 @@ static bool readSome(int pipe, size_t most, std::string &text) {
   return count > 0 || (count < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/// Reads until the program ends or a limit is reached. After the program has ended, it remains a
-/// zombie. Otherwise the system could already use the number of its process group for another
-/// group.
+/// Reads until the program ends or a limit is reached. Leaves the ended program as a zombie,
+/// because the system could otherwise use the number of its process group for another group.
 static ProcessEnd::Kind readWithin(pid_t child, int output, const ProcessLimits &limits,
                                    std::string &text) {
   Clock::time_point last = Clock::now() + std::chrono::seconds(limits.seconds);

@@ -79,9 +79,9 @@ std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTa
 }
 
 /// Allows tanh to have an absolute error of 2^-21 (GpuMath.cpp) if scores are computed from bf16 or
-/// f16. This is sufficient, because the exponential of a score depends on the absolute error of the
-/// score. A capped score is the cap times a tanh, so its error is the cap times 2^-21. This is not
-/// more than the error of the score before the cap, which is a sum of products in f32.
+/// f16. This error is small enough, because an exponential depends on the absolute error of its
+/// score. A capped score is the cap times a tanh, so its error is the cap times 2^-21. The score
+/// before the cap is a sum of products in f32, whose error is at least as large.
 static void shortenTanh(func::FuncOp kernel, LLVM::LLVMFuncOp entry) {
   Type element = getElementTypeOrSelf(kernel.front().front().getOperand(0).getType());
   if (element.isF32())

@@ -16,8 +16,8 @@
 // ExpandMath.cpp expands all other functions to arithmetic: exp and erf in f32; logarithms, powers,
 // trigonometric and inverse functions in f64. The single instruction tanh.approx would also compute
 // tanh, but its error of 2^-11 results in an error of 0.02 for a score capped at 50. With the flag
-// `afn`, tanh takes five instructions, and this error is 0.00002. The test GpuMathTest.cpp measures
-// the errors.
+// `afn`, tanh takes five instructions, and the error of such a score is 0.00002. The test
+// GpuMathTest.cpp measures the errors.
 //
 //===----------------------------------------------------------------------===//
 

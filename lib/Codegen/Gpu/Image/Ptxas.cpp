@@ -14,8 +14,8 @@
 //
 // Entries are first assembled without a bound on the number of blocks per multiprocessor. ptxas
 // then uses few registers, so that many blocks fit, and may spill. An entry that spills then gets a
-// bound on the blocks, which allows a few more registers per thread. If the entry still spills, its
-// bound becomes 1. Each time, all entries are assembled again.
+// bound on the blocks. The bound allows a few more registers per thread. If the entry still spills,
+// its bound becomes 1. Each time, all entries are assembled again.
 //
 //===----------------------------------------------------------------------===//
 

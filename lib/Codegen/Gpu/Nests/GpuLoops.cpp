@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Lowers kernels that no other GPU lowering supports. Each phase of LoopKernels.cpp becomes a
-// launch with one thread per element of the phase's range. This code is slow, but every kernel can
-// be lowered to it.
+// launch with one thread per element of the phase's range. The code is slow, but every kernel can
+// be lowered in this way.
 //
 //===----------------------------------------------------------------------===//
 

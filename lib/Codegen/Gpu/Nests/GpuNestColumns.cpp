@@ -12,10 +12,9 @@
 //   launch 1   part[p, n] = x[first of p, n] + x[.., n] + ..
 //   launch 2   y[n] = init[n] + (part[0, n] + part[1, n] + ..)
 //
-// A scatter has one block per token. If a token is the first token with its id, the block of this
-// token adds the updates of all tokens with the same id to the row of the id, in order. The blocks
-// of the other tokens find an earlier token with the same id and exit. A warp examines 32 ids at a
-// time:
+// A scatter has one block per token. If a token is the first token with its id, its block adds the
+// updates of all tokens with this id to the row of the id, in order. The blocks of the other tokens
+// find an earlier token with the same id and exit. A warp examines 32 ids at a time:
 //
 //   for base = 32 (t / 32); base < tokens; base += 32                t: number of the token
 //     found = ballot(base + lane >= t and ids[base + lane] == id);
@@ -170,7 +169,7 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
   return commit(finish, segment);
 }
 
-/// Adds to row `row` the updates of all tokens, from `token` on, that have the id `id`.
+/// Adds updates to row `row`: those of the tokens with the id `id`, beginning with `token`.
 void GpuNests::emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id,
                          Value row) {
   auto op = cast<ScatterAddRowsOp>(step.value.getDefiningOp());
@@ -248,7 +247,7 @@ bool GpuNests::buildScatter(const Step &step) {
   if (type.getNumElements() == 0 || tokens == 0)
     return false;
 
-  // A first launch stores the initial value to the buffer of the sums, unless it is there already.
+  // A first launch stores the initial value to the buffer of the sums, unless the value is there.
   bool inPlace =
       op.getInit() && step.destinations.size() == 1 && op.getInit() == step.destinations.front();
   if (!inPlace) {

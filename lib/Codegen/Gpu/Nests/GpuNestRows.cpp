@@ -321,8 +321,8 @@ bool GpuNests::buildRows(ArrayRef<Step> segment, ArrayRef<int64_t> rows) {
       emitGroup(entry, group, rows, at, indices, threads);
     entry.state.onRead = nullptr;
   };
-  // If the last block is not full, each of its warps has threads of one row or of no row. Therefore
-  // warps with a row never wait for warps without a row.
+  // If the last block is not full, each row has whole warps. Warps without a row do nothing, and no
+  // warp with a row waits for them.
   if (count % rowsPerBlock)
     b.when(b.isLess(row, index(count)), emit);
   else

@@ -15,7 +15,8 @@
 //   scatter   a block per token (GpuNestColumns.cpp)
 //
 // The emitted code computes elements one by one, and LLVM combines accesses to contiguous elements.
-// There are no atomic additions, and all orders are fixed. Therefore the bits are reproducible.
+// There are no atomic additions, and every sum has a fixed order. Therefore the bits are
+// reproducible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -123,8 +124,8 @@ bool GpuNests::readsWhatItWrites() const {
   });
 }
 
-/// Returns the number of elements per thread. This is the number of elements of the narrowest
-/// tensor in 16 bytes, halved until it divides `inner` and there are enough threads.
+/// Returns the number of elements per thread. It begins with the elements in 16 bytes of the
+/// narrowest tensor, and is halved until it divides `inner` and there are enough threads.
 int64_t GpuNests::chooseWidth(ArrayRef<Step> segment, int64_t inner, int64_t total) const {
   int64_t bits = 64;
   auto include = [&](Type type) {

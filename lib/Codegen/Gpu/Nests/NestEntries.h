@@ -19,7 +19,7 @@
 
 namespace mlir::fsdp {
 
-/// Records the number of threads, and which arguments are written, as attributes of `entry`.
+/// Records, as attributes of `entry`, the number of threads and the arguments that are written.
 void describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads);
 /// Turns the LLVM functions that have the attributes of describeNestEntry() into entries.
 void makeNestEntries(ModuleOp entries);

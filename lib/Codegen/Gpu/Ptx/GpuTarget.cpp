@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 /// Default size in bytes of the workspace of cuBLAS: on chips without warpgroup instructions
-/// (`plainWorkspace`), and on chips with them (`largeWorkspace`).
+/// (`plainWorkspace`), and on all other chips (`largeWorkspace`).
 static constexpr int64_t plainWorkspace = 4 << 20, largeWorkspace = 32 << 20;
 
 static const GpuTarget chips[] = {

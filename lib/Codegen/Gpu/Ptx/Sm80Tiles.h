@@ -82,14 +82,14 @@ public:
 
   //===--- Pieces of products ----------------------------------------------===//
   /// The words that a lane holds of one factor of a product. If f32 values are split in two parts,
-  /// `high` holds the first parts and `low` the second parts. Otherwise `high` holds the values,
-  /// and `low` is empty.
+  /// `high` holds the first parts, and `low` holds the second parts. Otherwise `high` holds the
+  /// values, and `low` is empty.
   struct Factor {
     SmallVector<Value> high, low;
   };
   /// Loads four 8x8 matrices by ldmatrix. `place` is the address that this lane provides.
   SmallVector<Value> loadMatrices(Value place, bool transposed);
-  /// Converts words that ldmatrix loaded to a factor.
+  /// Converts words from ldmatrix to a factor.
   Factor toFactor(ArrayRef<Value> words);
   /// Adds the product of 16 rows and 8 columns to `sums`.
   void multiplyAdd(MutableArrayRef<Value> sums, const Factor &a, const Factor &b);

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A product is emitted as one inline assembly: a fence, a wgmma for each step of k, and a commit.
-// In the assembly of the product and of the wait, each sum is both an operand and a result, which
-// share a register. Otherwise LLVM and ptxas would not take into account that the sums change
+// In the assembly of the product and of the wait, each sum is both an operand and a result, and
+// both share a register. Otherwise LLVM and ptxas would not take into account that the sums change
 // between product and wait. Offsets are added to a descriptor inside the assembly, because LLVM
 // would otherwise keep the descriptors of all steps in registers.
 //

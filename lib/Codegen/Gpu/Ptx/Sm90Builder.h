@@ -31,7 +31,7 @@ namespace mlir::fsdp {
 /// A factor of a product in shared memory.
 struct SharedFactor {
   Value descriptor;           ///< 64-bit matrix descriptor of the first step of k
-  SmallVector<int64_t> steps; ///< offset of each step of k = 16 from the first step, in bytes
+  SmallVector<int64_t> steps; ///< offset of each step (16 values of k) from the first, in bytes
   bool across;                ///< true if rows extend along k, false if columns do
 };
 
@@ -57,9 +57,9 @@ public:
   Value threadOfGroup() { return rem(thread(), groupThreads); }
   /// Returns true in one lane of the warp (elect.sync). All lanes must execute the instruction.
   Value isElected();
-  /// Sets the number of registers per thread of the warpgroup for the following code (setmaxnreg),
-  /// a multiple of 8 in 24 .. 256. giveRegisters() reduces the number. takeRegisters() raises the
-  /// number and waits for free registers. All threads of the warpgroup must execute the
+  /// Change the number of registers per thread of the warpgroup to `count` (setmaxnreg), which must
+  /// be a multiple of 8 in 24 .. 256. giveRegisters() reduces the number. takeRegisters() raises
+  /// the number and waits for free registers. All threads of the warpgroup must execute the
   /// instruction.
   void giveRegisters(int64_t count);
   void takeRegisters(int64_t count);
@@ -155,10 +155,10 @@ public:
   /// column c, a multiple of 64. The tile has `rows` rows, of which the first `k` rows are the
   /// values of k. `place` is the address of row 0 of the panel that begins with column c.
   SharedFactor factorAcross(Value place, int64_t rows, int64_t k);
-  /// Starts the product sums + lhs · rhs as one group, for 64 rows and `cols` columns (a multiple
-  /// of 8, up to 256). The result is cols / 2 registers, which in each warp have the layout
-  /// Layout::mmaSums(16, cols). If `sums` is empty, the product starts from 0. `element` is bf16 or
-  /// f16. The results must not be used before waitForSums().
+  /// Starts the computation of sums + lhs · rhs as one group, for 64 rows and `cols` columns (a
+  /// multiple of 8, up to 256). The result is cols / 2 registers, which in each warp have the
+  /// layout Layout::mmaSums(16, cols). If `sums` is empty, the product starts from 0. `element` is
+  /// bf16 or f16. The results must not be used before waitForSums().
   SmallVector<Value> multiply(ArrayRef<Value> sums, const SharedFactor &lhs,
                               const SharedFactor &rhs, int64_t cols, Type element);
   /// Starts the product sums + lhs · rhs with lhs in registers: four words of two elements per

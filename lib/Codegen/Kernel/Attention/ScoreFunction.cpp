@@ -50,8 +50,8 @@ Value ScoreFunction::widened(CodeBuilder &b, Value emitted, Value original) cons
   return type.isIndex() || type.isInteger(64) ? toWidth(b, emitted, 64) : emitted;
 }
 
-/// Returns true if `op` can compute in 32 bits: it is one of the ops below, and all of its operands
-/// and results that are 64-bit integers or indices are held in 32 bits.
+/// Returns true if `op` can compute in 32 bits. It must be one of the ops below, and 32 bits must
+/// hold all of its operands and results that are 64-bit integers or indices.
 bool ScoreFunction::computesNarrow(Operation *op) const {
   if (!isa<arith::ConstantOp, arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::MinSIOp,
            arith::MaxSIOp, arith::DivSIOp, arith::FloorDivSIOp, arith::CeilDivSIOp, arith::RemSIOp,

@@ -38,8 +38,8 @@ static Value toWords(CodeBuilder &b, Value value) {
 }
 
 /// Returns a vector with the words of several blocks in the order of the lanes: the four words of
-/// the first block, then those of the second block. Vector i of `block` contains word i of every
-/// block.
+/// the first block, then the four words of the second block. Vector i of `block` contains word i of
+/// every block.
 static Value interleave(CodeBuilder &b, std::array<Value, 4> block, int64_t lanes) {
   auto narrow = VectorType::get({lanes / 4}, b.getI32Type());
   for (Value &words : block)

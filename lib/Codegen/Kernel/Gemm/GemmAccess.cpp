@@ -79,8 +79,8 @@ static FailureOr<Access> traceCollapse(tensor::CollapseShapeOp op) {
   ArrayRef<int64_t> shape = op.getSrcType().getShape();
   SmallVector<int64_t> strides;
   for (const ReassociationIndices &group : op.getReassociationIndices()) {
-    // The visited dimensions of the group together form one dimension. `stride` is the stride and
-    // `span` the size of this dimension.
+    // The visited dimensions of the group together form one dimension. `stride` is the stride of
+    // this dimension, and `span` is its size.
     int64_t stride = 0, span = 0;
     for (int64_t d : llvm::reverse(group)) {
       if (shape[d] == 1)

@@ -58,8 +58,8 @@ SmallVector<int> Problem::digitsOf(Role role) const {
 namespace {
 using DigitList = SmallVector<int>;
 
-/// A list of digits that can be split into an outer and an inner digit. After a digit was split,
-/// its old number denotes both parts together.
+/// A list of digits. Each digit can be split into an outer and an inner digit. After a digit was
+/// split, its old number denotes both parts together.
 class DigitTree {
 public:
   int add(int64_t size, Role role) {

@@ -58,12 +58,12 @@ struct Digit {
 struct MapStep {
   linalg::LinalgOp op;
   SmallVector<int> loadOf;
-  /// indexStrides[d] is for loop d of `op`. It holds the strides of linalg.index d, one per digit.
+  /// indexStrides[d] contains the strides of linalg.index d in `op`, one stride per digit.
   SmallVector<SmallVector<int64_t>> indexStrides;
 };
 
 struct StoreStep {
-  Value value; ///< the stored tensor; if the kernel returns a view of a tensor, that tensor
+  Value value; ///< the stored tensor, or the viewed tensor if the kernel returns a view
   Operand dest;
 };
 
@@ -99,7 +99,7 @@ FailureOr<Problem> analyse(func::FuncOp kernel);
 /// Follows the definition of a tensor through views and unary ops to a kernel argument or a splat.
 /// Fails if the tensor has another source, or if strides cannot describe the views.
 FailureOr<Access> traceAccess(Value value);
-/// Returns true if every op in the body of `op` is elementwise. Then the body can be emitted on
+/// Returns true if every op in the body of `op` is elementwise. Such a body can be emitted on
 /// vectors.
 bool hasVectorBody(linalg::LinalgOp op);
 

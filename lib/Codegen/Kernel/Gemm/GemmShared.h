@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares functions that do not depend on how a target tiles a contraction. They check whether a
-// kernel is supported, choose the rows and columns, compute the digits of an index, and emit the
-// elementwise ops after the contraction.
+// Declares functions that do not depend on how a target tiles a contraction. The functions check
+// whether a kernel is supported, choose the rows and columns, compute the digits of an index, and
+// emit the elementwise ops after the contraction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -49,7 +49,7 @@ Value emitOffset(CodeBuilder &b, ArrayRef<int64_t> strides, const Position &posi
 /// Emits the elementwise ops after the contraction on vectors of `lanes` elements, or on scalars if
 /// `lanes` is 0. Returns the emitted value of each tensor that is computed from the contraction.
 /// `sums` contains the sums of the contraction in the type of the accumulator. `load` returns the
-/// value of the operand problem.loads[load], and `index` the value of loop `loop` of the op
+/// value of the operand problem.loads[load], and `index` returns the value of loop `loop` of the op
 /// problem.maps[map].
 DenseMap<Value, Value> emitMaps(CodeBuilder &b, const Problem &problem, Value sums, int64_t lanes,
                                 function_ref<Value(unsigned load)> load,

@@ -33,3 +33,10 @@ body, end, after = rest.partition("\n}\n")
 changed = re.sub("0f3E000000", "0f3E080000", body)  # 0.125 becomes 0.1328
 assert changed != body
 path.write_text(before + entry + changed + end + after)
+
+
+def narrow(launch):
+    launch["maps"][0]["strides"][0] = 8  # not a multiple of 16
+
+
+change_launch("tn_f16_0x264x4104x40_bias_f16", narrow, "", "sm_90a")

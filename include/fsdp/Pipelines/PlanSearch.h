@@ -1,0 +1,64 @@
+//===- PlanSearch.h - Search for the fastest plan ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Plans a step for many combinations of options, and ranks the plans by estimated time. Measures
+// are those that --explain prints for the same options.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_PIPELINES_PLANSEARCH_H
+#define FSDP_PIPELINES_PLANSEARCH_H
+
+#include "fsdp/Analysis/Cluster.h"
+#include "fsdp/Options/Options.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace mlir::fsdp {
+
+/// A candidate of the search, and what is known about its plan.
+struct SearchedPlan {
+  enum class State {
+    planned,     ///< `seconds`, `bytes` and `limit` are those of the plan
+    tooLarge,    ///< the candidate was not planned, because its arena has at least `bytes` bytes
+    tooSlow,     ///< the candidate was not planned, because its step takes at least `seconds`
+    unplannable, ///< no stage failed for other candidates as it failed for this one: `problem`
+  };
+  State state = State::planned;
+  /// Options as the command line spells them, without those that have their default value.
+  std::vector<std::string> spelled;
+  StepOptions options;
+  double seconds = 0;
+  int64_t bytes = 0;
+  /// What limits the time of the step: compute, links, memory or host link.
+  std::string limit;
+  std::string problem;
+
+  bool fits(int64_t limitBytes) const {
+    return state == State::planned && (limitBytes == 0 || bytes <= limitBytes);
+  }
+};
+
+struct SearchResult {
+  /// Candidates in the order of the search space.
+  std::vector<SearchedPlan> plans;
+  /// Index of the fastest plan that fits. Nothing if no plan fits.
+  std::optional<unsigned> best;
+  /// Index of the plan with the smallest arena, if no plan fits.
+  std::optional<unsigned> smallest;
+  /// Descriptions of plans that are better than a bound for them. This is an internal error, after
+  /// which the search has planned every candidate.
+  std::vector<std::string> wrongBounds;
+};
+
+/// Searches for the fastest plan of `options.driver.search` ranks. `imported` is the module after
+/// the phase import. With --search-all, plans every candidate. Candidates are planned by child
+/// processes, as many at a time as the machine has processors. The result does not depend on their
+/// number.
+SearchResult searchPlans(ModuleOp imported, const StepOptions &options, const Cluster &cluster);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_PIPELINES_PLANSEARCH_H

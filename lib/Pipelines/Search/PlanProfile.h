@@ -1,0 +1,99 @@
+//===- PlanProfile.h - Measures of a plan, and bounds from them -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_PIPELINES_SEARCH_PLANPROFILE_H
+#define FSDP_PIPELINES_SEARCH_PLANPROFILE_H
+
+#include "SearchSpace.h"
+#include "fsdp/IR/FSDP.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlir::fsdp {
+
+/// Properties of a candidate that determine the commands of its forward and backward. The forwards
+/// and backwards of two candidates with equal structures differ only in the sizes of collectives.
+struct PlanStructure {
+  /// Sharding of parameters and gradients, gathers in the backward, and tables whose lookups
+  /// exchange rows.
+  std::string sharding;
+  std::string checkpointing;
+  bool offloadsActivations = false;
+  int state = 0; ///< axes over which optimizer state is split; 0 if these have one rank
+
+  bool operator==(const PlanStructure &other) const {
+    return sharding == other.sharding && checkpointing == other.checkpointing &&
+           offloadsActivations == other.offloadsActivations;
+  }
+};
+/// `imported` is the module after the phase import.
+PlanStructure getStructure(ModuleOp imported, const Candidate &candidate);
+
+/// Lower bounds of the time of a step in seconds, and of the size of the arena in bytes.
+struct PlanBounds {
+  double seconds = 0;
+  int64_t bytes = 0;
+
+  /// Takes the larger one of each bound.
+  void raise(const PlanBounds &other) {
+    seconds = std::max(seconds, other.seconds);
+    bytes = std::max(bytes, other.bytes);
+  }
+};
+
+/// Parts of a plan that other candidates have as well.
+class PlanProfile {
+public:
+  PlanProfile() = default;
+  /// Measures the program `step` of a planned module.
+  PlanProfile(ModuleOp planned, const Candidate &candidate, PlanStructure structure,
+              const Cluster &cluster);
+
+  /// Returns bounds for a candidate whose structure is `structure`.
+  PlanBounds getBounds(const Candidate &candidate, const PlanStructure &structure,
+                       const Cluster &cluster) const;
+
+  llvm::json::Value toJson() const;
+  static PlanProfile fromJson(const llvm::json::Object &object);
+
+private:
+  /// A collective on parameters or gradients of a unit.
+  struct Transfer {
+    bool overShard = false, overReplicate = false;
+    int64_t within = 0;   ///< size of a group of neighbours on `shard`, or 0
+    bool isTwice = false; ///< all-reduce
+    /// Payload in bytes without padding. If `isPiece`, the payload is a piece of the unit, and
+    /// `bytes` is the sum over all ranks of the axis `shard`.
+    double bytes = 0;
+    bool isPiece = false;
+    /// Seconds of kernels that must precede or follow the transfer.
+    double head = 0, tail = 0;
+    double turns = 1;
+  };
+  /// Bytes of a state over all its pieces. Each rank has all of `whole`.
+  struct StateBytes {
+    int64_t split = 0, whole = 0;
+  };
+
+  void addStates(ModuleOp planned, LayoutOp layout, const Candidate &candidate);
+  void addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step, const Candidate &candidate,
+                   const Cluster &cluster);
+
+  PlanStructure structure;
+  /// Seconds of those kernels whose times do not depend on the mesh.
+  double fixedSeconds = 0;
+  /// Seconds of multiply-adds.
+  double productSeconds = 0;
+  /// Seconds of copies of activations between device and host.
+  double hostSeconds = 0;
+  /// Peak of the bytes that kernels of forward and backward need at a time, without states.
+  int64_t liveBytes = 0;
+  StateBytes parameters, optimizer, masters;
+  std::vector<Transfer> transfers;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_PIPELINES_SEARCH_PLANPROFILE_H

@@ -1,0 +1,195 @@
+//===- SearchSpace.cpp - Candidates of --search -----------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   --mesh        --sharding-strategy   --reshard-after-forward |  --activation-checkpointing ..
+//   shard=8   --- full_shard        --- true                  --|- none, selective=.., full
+//             \                     \-- 4 (a node)            --|- ..
+//              \- shard_grad_op     ..        a group           |     a candidate
+//   replicate=2,shard=4 ..
+//
+// Each dimension is a row of a table: the name of an option, and a function that lists its values
+// for the values of earlier dimensions. A further axis of --mesh is one more entry of `meshAxes`.
+//
+// Values that lead to the plan of another candidate are left out:
+// - The factors of an axis, as in shard=64x8, change no plan. They only describe the axis. Levels
+//   of the cluster enter through groups of neighbours, --reshard-after-forward=N.
+// - A strategy is listed once per mesh for each number of pieces of parameters, gradients and
+//   state. On a mesh with replicas, hybrid_shard is full_shard. A full_shard that does not gather
+//   parameters again is shard_grad_op.
+// - Without a memory limit, recomputation and offloading only take time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SearchSpace.h"
+#include "fsdp/Shard/PlacementChoice.h"
+#include <set>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+/// Numbers and links that determine the values of dimensions.
+struct Space {
+  int64_t ranks;
+  const Cluster &cluster;
+};
+
+using Values = std::vector<std::string>;
+
+struct Dimension {
+  StringRef option;
+  /// Lists the values for `options`, in which all earlier dimensions have been set.
+  Values (*list)(const Space &space, const StepOptions &options);
+};
+} // namespace
+
+/// Axes of --mesh over which the ranks are distributed, outermost first.
+static constexpr StringLiteral meshAxes[] = {"replicate", "shard"};
+
+int64_t fsdp::getAxisRanks(const StepOptions &options, StringRef name) {
+  SmallVector<StringRef> axes, factors;
+  StringRef(options.shard.mesh).split(axes, ',');
+  int64_t ranks = 1;
+  for (StringRef axis : axes)
+    if (axis.split('=').first == name)
+      axis.split('=').second.split(factors, 'x');
+  for (StringRef factor : factors) {
+    int64_t number = 1;
+    (void)factor.getAsInteger(10, number);
+    ranks *= number;
+  }
+  return ranks;
+}
+
+/// Appends all meshes in which the axes from number `axis` on have `ranks` ranks together. `mesh`
+/// is the text of the axes before.
+static void addMeshes(int64_t ranks, size_t axis, const std::string &mesh, Values &meshes) {
+  bool isLast = axis + 1 == std::size(meshAxes);
+  for (int64_t size = isLast ? ranks : 1; size <= ranks; ++size) {
+    if (ranks % size != 0)
+      continue;
+    std::string longer = mesh;
+    if (size > 1 || (isLast && mesh.empty()))
+      longer += (mesh.empty() ? "" : ",") + meshAxes[axis].str() + "=" + std::to_string(size);
+    if (isLast)
+      meshes.push_back(longer);
+    else
+      addMeshes(ranks / size, axis + 1, longer, meshes);
+  }
+}
+
+static Values listMeshes(const Space &space, const StepOptions &) {
+  Values meshes;
+  addMeshes(space.ranks, 0, "", meshes);
+  return meshes;
+}
+
+/// Returns into how many pieces a strategy splits parameters, gradients and optimizer state.
+static std::array<int64_t, 3> getPieces(const Strategy &strategy, const StepOptions &options) {
+  int64_t shards = getAxisRanks(options, "shard"), replicas = getAxisRanks(options, "replicate");
+  auto count = [&](int axes) { return (axes > 0 ? shards : 1) * (axes > 1 ? replicas : 1); };
+  return {count(strategy.parameters), count(strategy.gradients), count(strategy.state)};
+}
+
+static Values listStrategies(const Space &, const StepOptions &options) {
+  Values names;
+  std::set<std::pair<std::array<int64_t, 3>, bool>> seen;
+  for (const OptionWord &word : getWords<ShardingStrategy>()) {
+    const Strategy &strategy = getStrategy(static_cast<ShardingStrategy>(word.index));
+    std::array<int64_t, 3> pieces = getPieces(strategy, options);
+    bool hasGroups = getAxisRanks(options, "replicate") > 1;
+    // A mesh whose axis `shard` is not used is the mesh of other axes.
+    bool isUnused = pieces[2] == 1 && getAxisRanks(options, "shard") > 1;
+    if (!word.isAlias && !isUnused && (hasGroups || !strategy.needsGroups) &&
+        seen.insert({pieces, strategy.reshard && pieces[0] > 1}).second)
+      names.push_back(word.word.str());
+  }
+  return names;
+}
+
+static Values listReshards(const Space &space, const StepOptions &options) {
+  const Strategy &strategy = getStrategy(options.shard.strategy);
+  std::array<int64_t, 3> pieces = getPieces(strategy, options);
+  Values values{"true"};
+  if (pieces[0] == 1 || !strategy.reshard)
+    return values;
+  for (const ClusterLink &link : space.cluster.links)
+    if (auto ranks = static_cast<int64_t>(link.ranks);
+        ranks > 1 && ranks < pieces[0] && pieces[0] % ranks == 0)
+      values.push_back(std::to_string(ranks));
+  bool isOther = llvm::any_of(getWords<ShardingStrategy>(), [&](const OptionWord &word) {
+    const Strategy &other = getStrategy(static_cast<ShardingStrategy>(word.index));
+    return !other.reshard && getPieces(other, options) == pieces;
+  });
+  if (!isOther)
+    values.push_back("false");
+  return values;
+}
+
+static Values listCheckpointing(const Space &, const StepOptions &options) {
+  if (options.plan.memoryLimit == 0)
+    return {"none"};
+  return {"none", "selective=attention+contract+row", "selective=attention+contract",
+          "selective=attention+contract/2", "full"};
+}
+
+static Values listOffload(const Space &space, const StepOptions &options) {
+  if (options.plan.memoryLimit == 0 || space.cluster.hostBytesPerSecond == 0)
+    return {"none"};
+  return {"none", "optimizer", "activations", "optimizer+activations",
+          "parameters+gradients+optimizer+activations"};
+}
+
+static Values listPrefetch(const Space &, const StepOptions &) { return {"auto", "1"}; }
+
+/// Number of dimensions at the begin of the table that stages before Plan read.
+static constexpr unsigned groupDimensions = 3;
+static constexpr Dimension dimensions[] = {{"mesh", listMeshes},
+                                           {"sharding-strategy", listStrategies},
+                                           {"reshard-after-forward", listReshards},
+                                           {"activation-checkpointing", listCheckpointing},
+                                           {"offload", listOffload},
+                                           {"prefetch", listPrefetch}};
+
+/// Appends all candidates that result from `candidate` by setting the dimensions from `number` on.
+static void addCandidates(const Space &space, unsigned number, const Candidate &candidate,
+                          unsigned &groups, std::vector<Candidate> &all) {
+  if (number == std::size(dimensions)) {
+    all.push_back(candidate);
+    all.back().group = groups - 1;
+    return;
+  }
+  groups += number == groupDimensions;
+  const Dimension &dimension = dimensions[number];
+  if (candidate.options.isGiven(dimension.option))
+    return addCandidates(space, number + 1, candidate, groups, all);
+  const OptionRow &row = *findOption(dimension.option);
+  for (const std::string &value : dimension.list(space, candidate.options)) {
+    Candidate longer = candidate;
+    // An option with its default value is not set, so that the command line of a candidate can be
+    // short.
+    (void)row.read(longer.options, value);
+    if (row.name == "mesh" || row.printOne(longer.options) != row.printOne(StepOptions())) {
+      (void)setOption(longer.options, row.name, value, OptionOrigin::CommandLine);
+      longer.spelled.push_back("--" + row.name.str() + "=" + value);
+    }
+    addCandidates(space, number + 1, longer, groups, all);
+  }
+}
+
+std::vector<Candidate> fsdp::listCandidates(const StepOptions &options, const Cluster &cluster) {
+  Space space{options.driver.search, cluster};
+  Candidate first{options, {"--overlap"}};
+  (void)setOption(first.options, "overlap", "true", OptionOrigin::CommandLine);
+  first.options.driver = DriverOptions();
+  std::vector<Candidate> all;
+  unsigned groups = 0;
+  addCandidates(space, 0, first, groups, all);
+  for (Candidate &candidate : all) // the mesh is the first option that a user looks for
+    std::rotate(candidate.spelled.begin(), candidate.spelled.begin() + 1,
+                candidate.spelled.begin() + 2);
+  return all;
+}

@@ -1,0 +1,34 @@
+//===- SearchSpace.h - Candidates of --search -------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_PIPELINES_SEARCH_SEARCHSPACE_H
+#define FSDP_PIPELINES_SEARCH_SEARCHSPACE_H
+
+#include "fsdp/Analysis/Cluster.h"
+#include "fsdp/Options/OptionTable.h"
+
+namespace mlir::fsdp {
+
+/// A combination of options that the search compares with others.
+struct Candidate {
+  /// The options of the command line with those that the search has set.
+  StepOptions options;
+  /// Options as the command line spells them, without those that have their default value.
+  std::vector<std::string> spelled;
+  /// Candidates of a group differ only in options that no stage before Plan reads.
+  unsigned group = 0;
+};
+
+/// Returns the candidates for `options.driver.search` ranks, sorted by group. The search does not
+/// set an option that the user has set.
+std::vector<Candidate> listCandidates(const StepOptions &options, const Cluster &cluster);
+
+/// Returns the number of ranks of the axis `name` of --mesh.
+int64_t getAxisRanks(const StepOptions &options, llvm::StringRef name);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_PIPELINES_SEARCH_SEARCHSPACE_H

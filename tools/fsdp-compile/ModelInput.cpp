@@ -1,0 +1,65 @@
+//===- ModelInput.cpp - Reading a model, and its diagnostics -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#include "ModelInput.h"
+#include "AlsoMesh.h"
+#include "fsdp/Analysis/Cost.h"
+#include "fsdp/Codegen/CpuTarget.h"
+#include "fsdp/Shard/MeshSpec.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Prints a location as "file:line:column: ". Prints nothing if the location has no file.
+static void printLocation(Location loc, llvm::raw_ostream &os) {
+  if (auto file = dyn_cast<FileLineColLoc>(loc);
+      // The location of a module has line 0.
+      file && file.getLine() == 0)
+    os << file.getFilename().getValue() << ": ";
+  else if (file)
+    os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
+  else if (auto named = dyn_cast<NameLoc>(loc))
+    printLocation(named.getChildLoc(), os);
+  else if (auto fused = dyn_cast<FusedLoc>(loc))
+    printLocation(fused.getLocations().front(), os);
+  else if (auto call = dyn_cast<CallSiteLoc>(loc))
+    printLocation(call.getCallee(), os);
+}
+
+void fsdp::printDiagnostic(Diagnostic &diag, const FileOptions &file, bool remarks) {
+  if (diag.getSeverity() == DiagnosticSeverity::Remark && !remarks)
+    return;
+  static constexpr StringLiteral names[] = {"note", "warning", "error", "remark"};
+  printLocation(diag.getLocation(), llvm::errs());
+  llvm::errs() << names[static_cast<unsigned>(diag.getSeverity())] << ": " << diag << "\n";
+  file.noteOrigin(diag.str());
+  for (Diagnostic &note : diag.getNotes()) {
+    printLocation(note.getLocation(), llvm::errs());
+    llvm::errs() << "note: " << note << "\n";
+  }
+}
+
+ParseLimits fsdp::getParseLimits(const DriverOptions &driver) {
+  ParseLimits limits;
+  limits.bytes = driver.maxInputBytes;
+  limits.nesting = driver.maxNesting;
+  limits.ops = driver.maxOps;
+  limits.areOptions = true;
+  return limits;
+}
+
+LogicalResult fsdp::checkEarly(ModuleOp module, const StepOptions &options) {
+  if (failed(CpuTarget::get(options.codegen.targetCpu, module.getLoc())) ||
+      failed(loadCluster(module.getContext(), options.plan.cluster)))
+    return failure();
+  std::string problem;
+  std::vector<std::string> meshes = splitMeshes(options.driver.alsoMesh, problem);
+  meshes.push_back(options.shard.mesh);
+  for (const std::string &mesh : meshes)
+    if (failed(parseMeshSpec(mesh, [&] { return emitError(module.getLoc()); })))
+      return failure();
+  return success();
+}
