@@ -43,7 +43,7 @@ class Plan:
         found = [each for part in PARTS if part in self.options.parts for each in getattr(self, part)()]
         seen = {}
         for each in found:
-            each["limit"] *= self.options.patience
+            each["limit"] *= self.options.time_factor
             seen.setdefault(each["id"], each)
         return list(seen.values())
 
@@ -80,7 +80,7 @@ class Plan:
             for chip in self.best if name in self.cases else []:
                 what = f"{direction} beside itself" if streams > 1 else direction
                 yield self.kernel_job("smoke", "repeat", self.cases[name], direction, chip, what=what, streams=streams, runs=self.options.repeats,
-                                      seconds=TINY_SECONDS * self.options.patience / 2)
+                                      seconds=TINY_SECONDS * self.options.time_factor / 2)
         yield from self.smoke_runs()
 
     def smoke_runs(self):

@@ -21,7 +21,7 @@ def sanitize(runner, options, job, seconds):
     else:
         out = runner.folder / f"sanitizer-{job['tool']}"
         words += [sys.executable, str(options.bundle / "run_all"), f"--bundle={options.bundle}", "--parts=checks", f"--out={out}", f"--driver={options.driver}",
-                  f"--minutes={seconds / 60}", "--patience=4", "--groups=tiny"]
+                  f"--minutes={seconds / 60}", "--time-factor=4", "--groups=tiny"]
     code, text, _ = run_process(words, seconds, environment)
     if code is None:
         return {"status": "hang", "text": f"killed at its time limit of {seconds:.0f} s", "waited": seconds}

@@ -145,7 +145,7 @@ static Values listOffload(const Space &space, const StepOptions &options) {
 
 static Values listPrefetch(const Space &, const StepOptions &) { return {"auto", "1"}; }
 
-/// Number of dimensions at the begin of the table that stages before Plan read.
+/// Number of dimensions at the beginning of the table that stages before Plan read.
 static constexpr unsigned groupDimensions = 3;
 static constexpr Dimension dimensions[] = {{"mesh", listMeshes},
                                            {"sharding-strategy", listStrategies},

@@ -121,7 +121,7 @@ MpiLibrary::MpiLibrary(double seconds) : table(loadTable()) {
 
 void MpiLibrary::finalizeAtExit(int status, void *object) {
   auto *library = static_cast<MpiLibrary *>(object);
-  if (status != 0 || library->givenUp)
+  if (status != 0 || library->skipsFinalize)
     return;
   Deadline deadline(secondsToFinalize,
                     format("rank %u: the other ranks did not call MPI_Finalize within %g s",

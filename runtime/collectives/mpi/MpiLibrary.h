@@ -57,9 +57,9 @@ public:
   fsdprt_mpi_handle makeWorld(double seconds);
   /// Creates an MPI communicator of `members`. All members must call makeGroup().
   fsdprt_mpi_handle makeGroup(const std::vector<uint32_t> &members, int tag, double seconds);
-  /// If `forGood` is true, the process will not call MPI_Finalize, because this call might not
-  /// return after a failure. If `forGood` is false, the process will call MPI_Finalize.
-  void giveUp(bool forGood = true) { givenUp = forGood; }
+  /// If `skip` is true, the process will not call MPI_Finalize at its end, because this call might
+  /// not return after a failure.
+  void skipFinalize(bool skip = true) { skipsFinalize = skip; }
 
 private:
   explicit MpiLibrary(double seconds);
@@ -69,7 +69,7 @@ private:
   const fsdprt_mpi_table *table = nullptr;
   std::mutex mutex;
   std::string version;
-  std::atomic<bool> givenUp{false};
+  std::atomic<bool> skipsFinalize{false};
   int ownRank = 0, ranks = 1, mostTag = 0;
 };
 

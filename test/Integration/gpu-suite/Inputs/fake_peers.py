@@ -1,4 +1,4 @@
-"""Stands for peers.py: libraries that take a millisecond, or do what FAKE_PEER says, a comma-separated list of NAME:hang (in the forward), NAME:crash, NAME:error,
+"""Stands for peers.py: libraries that take a microsecond, or do what FAKE_PEER says, a comma-separated list of NAME:hang (in the forward), NAME:crash, NAME:error,
 NAME:refuse, or `absent` for a module that cannot start. `delete:FILE` deletes a file."""
 import os
 import pathlib
@@ -35,7 +35,7 @@ def prepare(name, case, direction):
 
 
 def milliseconds(body, calls=1):
-    return 1.0
+    return 0.001
 
 
 def release():
