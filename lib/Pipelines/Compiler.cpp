@@ -201,7 +201,7 @@ LogicalResult fsdp::planFused(StepCompilation &step) {
     least = peak;
     best = std::move(step.module);
     ofBest = std::move(diagnostics);
-    if (peak <= asked || (step.isHopeless && step.isHopeless(*measured.module)))
+    if (peak <= asked || (step.cannotFit && step.cannotFit(*measured.module)))
       break;
     // The workspace begins at a page boundary, so round the limit down to a page boundary.
     limit = std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),

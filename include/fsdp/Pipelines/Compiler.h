@@ -31,7 +31,7 @@ struct StepCompilation {
   bool onlyMeasures = false;
   /// If set, planFused() calls this function with each plan that does not fit into --memory-limit.
   /// If the function returns true, no other schedule can fit, and planFused() keeps this plan.
-  std::function<bool(ModuleOp)> isHopeless = {};
+  std::function<bool(ModuleOp)> cannotFit = {};
   /// Kernels that the phase codegen compiled.
   CompiledKernels kernels = {};
   /// Rows of the table of types (DtypeFlow.h). The phase update computes these rows.
