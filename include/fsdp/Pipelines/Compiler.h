@@ -55,7 +55,8 @@ LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 LogicalResult planWithinLimit(StepCompilation &step);
 
 /// Runs the second part of planWithinLimit(): the phase plan, for a module on which the phases up
-/// to fuse have run. Emits only diagnostics of the plan that is kept.
+/// to fuse have run. Emits only diagnostics of the plan that is kept. If `step.onlyMeasures` is
+/// true, the phase codegen has also run on the module afterwards.
 LogicalResult planFused(StepCompilation &step);
 
 } // namespace mlir::fsdp

@@ -70,7 +70,7 @@ static PlannedCandidate planCandidate(ModuleOp fused, const GroupTask &task, uns
           profile.getBounds(candidate, structure, task.cluster).bytes > task.goal.limit;
       return plan.cannotFit;
     };
-  if (failed(planFused(step)) || failed(runPhases(step, "codegen", "codegen")))
+  if (failed(planFused(step)))
     return plan;
   ScheduleReport schedule = measureSchedule(*step.module);
   plan.seconds = schedule.scheduled;
