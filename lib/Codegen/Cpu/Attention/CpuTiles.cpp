@@ -26,7 +26,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
-
 Numbers::Numbers(Type element, const CpuTarget &target) : element(element) {
   MLIRContext *context = element.getContext();
   wide = element.isF64() ? element : Type(Float32Type::get(context));
