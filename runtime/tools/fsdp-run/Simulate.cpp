@@ -9,7 +9,7 @@
 //     tokens: 161,234 per second, 20,154 per rank
 //     peak memory: 23.4 GiB per rank (arena)
 //     link NVLink: busy for 19.1 % of the step
-//     kernels: 410 launches, by their clocks at 1.469 GHz: tensor 700.000 ms, memory 100.000 ms
+//     kernels: 410 launches, timed by their clocks at 1.469 GHz: tensor 700.000 ms, launch 9 ms
 //              ms   runs launches   us each   bound  tensor  memory  kernel
 //         400.000     32       32 12500.000  tensor  93.1 %   4.1 %  contract k_3f2a (h.0 mlp)
 //      exposed ms  in flight ms   alone ms   runs         bytes  collective
