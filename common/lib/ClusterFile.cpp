@@ -117,6 +117,10 @@ bool ClusterReader::readName(const JsonValue &object, const Text &what, Text &na
   const JsonValue &value = object.find("name")->value;
   if (!value.is(Kind::string))
     return fail(value, what + ": \"name\": expected a string, found " + value.describe());
+  if (std::any_of(value.text.begin(), value.text.end(),
+                  [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+    return fail(value,
+                what + ": \"name\": expected no control characters, found " + value.describe());
   name = value.text;
   return true;
 }

@@ -248,6 +248,9 @@ static std::optional<std::string> checkSearch(const StepOptions &options) {
              name.str() + ", or give it when you compile with --config=OUT.json";
   if (options.isGiven("overlap") && !options.plan.overlap)
     return "--search compares plans with --overlap: remove --overlap=false";
+  if (StringRef(driver.output).ends_with(".fsdp"))
+    return "-o " + driver.output +
+           " with --search: expected a file for --config, such as best.json";
   if (!driver.output.empty() && options.plan.checkpointing == "auto")
     return "--search: the file of -o cannot set --activation-checkpointing=auto, because \"auto\" "
            "leaves an option of --config to its default: remove one of the two options";

@@ -52,9 +52,17 @@ ParseLimits fsdp::getParseLimits(const DriverOptions &driver) {
 }
 
 LogicalResult fsdp::checkEarly(ModuleOp module, const StepOptions &options) {
-  if (failed(CpuTarget::get(options.codegen.targetCpu, module.getLoc())) ||
-      failed(loadCluster(module.getContext(), options.plan.cluster)))
+  if (failed(CpuTarget::get(options.codegen.targetCpu, module.getLoc())))
     return failure();
+  FailureOr<Cluster> cluster = loadCluster(module.getContext(), options.plan.cluster);
+  if (failed(cluster))
+    return failure();
+  if (!options.plan.cluster.empty() && options.plan.offload.any() &&
+      cluster->hostBytesPerSecond == 0)
+    emitWarning(module.getLoc())
+        << "cluster '" << cluster->name
+        << "' does not give \"host_bytes_per_second\" of its device, so copies between device and "
+           "host are estimated at the speed of memory";
   std::string problem;
   std::vector<std::string> meshes = splitMeshes(options.driver.alsoMesh, problem);
   meshes.push_back(options.shard.mesh);

@@ -101,10 +101,14 @@ static void printRest(const SearchResult &result, int64_t limit) {
   for (const SearchedPlan &plan : result.plans)
     if (plan.state == State::tooSlow)
       least = std::min(least.value_or(plan.seconds), plan.seconds);
-  if (count(result, [](const SearchedPlan &plan) { return plan.state == State::unplannable; })) {
+  auto hasFailed = [](const SearchedPlan &plan) {
+    return plan.state == State::unplannable || plan.state == State::lost;
+  };
+  size_t failures = count(result, hasFailed);
+  if (failures > 0) {
     llvm::outs() << "\nCannot be planned\n";
     for (const SearchedPlan &plan : result.plans)
-      if (plan.state == State::unplannable)
+      if (hasFailed(plan))
         llvm::outs() << "  " << llvm::join(plan.spelled, " ") << ": " << plan.problem << "\n";
   }
   size_t planned =
@@ -118,6 +122,8 @@ static void printRest(const SearchResult &result, int64_t limit) {
     llvm::outs() << "; "
                  << count(result, [](const SearchedPlan &p) { return p.state == State::tooSlow; })
                  << " not planned because a step takes at least " << formatMilliseconds(*least);
+  if (failures > 0)
+    llvm::outs() << "; " << failures << " cannot be planned";
   llvm::outs() << "\n";
 }
 
@@ -152,8 +158,20 @@ static LogicalResult writeConfig(const StepOptions &options, StringRef path, MLI
 // The search
 //===----------------------------------------------------------------------===//
 
+/// Reports candidates whose processes ended early, if there are any.
+static bool reportLost(const SearchResult &result) {
+  auto isLost = [](const SearchedPlan &plan) { return plan.state == State::lost; };
+  size_t lost = count(result, isLost);
+  if (lost > 0)
+    llvm::errs() << "error: --search: " << lost << " of " << result.plans.size()
+                 << " candidates were not planned: " << llvm::find_if(result.plans, isLost)->problem
+                 << "\nnote: the fastest plan may be one of them, so no file is written; a process "
+                    "may end early if memory is short\n";
+  return lost > 0;
+}
+
 /// Reports that no plan fits, and the bytes of the smallest plan.
-static int failSearch(const SearchResult &result, int64_t limit) {
+static int failSearch(const SearchResult &result, const Cluster &cluster, int64_t limit) {
   llvm::errs() << "error: --search: ";
   if (!result.smallest) {
     llvm::errs() << "no candidate can be planned\n";
@@ -161,10 +179,15 @@ static int failSearch(const SearchResult &result, int64_t limit) {
   }
   const SearchedPlan &plan = result.plans[*result.smallest];
   llvm::errs() << "no candidate fits: --memory-limit allows " << limit << " bytes ("
-               << formatSize(limit) << "), the smallest arena has " << plan.bytes << " bytes ("
-               << formatSize(plan.bytes) << ")\n"
+               << formatSize(limit) << "), the smallest arena that was found has " << plan.bytes
+               << " bytes (" << formatSize(plan.bytes) << ")\n"
                << "note: it is that of " << llvm::join(plan.spelled, " ")
-               << "; more ranks, a smaller batch in the model, or a larger limit can fit\n";
+               << "; more ranks, a smaller batch in the model, or a larger limit can fit"
+               << (cluster.hostBytesPerSecond == 0
+                       ? "; --offload was not searched, because the cluster does not give "
+                         "\"host_bytes_per_second\""
+                       : "")
+               << "\n";
   return 1;
 }
 
@@ -198,8 +221,11 @@ int fsdp::answerSearch(const CommandLine &line) {
     llvm::errs() << "warning: internal error: a bound of --search is wrong: " << wrong
                  << "\nnote: the search has planned every candidate, which takes longer\n";
   int64_t limit = options.plan.memoryLimit;
-  if (!result.best && limit == 0)
-    return printRest(result, limit), failSearch(result, limit);
+  if (!result.best && limit == 0) {
+    printRest(result, limit);
+    llvm::outs().flush();
+    return reportLost(result) ? 1 : failSearch(result, *cluster, limit);
+  }
   size_t most = driver.searchAll ? result.plans.size() : maxRows;
   llvm::outs() << "Search: " << driver.search << (driver.search == 1 ? " rank" : " ranks")
                << " of '" << cluster->name << "'";
@@ -211,8 +237,10 @@ int fsdp::answerSearch(const CommandLine &line) {
   printTooLarge(result, limit, most);
   printRest(result, limit);
   llvm::outs().flush();
+  if (reportLost(result))
+    return 1;
   if (!result.best)
-    return failSearch(result, limit);
+    return failSearch(result, *cluster, limit);
   if (driver.output.empty())
     return 0;
   return succeeded(writeConfig(result.plans[*result.best].options, driver.output, context)) ? 0 : 1;

@@ -24,7 +24,8 @@ struct SearchedPlan {
     planned,     ///< `seconds`, `bytes` and `limit` are those of the plan
     tooLarge,    ///< the candidate was not planned, because its arena has at least `bytes` bytes
     tooSlow,     ///< the candidate was not planned, because its step takes at least `seconds`
-    unplannable, ///< no stage failed for other candidates as it failed for this one: `problem`
+    unplannable, ///< a stage failed: `problem`
+    lost,        ///< the process that plans the candidate ended early, twice: `problem`
   };
   State state = State::planned;
   /// Options as the command line spells them, without those that have their default value.

@@ -17,6 +17,8 @@ struct PlannedCandidate {
   double seconds = 0;
   int64_t bytes = 0;
   std::string limit, problem; ///< `problem` is the first error if there is no plan
+  /// Whether the process that plans the candidate ended early.
+  bool isLost = false;
   /// Whether no schedule can fit, so that the measures are not those of the smallest one.
   bool cannotFit = false;
   std::optional<PlanProfile> profile;

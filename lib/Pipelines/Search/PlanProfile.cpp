@@ -72,7 +72,8 @@ PlanStructure fsdp::getStructure(ModuleOp imported, const Candidate &candidate) 
   structure.sharding = splits ? "parameters" : "whole";
   if (mesh.countPieces(strategy.gradients) > 1)
     structure.sharding += ", gradients";
-  if (splits && strategy.reshard && reshard.again)
+  // Parameters that are not split may be converted again in the backward.
+  if (strategy.reshard && reshard.again)
     structure.sharding += ", again within " + std::to_string(reshard.within);
   if (splits)
     structure.sharding += describeTables(imported, options, mesh, strategy.state);

@@ -53,6 +53,7 @@ private:
   SearchGoal goal;
   SearchResult result;
   bool isFirstRound = true;
+  llvm::SmallDenseSet<unsigned> retried; ///< groups whose process ended early
 };
 } // namespace
 
@@ -119,11 +120,15 @@ void Search::runRounds() {
       // A child process that ended early has not planned its remaining candidates.
       if (lines.empty() && output.problem.empty())
         output.problem = "the process that plans it has returned no plan";
+      // Their group is tried once more.
+      if (!output.problem.empty() && retried.insert(candidates[own.front()].group).second)
+        continue;
       for (unsigned member : own)
         if (!output.problem.empty() && !states[member].isDone) {
           PlannedCandidate plan;
           plan.candidate = member;
           plan.problem = output.problem;
+          plan.isLost = true;
           take(plan);
         }
     }
@@ -164,7 +169,9 @@ SearchedPlan Search::describe(unsigned number) const {
   searched.options = candidates[number].options;
   const PlanBounds &bounds = states[number].bounds;
   if (const std::optional<PlannedCandidate> &plan = plans[number]) {
-    searched.state = plan->problem.empty() ? State::planned : State::unplannable;
+    searched.state = plan->isLost            ? State::lost
+                     : plan->problem.empty() ? State::planned
+                                             : State::unplannable;
     searched.seconds = plan->seconds;
     searched.bytes = plan->bytes;
     searched.limit = plan->limit;

@@ -75,9 +75,11 @@ static void addMeshes(int64_t ranks, size_t axis, const std::string &mesh, Value
   }
 }
 
-static Values listMeshes(const Space &space, const StepOptions &) {
+static Values listMeshes(const Space &space, const StepOptions &options) {
   Values meshes;
   addMeshes(space.ranks, 0, "", meshes);
+  if (options.isGiven("sharding-strategy") && getStrategy(options.shard.strategy).needsGroups)
+    llvm::erase_if(meshes, [](StringRef mesh) { return !mesh.starts_with("replicate="); });
   return meshes;
 }
 

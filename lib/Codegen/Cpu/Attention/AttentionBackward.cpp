@@ -40,7 +40,6 @@ static constexpr int64_t mostRows = 96, mostCols = 128;
 /// Number of unused elements that are reserved after some arrays, because the code may read beyond
 /// the end of an array when it reads the last fragment.
 static constexpr int64_t slack = 64;
-static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 BackwardPlan::BackwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shape, numbers) {
   blockCols = std::min<int64_t>(mostCols, paddedAlong(shape.cols));
