@@ -12,8 +12,9 @@
 // 1. For each gradient, sum the squares of each block, then sum the results over the blocks of each
 //    shard. A rank has one shard of a sharded gradient, and all shards of a whole gradient.
 // 2. For each unit, sum over the pieces of each shard, then over the shards, in the order of ranks.
-//    The step uses one all_reduce per axis for all units together. The reference uses chains of
-//    additions, or loops if there are many terms.
+//    If ranks of the axis `tensor` have slices of the unit, sum over these ranks. The step uses one
+//    all_reduce per axis for all units together. The reference uses chains of additions, or loops
+//    if there are many terms.
 // 3. Sum over units, in order. One elementwise op on the step block computes the norm, the clip
 //    factor, the flag for finite results, and the next loss scale.
 // 4. If the loss is scaled, the backward first reads the scale from the step block.
@@ -93,7 +94,7 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
 
 /// Builds one reduction over the ranks of the axis. The reduction sums `failedLookups`, the number
 /// of ranks with a failed lookup. It also sums the squares of those units whose gradient is split
-/// over the axis.
+/// over the axis. On the axis `tensor`, these are the units of which a rank has slices.
 void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                                    MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
@@ -102,7 +103,7 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
   SmallVector<Value> parts;
   for (auto [i, unit] :
        llvm::enumerate(sums.empty() ? SmallVector<UnitArgument>() : program.getTrainable()))
-    if (UnitOp op = unit.unit; llvm::is_contained(op.getOptimizerAxes(), axis)) {
+    if (isGradientSplit(unit.unit, axis)) {
       inPieces.push_back(i);
       parts.push_back(sums[i]);
     }
@@ -130,6 +131,9 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
     sums.push_back(measureUnit(builder, unit.unit, grad, type));
   addOverAxis(builder, program, "replicate", sums, failedLookups);
   addOverAxis(builder, program, "shard", sums, failedLookups);
+  // All ranks of the axis `tensor` look up the same ids.
+  Value noLookups;
+  addOverAxis(builder, program, "tensor", sums, noLookups);
   return sums;
 }
 
@@ -373,7 +377,7 @@ LogicalResult AddStepBlockPass::run(Program &program) {
   } else {
     int64_t tokens = countTokens(program.func);
     if (program.isSharded())
-      tokens *= programs.mesh.getNumRanks();
+      tokens *= programs.levels.replicate * programs.levels.shard;
     Scaling scaling = addScaling(program, *block);
     SmallVector<Value> squares = measure(builder, program, lookups.failed);
     updated = updateBlock(builder, *block, loss, squares, tokens, scaling, lookups);
