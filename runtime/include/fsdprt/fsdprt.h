@@ -150,7 +150,7 @@ typedef struct fsdprt_artifact_info {
   uint32_t loss_scale;
   uint64_t snapshot_bytes; /* how many of host_bytes are for copies of states, or 0 */
   /* Number of ranks that read different samples: `ranks` divided by the size T of the axis tensor.
-     Ranks r·T to r·T + T - 1 read the same samples. */
+     A caller writes the same inputs for ranks r·T to r·T + T - 1. */
   uint64_t data_ranks;
 } fsdprt_artifact_info;
 
