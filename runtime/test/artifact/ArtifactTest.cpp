@@ -190,7 +190,8 @@ TEST(Artifact, OldVersionsAndValues) {
   };
   EXPECT_EQ(broken([](auto &) {}), "");
   EXPECT_NE(broken([](auto &h) { h.version = 2; }) // format version 2 has no values
-                .find("expected format version 3 or later and at least one byte of values, found version 2"),
+                .find("expected format version 3 or later and at least one byte of values, found "
+                      "version 2"),
             std::string::npos);
   EXPECT_NE(broken([](auto &h) { h.values_size = 0; }).find("found version 3 and 0 bytes"),
             std::string::npos);
