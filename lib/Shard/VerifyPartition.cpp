@@ -44,7 +44,8 @@ private:
   InFlightDiagnostic fail(Operation *op) {
     return emitError(op->getLoc()) << "after Shard: " << describeOp(op) << " ";
   }
-  LogicalResult checkUnshard(UnshardOp op);
+  void addParameter(UnitOp unit, ParamAttr param, Value value);
+  void checkUnshard(UnshardOp op);
   LogicalResult checkSplit(Operation *op, unsigned first);
   LogicalResult checkWhole(Operation *op);
   LogicalResult check(Operation *op);
@@ -55,16 +56,23 @@ private:
 };
 } // namespace
 
+/// Finds the split of `value`, which is a parameter of `unit`, or rows of a table. The columns of
+/// both are the last dimension.
+void PartitionChecker::addParameter(UnitOp unit, ParamAttr param, Value value) {
+  std::optional<TensorSplit> split = getTensorSplit(unit, param.getName());
+  if (!split)
+    return;
+  RankedTensorType type = param.getType();
+  TensorSplit own = split->divide(split->getSize() / type.getDimSize(split->dim));
+  own.dim += cast<RankedTensorType>(value.getType()).getRank() - type.getRank();
+  splits[value] = own;
+}
+
 /// Finds the splits of the parameters of a unit.
-LogicalResult PartitionChecker::checkUnshard(UnshardOp op) {
+void PartitionChecker::checkUnshard(UnshardOp op) {
   auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
-  for (auto [i, result] : llvm::enumerate(op.getResults())) {
-    ParamAttr param = unit.getParam(i);
-    std::optional<TensorSplit> split = getTensorSplit(unit, param.getName());
-    if (split)
-      splits[result] = split->divide(split->getSize() / param.getType().getDimSize(split->dim));
-  }
-  return success();
+  for (auto [i, result] : llvm::enumerate(op.getResults()))
+    addParameter(unit, unit.getParam(i), result);
 }
 
 /// Checks an op whose operand `first` is split.
@@ -140,8 +148,15 @@ LogicalResult PartitionChecker::check(Operation *op) {
   });
   if (walk.wasInterrupted())
     return failure();
-  if (auto unshard = dyn_cast<UnshardOp>(op))
-    return checkUnshard(unshard);
+  if (auto unshard = dyn_cast<UnshardOp>(op)) {
+    checkUnshard(unshard);
+    return success();
+  }
+  if (auto lookup = dyn_cast<UnshardRowsOp>(op)) {
+    auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(op, lookup.getUnitAttr());
+    addParameter(unit, unit.getParam(0), lookup.getRows());
+    return success();
+  }
   if (first && isa<ReduceCotangentOp, func::ReturnOp>(op))
     return fail(op) << "expected whole operands, found operand " << *first
                     << " that is split over axis 'tensor'";
