@@ -26,7 +26,7 @@ func.func @f(%x: tensor<4xf32>) {
 // expected-note @below {{the mesh is declared here}}
 fsdp.mesh @m [#fsdp.axis<"shard", [2]>]
 func.func @f(%x: tensor<4xf32>) {
-  // expected-error @below {{expected axes of @m, or groups "AXIS:N" with N that divides the size of the axis, found "tensor"}}
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" whose N divides the size of the axis, found "tensor"}}
   %y = fsdp.reduce_cotangent %x @m ["tensor"] : tensor<4xf32>
   return
 }
