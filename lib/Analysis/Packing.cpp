@@ -231,7 +231,7 @@ Packing mlir::fsdp::packIntervals(ArrayRef<Interval> given, int64_t enough) {
   SmallVector<Interval> intervals = dropIdleMoments(given);
   Packing result;
   result.lowerBound = getLiveBytes(intervals);
-  bool isHopeless = enough > 0 && enough < result.lowerBound;
+  bool cannotFit = enough > 0 && enough < result.lowerBound;
   enough = std::max(enough, result.lowerBound);
   result.bytes = std::numeric_limits<int64_t>::max();
   SmallVector<Weights> weights = weigh(intervals);
@@ -252,7 +252,7 @@ Packing mlir::fsdp::packIntervals(ArrayRef<Interval> given, int64_t enough) {
         return result;
     }
   }
-  if (!isHopeless)
+  if (!cannotFit)
     for (auto &[order, tightest] : starts)
       amend(intervals, order, tightest, enough, result);
   return result;

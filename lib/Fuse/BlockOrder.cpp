@@ -6,11 +6,12 @@
 //
 //   a(c)  b  c  d(a)  e         =>      b  c  a(c)  d(a)  e
 //
-// 1. For each op, count the ops of the block that the op or its regions use and that have no new
+// 1. For each op of the range, count the ops of the range that the op or its regions use and that
+// have no new
 //    place yet.
 // 2. Repeatedly place the op that was first in the original order among the ops whose count is 0.
 //
-// An op that must move is placed as early as possible. At the end of the block, the op would delay
+// An op that must move is placed as early as possible. At the end of the range, the op would delay
 // reductions over ranks that depend on it, and would lengthen the lifetimes of its operands.
 // Takes O(ops log ops + uses) time.
 //
@@ -36,18 +37,18 @@ static llvm::SmallSetVector<Operation *, 8> findUsed(Operation *op, Block &block
   return used;
 }
 
-void mlir::fsdp::restoreOrder(Block &block) {
+void mlir::fsdp::restoreOrder(llvm::iterator_range<Block::iterator> range) {
   SmallVector<Operation *> ops;
-  for (Operation &op : block.without_terminator())
-    ops.push_back(&op);
   DenseMap<Operation *, unsigned> numbers;
-  for (auto [number, op] : llvm::enumerate(ops))
-    numbers[op] = number;
+  for (Operation &op : range) {
+    numbers[&op] = ops.size();
+    ops.push_back(&op);
+  }
   SmallVector<SmallVector<unsigned, 2>> users(ops.size());
   SmallVector<unsigned> open(ops.size());
   llvm::PriorityQueue<unsigned, std::vector<unsigned>, std::greater<unsigned>> ready;
   for (auto [number, op] : llvm::enumerate(ops)) {
-    for (Operation *def : findUsed(op, block))
+    for (Operation *def : findUsed(op, *op->getBlock()))
       if (auto found = numbers.find(def); found != numbers.end()) {
         users[found->second].push_back(number);
         ++open[number];
@@ -55,17 +56,16 @@ void mlir::fsdp::restoreOrder(Block &block) {
     if (open[number] == 0)
       ready.push(number);
   }
-  Operation *end = block.mightHaveTerminator() ? block.getTerminator() : nullptr;
+  auto append = [&](Operation *op) { op->moveBefore(op->getBlock(), range.end()); };
   while (!ready.empty()) {
     unsigned number = ready.top();
     ready.pop();
-    ops[number]->moveBefore(&block, end ? end->getIterator() : block.end());
-    ops[number] = nullptr;
+    append(std::exchange(ops[number], nullptr));
     for (unsigned user : users[number])
       if (--open[user] == 0)
         ready.push(user);
   }
   for (Operation *op : ops) // append the ops that depend on themselves
     if (op)
-      op->moveBefore(&block, end ? end->getIterator() : block.end());
+      append(op);
 }

@@ -12,10 +12,10 @@
 namespace mlir {
 namespace fsdp {
 
-/// If an op precedes the definition of one of its operands, moves the op directly after its last
-/// operand. The order of all other ops does not change. Ops that depend on themselves move to the
-/// end, before the terminator.
-void restoreOrder(Block &block);
+/// If an op of the range precedes the definition of one of its operands, moves the op directly
+/// after its last operand. The order of all other ops does not change. Ops that depend on
+/// themselves move to the end. No op before the range may use a result of the range.
+void restoreOrder(llvm::iterator_range<Block::iterator> range);
 
 } // namespace fsdp
 } // namespace mlir

@@ -29,7 +29,8 @@
 //      chunk, because the result is then not stored.
 // 3. Write the ops of the group once for each chunk. After the last chunk, concatenate the results
 //    that have rows. The initial value of a sum over rows is the sum of the previous chunks.
-// 4. Sort the block, because readers of the results may precede the last chunk.
+// 4. Sort the ops from the first member on, because readers of the results may precede the last
+//    chunk.
 //
 // The bits of values that have rows do not change. Sums over rows add in the same order as before,
 // but a contraction over rows rounds once per chunk. Takes O(seeds · group · chunks) time. Columns
@@ -140,8 +141,10 @@ void RowGroup::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int
     mapping.map(from, to);
 }
 
-void RowGroup::write(int64_t chunkRows) {
+llvm::iterator_range<Block::iterator> RowGroup::write(int64_t chunkRows) {
   SmallVector<Operation *> ordered = getOrdered();
+  Operation *previous = ordered.front()->getPrevNode();
+  Block::iterator end = std::next(ordered.back()->getIterator());
   OpBuilder b(ordered.back()->getNextNode());
   IRMapping mapping;
   llvm::MapVector<Value, SmallVector<Value>> parts;
@@ -169,19 +172,24 @@ void RowGroup::write(int64_t chunkRows) {
         result.replaceAllUsesWith(mapping.lookup(result));
     op->erase();
   }
+  return {previous ? std::next(previous->getIterator()) : block->begin(), end};
 }
 
 namespace {
 struct ChunkRowsPass : fsdp::impl::ChunkRowsPassBase<ChunkRowsPass> {
   using ChunkRowsPassBase::ChunkRowsPassBase;
 
-  bool chunk(linalg::LinalgOp seed);
+  void addSeeds(llvm::iterator_range<Block::iterator> range);
+  void chunk(linalg::LinalgOp seed);
   void noteSmallest(linalg::LinalgOp seed, int64_t rows, int64_t rowBytes);
   void runOnOperation() override;
 
   /// Bytes and rows of the largest chunk that exceeds the limit although it has the smallest
   /// permitted number of rows. Both are 0 if there is no such chunk.
   int64_t mostBytes = 0, mostRows = 0;
+  /// Seeds in the order in which they are tried. Those that have been erased are null.
+  SmallVector<Operation *> seeds;
+  DenseMap<Operation *, size_t> numbers; ///< index of each seed
   std::optional<Location> where;
 };
 } // namespace
@@ -218,10 +226,21 @@ void ChunkRowsPass::noteSmallest(linalg::LinalgOp seed, int64_t rows, int64_t ro
   }
 }
 
-bool ChunkRowsPass::chunk(linalg::LinalgOp seed) {
+/// Appends the contractions of the range that are seeds and are not in the list.
+void ChunkRowsPass::addSeeds(llvm::iterator_range<Block::iterator> range) {
+  for (Operation &op : range)
+    op.walk([&](linalg::ContractOp seed) {
+      if (tensorBytes(seed->getResult(0)) > maxBytes &&
+          numbers.try_emplace(seed, seeds.size()).second)
+        seeds.push_back(seed);
+    });
+}
+
+/// Writes the group of a seed in chunks if that is possible.
+void ChunkRowsPass::chunk(linalg::LinalgOp seed) {
   for (unsigned loop : getRowLoops(seed)) {
     RowGroup group(seed, loop, maxBytes);
-    if (!group.grow() || !group.reduces())
+    if (!group.grow())
       continue;
     int64_t rows = group.countRows(), fitting = maxBytes / group.countRowBytes();
     if (fitting < std::min(rows, minRows.getValue()))
@@ -234,34 +253,28 @@ bool ChunkRowsPass::chunk(linalg::LinalgOp seed) {
     ++numGroups;
     if (remarks)
       seed.emitRemark() << "computed for " << chunkRows << " of " << rows << " rows at a time";
-    group.write(chunkRows);
-    return true;
+    for (Operation *member : group.getMembers())
+      if (auto found = numbers.find(member); found != numbers.end()) {
+        seeds[found->second] = nullptr;
+        numbers.erase(found);
+      }
+    llvm::iterator_range<Block::iterator> range = group.write(chunkRows);
+    addSeeds(range);
+    return restoreOrder(range);
   }
-  return false;
 }
 
 void ChunkRowsPass::runOnOperation() {
   if (maxBytes == 0 || getOperation().isExternal())
     return;
   mostBytes = 0; // the pass may have run on another function before
-  llvm::SmallPtrSet<Operation *, 8> whole;
-  auto findSeed = [&] {
-    linalg::LinalgOp seed;
-    getOperation().walk([&](linalg::ContractOp op) {
-      if (tensorBytes(op->getResult(0)) <= maxBytes || whole.contains(op))
-        return WalkResult::advance();
-      seed = cast<linalg::LinalgOp>(*op);
-      return WalkResult::interrupt();
-    });
-    return seed;
-  };
-  while (linalg::LinalgOp seed = findSeed()) {
-    Block *block = seed->getBlock();
-    if (chunk(seed))
-      restoreOrder(*block);
-    else
-      whole.insert(seed);
-  }
+  seeds.clear();
+  numbers.clear();
+  for (Block &block : getOperation().getBody())
+    addSeeds({block.begin(), block.end()});
+  for (size_t next = 0; next < seeds.size(); ++next)
+    if (seeds[next])
+      chunk(cast<linalg::LinalgOp>(seeds[next]));
   if (warnings && mostBytes)
     emitWarning(*where) << "max-chunk-bytes: the smallest chunk has " << mostRows
                         << " rows, which take " << mostBytes

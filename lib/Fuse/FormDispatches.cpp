@@ -191,7 +191,7 @@ struct FormDispatchesPass : fsdp::impl::FormDispatchesPassBase<FormDispatchesPas
       ++numDispatches;
       numGrouped += cluster.members.size() > 1 ? cluster.members.size() : 0;
     }
-    restoreOrder(block);
+    restoreOrder(block.without_terminator());
     eraseDead(block);
     return success();
   }

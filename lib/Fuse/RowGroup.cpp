@@ -198,6 +198,8 @@ bool RowGroup::grow() {
     if (!addBetween())
       return false;
   }
+  if (!reduces())
+    return false;
   addRowScalars();
   // A member must not read the sum over all rows that another member computes.
   return llvm::all_of(members, [&](Operation *op) {

@@ -38,19 +38,22 @@ public:
   }
 
   /// Adds the members (step 2). Returns false if the group cannot be divided into chunks, because a
-  /// wide result is needed as a whole.
+  /// wide result is needed as a whole, or because no member but the seed reduces a wide result.
   bool grow();
-  /// Writes the chunks of rows after the op `last()` (step 3 of ChunkRows.cpp).
-  void write(int64_t chunkRows);
+  ArrayRef<Operation *> getMembers() const { return members.getArrayRef(); }
+  /// Writes the chunks of rows after the op `last()`, and erases the members (step 3 of
+  /// ChunkRows.cpp). Returns the range of ops from the place of the first member to the last new
+  /// op.
+  llvm::iterator_range<Block::iterator> write(int64_t chunkRows);
 
-  /// Returns true if a member other than the seed reduces a wide result over columns or rows.
-  bool reduces() const;
   int64_t countRows() const;
   /// Returns the largest number of bytes, per row, of wide results that are alive at the same time.
   int64_t countRowBytes() const;
   Operation *last() const;
 
 private:
+  /// Returns true if a member other than the seed reduces a wide result over columns or rows.
+  bool reduces() const;
   bool addUsers(Value wide);
   bool addMember(Operation *op);
   bool addBetween();

@@ -177,7 +177,7 @@ LogicalResult fsdp::planFused(StepCompilation &step) {
   bool chooses =
       step.options.plan.checkpointing == "auto" || (step.options.plan.overlap && limit > 0);
   if (!chooses)
-    return runPhases(step, "plan", "plan");
+    return runPhases(step, "plan", step.onlyMeasures ? "codegen" : "plan");
   static constexpr unsigned mostTries = 5;
   const int64_t asked = limit;
   llvm::scope_exit restore([&] { limit = asked; });
@@ -190,7 +190,8 @@ LogicalResult fsdp::planFused(StepCompilation &step) {
     if (failed(runPhases(step, "plan", "plan")))
       return failure();
     std::vector<Diagnostic> diagnostics = store.take();
-    StepCompilation measured{step.module->clone(), step.options, /*code=*/false, step.onlyMeasures};
+    StepCompilation measured{{}, step.options, /*code=*/false, step.onlyMeasures};
+    measured.module = step.onlyMeasures ? std::move(step.module) : step.module->clone();
     if (failed(runPhases(measured, "codegen", "codegen")))
       return failure();
     MemoryReport memory = measureMemory(*measured.module);
@@ -198,10 +199,11 @@ LogicalResult fsdp::planFused(StepCompilation &step) {
     store.take(); // these diagnostics are emitted again when code is generated for the chosen plan
     if (peak >= least)
       break;
+    bool isLast = peak <= asked || (step.cannotFit && step.cannotFit(*measured.module));
     least = peak;
-    best = std::move(step.module);
+    best = std::move(step.onlyMeasures ? measured.module : step.module);
     ofBest = std::move(diagnostics);
-    if (peak <= asked || (step.isHopeless && step.isHopeless(*measured.module)))
+    if (isLast)
       break;
     // The workspace begins at a page boundary, so round the limit down to a page boundary.
     limit = std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),

@@ -61,6 +61,7 @@ public:
       places[&op] = ops.size();
       ops.push_back(&op);
     }
+    setKeys();
     unsigned moved = 0;
     for (Operation *op : llvm::reverse(ops)) {
       bool isView = static_cast<bool>(aliasing.getViewSource(op));
@@ -69,7 +70,7 @@ public:
       Operation *limit = findLimit(op);
       if (!limit || limit == op->getNextNode() || (!isView && !gains(op, places.at(limit))))
         continue;
-      op->moveBefore(limit);
+      moveBefore(op, limit);
       places[op] = places.at(limit);
       moved += !isView;
     }
@@ -80,7 +81,25 @@ private:
   /// Returns the op of this block that is or contains `user`.
   Operation *getAncestor(Operation *user) { return block.findAncestorOpInBlock(*user); }
 
-  bool isBefore(Operation *a, Operation *b) { return !b || a->isBeforeInBlock(b); }
+  bool isBefore(Operation *a, Operation *b) { return !b || keys.at(a) < keys.at(b); }
+
+  /// Sets the keys of all ops to multiples of 2^40.
+  void setKeys() {
+    for (auto [number, op] : llvm::enumerate(block))
+      keys[&op] = static_cast<uint64_t>(number + 1) << 40;
+  }
+
+  /// Moves `op`, and gives it a key between those of its new neighbours. Operation::isBeforeInBlock
+  /// would number the whole block again after each move.
+  void moveBefore(Operation *op, Operation *limit) {
+    op->moveBefore(limit);
+    uint64_t end = keys.at(limit), begin = 0;
+    if (Operation *previous = op->getPrevNode())
+      begin = keys.at(previous);
+    keys[op] = begin + (end - begin) / 2;
+    if (end - begin < 2)
+      setKeys();
+  }
 
   /// Collects `base` and all views of it.
   void collectViews(Value base, SmallVectorImpl<Value> &views) {
@@ -105,7 +124,7 @@ private:
       for (Value view : views)
         for (Operation *user : view.getUsers()) {
           Operation *here = getAncestor(user);
-          bool isLater = here && here != op && op->isBeforeInBlock(here);
+          bool isLater = here && here != op && isBefore(op, here);
           if (isLater && overwrites(user, view) && isBefore(here, limit))
             limit = here;
         }
@@ -184,6 +203,7 @@ private:
   Block &block;
   Aliasing &aliasing;
   DenseMap<Operation *, int64_t> places;
+  DenseMap<Operation *, uint64_t> keys; ///< increase from op to op of the block
 };
 
 class SinkToUsesPass : public fsdp::impl::SinkToUsesPassBase<SinkToUsesPass> {

@@ -31,7 +31,7 @@ struct StepCompilation {
   bool onlyMeasures = false;
   /// If set, planFused() calls this function with each plan that does not fit into --memory-limit.
   /// If the function returns true, no other schedule can fit, and planFused() keeps this plan.
-  std::function<bool(ModuleOp)> isHopeless = {};
+  std::function<bool(ModuleOp)> cannotFit = {};
   /// Kernels that the phase codegen compiled.
   CompiledKernels kernels = {};
   /// Rows of the table of types (DtypeFlow.h). The phase update computes these rows.
@@ -55,7 +55,8 @@ LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 LogicalResult planWithinLimit(StepCompilation &step);
 
 /// Runs the second part of planWithinLimit(): the phase plan, for a module on which the phases up
-/// to fuse have run. Emits only diagnostics of the plan that is kept.
+/// to fuse have run. Emits only diagnostics of the plan that is kept. If `step.onlyMeasures` is
+/// true, the phase codegen has also run on the module afterwards.
 LogicalResult planFused(StepCompilation &step);
 
 } // namespace mlir::fsdp

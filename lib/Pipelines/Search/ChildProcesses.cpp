@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A task inherits the module and its context by fork(), so that nothing is imported again. It
-// writes its results to a pipe, which this process reads until all children have closed theirs.
+// writes its results to a pipe, which this process reads until all children have closed theirs. If
+// no child writes anything for `stallSeconds`, all of them are killed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,9 @@
 #include <unistd.h>
 
 using namespace mlir::fsdp;
+
+/// Longest time between two results. One result takes seconds to a few minutes.
+static constexpr int stallSeconds = 3600;
 
 namespace {
 struct Child {
@@ -59,7 +63,8 @@ static std::optional<Child> start(size_t task, const std::function<void(llvm::ra
   return Child{task, process, ends[0]};
 }
 
-/// Waits for the end of a child process. Returns how it ended early, or an empty text.
+/// Waits for the end of a child process that has closed its pipe or was killed. Returns how it
+/// ended early, or an empty text.
 static std::string finish(const Child &child) {
   close(child.pipe);
   int status = 0;
@@ -94,8 +99,12 @@ mlir::fsdp::runInChildren(const std::vector<std::function<void(llvm::raw_ostream
     std::vector<pollfd> pipes;
     for (const Child &child : running)
       pipes.push_back({child.pipe, POLLIN, 0});
-    if (poll(pipes.data(), pipes.size(), /*timeout=*/-1) < 0)
+    int ready = poll(pipes.data(), pipes.size(), stallSeconds * 1000);
+    if (ready < 0)
       continue; // a signal
+    if (ready == 0)
+      for (const Child &child : running)
+        kill(child.process, SIGKILL);
     std::vector<Child> left;
     for (size_t index = 0; index < running.size(); ++index) {
       const Child &child = running[index];

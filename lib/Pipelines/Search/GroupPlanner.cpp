@@ -36,7 +36,7 @@ bool SearchGoal::excludes(const PlanBounds &bounds) const {
 }
 
 void SearchGoal::add(const PlannedCandidate &plan) {
-  if (!plan.problem.empty() || plan.isHopeless)
+  if (!plan.problem.empty() || plan.cannotFit)
     return;
   if (bytes == 0 || plan.bytes < bytes)
     bytes = plan.bytes;
@@ -64,13 +64,13 @@ static PlannedCandidate planCandidate(ModuleOp fused, const GroupTask &task, uns
   // Only the size of the smallest arena and the list of all plans need the exact bytes of plans
   // that do not fit.
   if (!task.goal.all && !task.goal.isSmallest)
-    step.isHopeless = [&](ModuleOp planned) {
+    step.cannotFit = [&](ModuleOp planned) {
       PlanProfile profile(planned, candidate, structure, task.cluster);
-      plan.isHopeless =
+      plan.cannotFit =
           profile.getBounds(candidate, structure, task.cluster).bytes > task.goal.limit;
-      return plan.isHopeless;
+      return plan.cannotFit;
     };
-  if (failed(planFused(step)) || failed(runPhases(step, "codegen", "codegen")))
+  if (failed(planFused(step)))
     return plan;
   ScheduleReport schedule = measureSchedule(*step.module);
   plan.seconds = schedule.scheduled;
@@ -119,9 +119,9 @@ void fsdp::planGroup(GroupTask task, llvm::function_ref<void(const PlannedCandid
 }
 
 llvm::json::Value PlannedCandidate::toJson() const {
-  llvm::json::Object object{{"candidate", candidate}, {"seconds", seconds},
-                            {"bytes", bytes},         {"limit", limit},
-                            {"hopeless", isHopeless}, {"problem", problem}};
+  llvm::json::Object object{{"candidate", candidate},  {"seconds", seconds},
+                            {"bytes", bytes},          {"limit", limit},
+                            {"cannot_fit", cannotFit}, {"problem", problem}};
   if (profile)
     object["profile"] = profile->toJson();
   return object;
@@ -134,7 +134,7 @@ PlannedCandidate PlannedCandidate::fromJson(const llvm::json::Object &object) {
   plan.bytes = object.getInteger("bytes").value_or(0);
   plan.limit = object.getString("limit")->str();
   plan.problem = object.getString("problem")->str();
-  plan.isHopeless = object.getBoolean("hopeless").value_or(false);
+  plan.cannotFit = object.getBoolean("cannot_fit").value_or(false);
   if (const llvm::json::Object *profile = object.getObject("profile"))
     plan.profile = PlanProfile::fromJson(*profile);
   return plan;

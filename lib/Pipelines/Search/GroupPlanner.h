@@ -18,7 +18,7 @@ struct PlannedCandidate {
   int64_t bytes = 0;
   std::string limit, problem; ///< `problem` is the first error if there is no plan
   /// Whether no schedule can fit, so that the measures are not those of the smallest one.
-  bool isHopeless = false;
+  bool cannotFit = false;
   std::optional<PlanProfile> profile;
 
   llvm::json::Value toJson() const;

@@ -48,45 +48,40 @@ using namespace mlir::fsdp;
 // Structure
 //===----------------------------------------------------------------------===//
 
-/// Returns the number of ranks over which a strategy splits a tensor on its first `axes` axes.
-static int64_t countPieces(int axes, const StepOptions &options) {
-  return (axes > 0 ? getAxisRanks(options, "shard") : 1) *
-         (axes > 1 ? getAxisRanks(options, "replicate") : 1);
-}
-
 /// Returns a text that is equal for two meshes only if lookups exchange rows of the same tables.
-static std::string describeTables(ModuleOp imported, const StepOptions &options, int state) {
+static std::string describeTables(ModuleOp imported, const StepOptions &options,
+                                  const MeshRanks &mesh, int state) {
   std::string text;
-  int64_t shards = getAxisRanks(options, "shard"),
-          parts = state > 1 ? getAxisRanks(options, "replicate") : 1;
+  int64_t parts = state > 1 ? mesh.replicate : 1;
   for (auto function : imported.getOps<func::FuncOp>())
     for (BlockArgument argument : function.getArguments())
       if (isa<RankedTensorType>(argument.getType()))
-        if (int64_t size = getRowSize(argument, options.shard.gatherRows, shards, parts))
+        if (int64_t size = getRowSize(argument, options.shard.gatherRows, mesh.shard, parts))
           text += " " + std::to_string(argument.getArgNumber()) + "x" + std::to_string(size);
   // The number of exchanged rows grows with the number of shards.
-  return text.empty() ? "" : text + " of " + std::to_string(shards);
+  return text.empty() ? "" : text + " of " + std::to_string(mesh.shard);
 }
 
 PlanStructure fsdp::getStructure(ModuleOp imported, const Candidate &candidate) {
   const StepOptions &options = candidate.options;
   const Strategy &strategy = getStrategy(options.shard.strategy);
   const Reshard &reshard = options.shard.reshardAfterForward;
+  MeshRanks mesh = getMeshRanks(options);
   PlanStructure structure;
-  bool splits = countPieces(strategy.parameters, options) > 1;
+  bool splits = mesh.countPieces(strategy.parameters) > 1;
   structure.sharding = splits ? "parameters" : "whole";
-  if (countPieces(strategy.gradients, options) > 1)
+  if (mesh.countPieces(strategy.gradients) > 1)
     structure.sharding += ", gradients";
   if (splits && strategy.reshard && reshard.again)
     structure.sharding += ", again within " + std::to_string(reshard.within);
   if (splits)
-    structure.sharding += describeTables(imported, options, strategy.state);
+    structure.sharding += describeTables(imported, options, mesh, strategy.state);
   structure.checkpointing = options.plan.checkpointing;
   // The search of `auto` ends with another plan for every mesh.
   if (structure.checkpointing == "auto")
     structure.sharding += " of " + llvm::join(candidate.spelled, " ");
   structure.offloadsActivations = options.plan.offload.activations;
-  structure.state = countPieces(strategy.state, options) > 1 ? strategy.state : 0;
+  structure.state = mesh.countPieces(strategy.state) > 1 ? strategy.state : 0;
   return structure;
 }
 
@@ -236,8 +231,8 @@ private:
 void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
                               const Candidate &candidate, const Cluster &cluster) {
   const Strategy &strategy = getStrategy(candidate.options.shard.strategy);
-  auto shards = static_cast<double>(getAxisRanks(candidate.options, "shard"));
-  Kernels kernels(planned, layout, countPieces(strategy.parameters, candidate.options) > 1);
+  MeshRanks mesh = getMeshRanks(candidate.options);
+  Kernels kernels(planned, layout, mesh.countPieces(strategy.parameters) > 1);
   CostModel costs(cluster);
   SymbolTableCollection tables;
   bool hasLoops = !step.getBody().front().getOps<LoopOp>().empty();
@@ -277,7 +272,8 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
       transfer.isTwice = collective.getKind() == CollectiveKind::all_reduce;
       transfer.isPiece = !transfer.overShard;
       transfer.turns = turns;
-      transfer.bytes = getFilledPart(unit) * (transfer.isPiece ? shards : 1) *
+      transfer.bytes = getFilledPart(unit) *
+                       (transfer.isPiece ? static_cast<double>(mesh.shard) : 1) *
                        static_cast<double>(std::max(collective.getSource().getBytes(),
                                                     collective.getTarget().getBytes()));
       if (!hasLoops && collective.getKind() == CollectiveKind::all_gather)
@@ -314,10 +310,11 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
   const StepOptions &options = candidate.options;
   const Strategy &strategy = getStrategy(options.shard.strategy);
   const OffloadKinds &offload = options.plan.offload;
+  MeshRanks mesh = getMeshRanks(options);
   PlanBounds bounds;
   auto addState = [&](const StateBytes &state, int axes, bool isOffloaded) {
     if (!isOffloaded)
-      bounds.bytes += state.whole + state.split / countPieces(axes, options);
+      bounds.bytes += state.whole + state.split / mesh.countPieces(axes);
   };
   addState(parameters, strategy.parameters, offload.parameters);
   addState(optimizer, strategy.state, offload.optimizer);
@@ -329,7 +326,6 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
     bounds.seconds = productSeconds;
   if (!isSame && (!isPart || structure.sharding != other.sharding))
     return bounds;
-  int64_t shards = getAxisRanks(options, "shard"), replicas = getAxisRanks(options, "replicate");
   SmallVector<LinkJob> jobs;
   for (const Transfer &transfer : transfers) {
     // A strategy that splits the state differently exchanges pieces in another way.
@@ -337,10 +333,10 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
       continue;
     int64_t ranks = (!transfer.overShard ? 1
                      : transfer.within   ? transfer.within
-                                         : shards) *
-                    (transfer.overReplicate ? replicas : 1);
-    int64_t stride = transfer.overShard ? 1 : shards;
-    double bytes = transfer.bytes / (transfer.isPiece ? static_cast<double>(shards) : 1);
+                                         : mesh.shard) *
+                    (transfer.overReplicate ? mesh.replicate : 1);
+    int64_t stride = transfer.overShard ? 1 : mesh.shard;
+    double bytes = transfer.bytes / (transfer.isPiece ? static_cast<double>(mesh.shard) : 1);
     unsigned rounds = transfer.isTwice ? 2 : 1;
     double seconds = getRingSeconds(cluster, bytes, ranks, stride, rounds) -
                      getRingSeconds(cluster, 0, ranks, stride, rounds);
@@ -362,9 +358,18 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
 llvm::json::Value PlanProfile::toJson() const {
   llvm::json::Array list;
   for (const Transfer &t : transfers)
-    list.push_back(llvm::json::Array{t.overShard, t.overReplicate, t.within, t.isTwice, t.isPiece,
-                                     t.bytes, t.head, t.tail, t.turns});
-  auto state = [](const StateBytes &bytes) { return llvm::json::Array{bytes.split, bytes.whole}; };
+    list.push_back(llvm::json::Object{{"shard", t.overShard},
+                                      {"replicate", t.overReplicate},
+                                      {"within", t.within},
+                                      {"twice", t.isTwice},
+                                      {"piece", t.isPiece},
+                                      {"bytes", t.bytes},
+                                      {"head", t.head},
+                                      {"tail", t.tail},
+                                      {"turns", t.turns}});
+  auto state = [](const StateBytes &bytes) {
+    return llvm::json::Object{{"split", bytes.split}, {"whole", bytes.whole}};
+  };
   return llvm::json::Object{{"sharding", structure.sharding},
                             {"checkpointing", structure.checkpointing},
                             {"offloads", structure.offloadsActivations},
@@ -381,10 +386,9 @@ llvm::json::Value PlanProfile::toJson() const {
 
 PlanProfile PlanProfile::fromJson(const llvm::json::Object &object) {
   PlanProfile profile;
-  auto number = [](const llvm::json::Value &value) { return value.getAsNumber().value_or(0); };
   auto state = [&](StringRef name) {
-    const llvm::json::Array &pair = *object.getArray(name);
-    return StateBytes{pair[0].getAsInteger().value_or(0), pair[1].getAsInteger().value_or(0)};
+    const llvm::json::Object &bytes = *object.getObject(name);
+    return StateBytes{bytes.getInteger("split").value_or(0), bytes.getInteger("whole").value_or(0)};
   };
   profile.structure = {object.getString("sharding")->str(),
                        object.getString("checkpointing")->str(),
@@ -398,17 +402,17 @@ PlanProfile PlanProfile::fromJson(const llvm::json::Object &object) {
   profile.optimizer = state("optimizer");
   profile.masters = state("masters");
   for (const llvm::json::Value &value : *object.getArray("transfers")) {
-    const llvm::json::Array &row = *value.getAsArray();
+    const llvm::json::Object &row = *value.getAsObject();
     Transfer t;
-    t.overShard = *row[0].getAsBoolean();
-    t.overReplicate = *row[1].getAsBoolean();
-    t.within = row[2].getAsInteger().value_or(0);
-    t.isTwice = *row[3].getAsBoolean();
-    t.isPiece = *row[4].getAsBoolean();
-    t.bytes = number(row[5]);
-    t.head = number(row[6]);
-    t.tail = number(row[7]);
-    t.turns = number(row[8]);
+    t.overShard = row.getBoolean("shard").value_or(false);
+    t.overReplicate = row.getBoolean("replicate").value_or(false);
+    t.within = row.getInteger("within").value_or(0);
+    t.isTwice = row.getBoolean("twice").value_or(false);
+    t.isPiece = row.getBoolean("piece").value_or(false);
+    t.bytes = row.getNumber("bytes").value_or(0);
+    t.head = row.getNumber("head").value_or(0);
+    t.tail = row.getNumber("tail").value_or(0);
+    t.turns = row.getNumber("turns").value_or(1);
     profile.transfers.push_back(t);
   }
   return profile;

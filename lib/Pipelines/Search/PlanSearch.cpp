@@ -132,9 +132,9 @@ void Search::runRounds() {
 
 void Search::take(const PlannedCandidate &plan) {
   checkBounds(plan);
-  // The bounds that follow from a plan without hope exclude its candidate. If no plan fits, the
-  // search for the smallest arena plans the candidate again.
-  if (!plan.isHopeless) {
+  // If no schedule can fit, the bounds that follow from the plan exclude its candidate. If no
+  // plan fits, the search for the smallest arena plans the candidate again.
+  if (!plan.cannotFit) {
     states[plan.candidate].isDone = true;
     plans[plan.candidate] = plan;
   }

@@ -24,7 +24,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "SearchSpace.h"
+#include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Shard/PlacementChoice.h"
+#include "llvm/ADT/STLExtras.h"
 #include <set>
 
 using namespace mlir;
@@ -49,19 +51,11 @@ struct Dimension {
 /// Axes of --mesh over which the ranks are distributed, outermost first.
 static constexpr StringLiteral meshAxes[] = {"replicate", "shard"};
 
-int64_t fsdp::getAxisRanks(const StepOptions &options, StringRef name) {
-  SmallVector<StringRef> axes, factors;
-  StringRef(options.shard.mesh).split(axes, ',');
-  int64_t ranks = 1;
-  for (StringRef axis : axes)
-    if (axis.split('=').first == name)
-      axis.split('=').second.split(factors, 'x');
-  for (StringRef factor : factors) {
-    int64_t number = 1;
-    (void)factor.getAsInteger(10, number);
-    ranks *= number;
-  }
-  return ranks;
+MeshRanks fsdp::getMeshRanks(const StepOptions &options) {
+  FailureOr<MeshSpec> mesh = parseMeshSpec(options.shard.mesh, [] { return InFlightDiagnostic(); });
+  if (failed(mesh))
+    return {};
+  return {llvm::product_of(mesh->shard), llvm::product_of(mesh->replicate)};
 }
 
 /// Appends all meshes in which the axes from number `axis` on have `ranks` ranks together. `mesh`
@@ -88,21 +82,21 @@ static Values listMeshes(const Space &space, const StepOptions &) {
 }
 
 /// Returns into how many pieces a strategy splits parameters, gradients and optimizer state.
-static std::array<int64_t, 3> getPieces(const Strategy &strategy, const StepOptions &options) {
-  int64_t shards = getAxisRanks(options, "shard"), replicas = getAxisRanks(options, "replicate");
-  auto count = [&](int axes) { return (axes > 0 ? shards : 1) * (axes > 1 ? replicas : 1); };
-  return {count(strategy.parameters), count(strategy.gradients), count(strategy.state)};
+static std::array<int64_t, 3> getPieces(const Strategy &strategy, const MeshRanks &mesh) {
+  return {mesh.countPieces(strategy.parameters), mesh.countPieces(strategy.gradients),
+          mesh.countPieces(strategy.state)};
 }
 
 static Values listStrategies(const Space &, const StepOptions &options) {
   Values names;
+  MeshRanks mesh = getMeshRanks(options);
   std::set<std::pair<std::array<int64_t, 3>, bool>> seen;
   for (const OptionWord &word : getWords<ShardingStrategy>()) {
     const Strategy &strategy = getStrategy(static_cast<ShardingStrategy>(word.index));
-    std::array<int64_t, 3> pieces = getPieces(strategy, options);
-    bool hasGroups = getAxisRanks(options, "replicate") > 1;
+    std::array<int64_t, 3> pieces = getPieces(strategy, mesh);
+    bool hasGroups = mesh.replicate > 1;
     // A mesh whose axis `shard` is not used is the mesh of other axes.
-    bool isUnused = pieces[2] == 1 && getAxisRanks(options, "shard") > 1;
+    bool isUnused = pieces[2] == 1 && mesh.shard > 1;
     if (!word.isAlias && !isUnused && (hasGroups || !strategy.needsGroups) &&
         seen.insert({pieces, strategy.reshard && pieces[0] > 1}).second)
       names.push_back(word.word.str());
@@ -112,7 +106,8 @@ static Values listStrategies(const Space &, const StepOptions &options) {
 
 static Values listReshards(const Space &space, const StepOptions &options) {
   const Strategy &strategy = getStrategy(options.shard.strategy);
-  std::array<int64_t, 3> pieces = getPieces(strategy, options);
+  MeshRanks mesh = getMeshRanks(options);
+  std::array<int64_t, 3> pieces = getPieces(strategy, mesh);
   Values values{"true"};
   if (pieces[0] == 1 || !strategy.reshard)
     return values;
@@ -122,7 +117,7 @@ static Values listReshards(const Space &space, const StepOptions &options) {
       values.push_back(std::to_string(ranks));
   bool isOther = llvm::any_of(getWords<ShardingStrategy>(), [&](const OptionWord &word) {
     const Strategy &other = getStrategy(static_cast<ShardingStrategy>(word.index));
-    return !other.reshard && getPieces(other, options) == pieces;
+    return !other.reshard && getPieces(other, mesh) == pieces;
   });
   if (!isOther)
     values.push_back("false");

@@ -26,8 +26,17 @@ struct Candidate {
 /// set an option that the user has set.
 std::vector<Candidate> listCandidates(const StepOptions &options, const Cluster &cluster);
 
-/// Returns the number of ranks of the axis `name` of --mesh.
-int64_t getAxisRanks(const StepOptions &options, llvm::StringRef name);
+/// Numbers of ranks of the axes of --mesh.
+struct MeshRanks {
+  int64_t shard = 1, replicate = 1;
+
+  /// Returns into how many pieces a strategy splits a tensor on its first `axes` axes.
+  int64_t countPieces(int axes) const {
+    return (axes > 0 ? shard : 1) * (axes > 1 ? replicate : 1);
+  }
+};
+/// Returns the ranks of a mesh that is valid.
+MeshRanks getMeshRanks(const StepOptions &options);
 
 } // namespace mlir::fsdp
 

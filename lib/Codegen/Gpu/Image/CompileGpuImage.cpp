@@ -135,7 +135,6 @@ static FailureOr<OwningOpRef<ModuleOp>> collectEntries(ModuleOp module, const Gp
       return failure();
     image.kernels.push_back(std::move(info));
   }
-  cleanUp(*entries);
   return entries;
 }
 
@@ -162,6 +161,7 @@ FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &targ
     return failure();
   if (image.kernels.empty())
     return image;
+  cleanUp(**entries);
   if (output == GpuOutput::Mlir)
     llvm::raw_string_ostream(image.mlir) << **entries;
   if (failed(lowerToNvvm(**entries)))
