@@ -4,7 +4,7 @@
    clocks_per_second, bytes / bytes_per_second) of the cluster file (docs/explanation/simulator.md); a kernel takes the sum over its launches.
 2. `fsdp-run --simulate` prints the time of a step and of each of its kernels, if the artifact states clocks.
 
-What the tools do not print yet is left out, and `remark` says so.
+What the tools do not print is left out, and `remark` says so.
 """
 import json
 import pathlib

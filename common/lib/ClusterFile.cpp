@@ -16,19 +16,6 @@
 using namespace fsdpcommon;
 using Kind = JsonValue::Kind;
 
-double Cluster::kernelSeconds(const std::string &kind, uint64_t multiplyAdds,
-                              uint64_t bf16MultiplyAdds, uint64_t bytes) const {
-  double wide = wideMultiplyAdds, narrow = narrowMultiplyAdds, memory = memoryBytesPerSecond;
-  auto known = kinds.find(kind);
-  if (known != kinds.end() && known->second.multiplyAdds > 0)
-    wide = narrow = known->second.multiplyAdds;
-  if (known != kinds.end() && known->second.bytesPerSecond > 0)
-    memory = known->second.bytesPerSecond;
-  double products =
-      static_cast<double>(multiplyAdds) / wide + static_cast<double>(bf16MultiplyAdds) / narrow;
-  return launchSeconds + std::max(products, static_cast<double>(bytes) / memory);
-}
-
 namespace {
 
 /// The name of a member that an object may have.
@@ -70,6 +57,7 @@ private:
   }
 
   bool readDevice(const JsonValue &device);
+  bool readChip(const JsonValue &device, const Text &what);
   bool readKinds(const JsonValue &kinds);
   bool readProtocols(const JsonValue &root);
   bool readLink(const JsonValue &value, bool isLast);
@@ -151,6 +139,8 @@ bool ClusterReader::readDevice(const JsonValue &device) {
                  {"bf16_multiply_adds_per_second"},
                  {"bytes_per_second"},
                  {"launch_seconds"},
+                 {"chip", false},
+                 {"clocks_per_second", false},
                  {"collective_seconds", false},
                  {"kinds", false},
                  {"host_bytes_per_second", false},
@@ -163,8 +153,24 @@ bool ClusterReader::readDevice(const JsonValue &device) {
       !readRate(device, what, "host_bytes_per_second", cluster.hostBytesPerSecond) ||
       !readRate(device, what, "file_bytes_per_second", cluster.fileBytesPerSecond))
     return false;
+  if (!readChip(device, what))
+    return false;
   const JsonMember *kinds = device.find("kinds");
   return !kinds || readKinds(kinds->value);
+}
+
+/// Reads the chip and its clock rate, which need each other.
+bool ClusterReader::readChip(const JsonValue &device, const Text &what) {
+  const JsonMember *chip = device.find("chip"), *clocks = device.find("clocks_per_second");
+  if (!chip != !clocks)
+    return fail(device, what + ": expected both \"chip\" and \"clocks_per_second\", or neither");
+  if (!chip)
+    return true;
+  if (!chip->value.is(Kind::string) || chip->value.text.empty())
+    return fail(chip->value, what + ": \"chip\": expected a name such as \"sm_90a\", found " +
+                                 chip->value.describe());
+  cluster.chip = chip->value.text;
+  return readRate(device, what, "clocks_per_second", cluster.clocksPerSecond);
 }
 
 bool ClusterReader::readKinds(const JsonValue &kinds) {

@@ -35,8 +35,13 @@ const Cluster &mlir::fsdp::getCpuCluster() {
 }
 
 const Cluster &mlir::fsdp::getGpuCluster() {
-  static const Cluster cluster = makeCluster(gpuClusterName.str(), {30e12, 397e12, 3e12, 4e-6},
-                                             {"NVLink", 8, {3.4e-6, 370.8e9}});
+  static const Cluster cluster = [] {
+    Cluster made = makeCluster(gpuClusterName.str(), {30e12, 397e12, 3e12, 4e-6},
+                               {"NVLink", 8, {3.4e-6, 370.8e9}});
+    made.chip = "sm_90a";
+    made.clocksPerSecond = 1.469e9;
+    return made;
+  }();
   return cluster;
 }
 

@@ -61,6 +61,12 @@ static bool isScheduled(const StepOptions &o) {
   return o.plan.overlap || !o.driver.whatIf.empty() || o.driver.search > 0;
 }
 
+/// Returns true if --explain prints the times of kernels, which depend on the cluster.
+static bool explainsTimes(const StepOptions &o) {
+  return isForGpu(o) &&
+         (o.driver.explain == ExplainKind::Text || o.driver.explain == ExplainKind::Json);
+}
+
 /// Returns true if the strategy keeps parameters gathered until the backward.
 static bool keepsParameters(const StepOptions &o) {
   return o.shard.strategy != ShardingStrategy::FullShard &&
@@ -156,6 +162,8 @@ std::string OptionRow::printOne(const StepOptions &options) const {
              " has no effect with --no-code, which writes no machine code")                        \
       .needs([](const StepOptions &o) { return o.driver.emit != EmitKind::KernelMlir; },           \
              " has no effect with --emit=kernel-mlir, which writes no machine code")               \
+      .needs([](const StepOptions &o) { return o.driver.emit != EmitKind::Clocks; },               \
+             " has no effect with --emit=clocks, which writes no machine code")                    \
       .needs(                                                                                      \
           [](const StepOptions &o) {                                                               \
             return o.driver.emit != EmitKind::None ||                                              \

@@ -51,6 +51,7 @@ private:
   FailureOr<Offset<fb::Command>> addCommand(Operation &op, LayoutOp layout);
   FailureOr<Offset<fb::Collective>> addCollective(CollectiveOp op, LayoutOp layout);
   Offset<fb::Grid> addGrid(const PhaseInfo &phase);
+  Offset<fb::Cost> addCost(const PhaseInfo &phase);
   FailureOr<Offset<fb::Matrix>> addMatrix(const GpuMatrix &matrix, Location loc);
   FailureOr<Offset<fb::Product>> addProduct(const PhaseInfo &phase, Location loc);
   LogicalResult addKernels();

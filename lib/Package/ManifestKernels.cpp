@@ -67,6 +67,17 @@ FailureOr<Offset<fb::Product>> ManifestBuilder::addProduct(const PhaseInfo &phas
                            static_cast<fb::Activation>(product.activation));
 }
 
+/// Adds the cost of a phase on a GPU. Returns null on a CPU.
+Offset<fb::Cost> ManifestBuilder::addCost(const PhaseInfo &phase) {
+  auto found = gpuCode.costs.find(phase.symbol);
+  if (found == gpuCode.costs.end())
+    return {};
+  const GpuCost &cost = found->second;
+  return fb::CreateCost(builder, cost.clocks, cost.units.tensor, cost.units.issue,
+                        cost.units.special, cost.units.shared, cost.units.cache, cost.bytes,
+                        cost.balance);
+}
+
 LogicalResult ManifestBuilder::addKernels() {
   llvm::StringMap<const KernelInfo *> known;
   for (const KernelInfo &kernel : image.kernels)
@@ -86,8 +97,9 @@ LogicalResult ManifestBuilder::addKernels() {
       FailureOr<Offset<fb::Product>> product = addProduct(phase, function.getLoc());
       if (failed(product))
         return failure();
-      phases.push_back(
-          fb::CreatePhase(builder, symbol, phase.extent, phase.tile, addGrid(phase), *product));
+      Offset<fb::Grid> grid = addGrid(phase);
+      phases.push_back(fb::CreatePhase(builder, symbol, phase.extent, phase.tile, grid, *product,
+                                       addCost(phase)));
     }
     std::vector<uint64_t> bytes(kernel->bindingBytes.begin(), kernel->bindingBytes.end());
     std::vector<uint8_t> writes(kernel->writes.begin(), kernel->writes.end());

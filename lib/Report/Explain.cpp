@@ -144,7 +144,8 @@ static void writeChoices(ArrayRef<ChoiceReport> choices, llvm::json::OStream &js
 }
 
 void fsdp::writeExplanation(ModuleOp module, llvm::json::OStream &json,
-                            ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes) {
+                            ArrayRef<ChoiceReport> accumulation, ArrayRef<DtypeRow> dtypes,
+                            const KernelReport &kernels) {
   if (MeshOp mesh = getMesh(module))
     json.attributeObject("mesh", [&] {
       for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
@@ -159,13 +160,15 @@ void fsdp::writeExplanation(ModuleOp module, llvm::json::OStream &json,
     writeChoices(accumulation, json);
   if (!dtypes.empty())
     writeDtypes(dtypes, json);
+  if (!kernels.chip.empty())
+    writeKernels(kernels, json);
   writePrograms(module, json);
 }
 
 static void explainJson(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation,
-                        ArrayRef<DtypeRow> dtypes) {
+                        ArrayRef<DtypeRow> dtypes, const KernelReport &kernels) {
   llvm::json::OStream json(os, /*IndentSize=*/2);
-  json.object([&] { writeExplanation(module, json, accumulation, dtypes); });
+  json.object([&] { writeExplanation(module, json, accumulation, dtypes, kernels); });
   os << "\n";
 }
 
@@ -279,7 +282,7 @@ static void writeChoices(ArrayRef<ChoiceReport> choices, raw_ostream &os) {
 }
 
 static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport> accumulation,
-                        ArrayRef<DtypeRow> dtypes) {
+                        ArrayRef<DtypeRow> dtypes, const KernelReport &kernels) {
   if (MeshOp mesh = getMesh(module)) {
     os << "Mesh";
     for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
@@ -295,6 +298,8 @@ static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
   writeUnits(measureUnits(module), os);
   if (!dtypes.empty())
     writeDtypes(dtypes, /*all=*/false, os);
+  if (!kernels.chip.empty())
+    writeKernels(kernels, os);
   os << "\nPrograms\n";
   for (auto program : module.getOps<ProgramOp>())
     os << "  " << llvm::left_justify(program.getSymName(), 16)
@@ -314,9 +319,9 @@ ChoiceReport fsdp::measureChoice(ModuleOp planned, StringRef option, bool isTake
 }
 
 void fsdp::explain(ModuleOp module, raw_ostream &os, bool json, ArrayRef<ChoiceReport> accumulation,
-                   ArrayRef<DtypeRow> dtypes) {
+                   ArrayRef<DtypeRow> dtypes, const KernelReport &kernels) {
   if (json)
-    explainJson(module, os, accumulation, dtypes);
+    explainJson(module, os, accumulation, dtypes, kernels);
   else
-    explainText(module, os, accumulation, dtypes);
+    explainText(module, os, accumulation, dtypes, kernels);
 }

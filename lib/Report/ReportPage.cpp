@@ -7,7 +7,8 @@
 // The page (ReportPage.html) has one placeholder, which a JSON object with these members replaces:
 //
 //   title, mesh, cluster
-//   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes: like --explain=json
+//   memory, unsharded, moment_of_peak, units, communication, schedule, dtypes, kernels: like
+//                --explain=json
 //   commands     [number, lane, name, begin, end, iterations]   seconds; lane 0: compute,
 //                lane 1: gathers, lane 2: reductions, lane 3: copies to the device, lane 4: copies
 //                to the host, lane 5: copies from the rank's file, lane 6: copies to the file
@@ -157,7 +158,8 @@ static void writeBuffers(LayoutOp layout, ProgramOp step, bool host, llvm::json:
 }
 
 static std::string makeData(ModuleOp planned, ProgramOp step, const Cluster &cluster,
-                            ArrayRef<DtypeRow> dtypes, StringRef title) {
+                            ArrayRef<DtypeRow> dtypes, const KernelReport &kernels,
+                            StringRef title) {
   std::string text;
   llvm::raw_string_ostream os(text);
   llvm::json::OStream json(os);
@@ -166,7 +168,7 @@ static std::string makeData(ModuleOp planned, ProgramOp step, const Cluster &clu
   json.object([&] {
     json.attribute("title", title);
     json.attribute("cluster", cluster.name);
-    writeExplanation(planned, json, {}, dtypes);
+    writeExplanation(planned, json, {}, dtypes, kernels);
     Lanes(step, costs).write(json);
     for (bool host : {false, true})
       writeBuffers(layout, step, host, json);
@@ -180,11 +182,12 @@ static std::string makeData(ModuleOp planned, ProgramOp step, const Cluster &clu
 }
 
 void fsdp::writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes,
-                       StringRef title, raw_ostream &os) {
+                       const KernelReport &kernels, StringRef title, raw_ostream &os) {
   ProgramOp step;
   for (auto program : planned.getOps<ProgramOp>())
     if (!step || program.getSymName() == "step")
       step = program;
   auto [before, after] = StringRef(page).split(mark);
-  os << before << (step ? makeData(planned, step, cluster, dtypes, title) : "null") << after;
+  os << before << (step ? makeData(planned, step, cluster, dtypes, kernels, title) : "null")
+     << after;
 }

@@ -10,7 +10,8 @@
 //       blocks. Each tensor map refers to a binding or to the scratch memory, and ends within the
 //       size that the kernel requires for this binding or for the scratch memory. A map has 1 to 5
 //       dimensions, boxes of 1 to 256 elements along each dimension, and an offset and strides that
-//       are multiples of 16 bytes. In an artifact for a CPU, no phase is a launch.
+//       are multiples of 16 bytes. The numbers of a cost are from 0 to 1e18, and its balance is
+//       above 0 and at most 1. In an artifact for a CPU, no phase is a launch or has a cost.
 // (V20) The image contains the PTX and the machine code. Machine code is optional.
 //
 //===----------------------------------------------------------------------===//
@@ -25,6 +26,7 @@ using ull = unsigned long long;
 static constexpr uint64_t maxBlocks = (uint64_t(1) << 31) - 1, maxThreads = 1024,
                           maxShared = 227 * 1024, maxRank = 5, maxBox = 256, maxMaps = 16,
                           maxCluster = 16, mapAlignment = 16;
+static constexpr double maxCost = 1e18;
 
 template <typename T>
 static uint32_t count(const flatbuffers::Vector<T> *vector) {
@@ -51,13 +53,28 @@ static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
   return "";
 }
 
+/// Returns the error of a cost, or an empty text.
+static std::string problemOf(const fb::Cost &cost) {
+  for (double number : {cost.clocks(), cost.tensor(), cost.issue(), cost.special(), cost.shared(),
+                        cost.cache(), cost.bytes()})
+    if (!(number >= 0 && number <= maxCost))
+      return format("expected clocks and bytes of a cost from 0 to 1e18, found %g", number);
+  if (!(cost.balance() > 0 && cost.balance() <= 1))
+    return format("expected the balance of a cost above 0 and at most 1, found %g", cost.balance());
+  return "";
+}
+
 std::string fsdprt::problemOfPhase(const fb::Kernel &kernel, const fb::Phase &phase,
                                    bool isForGpu) {
   const fb::Grid *grid = phase.grid();
   if (!isForGpu && phase.product())
     return "expected a function of a CPU, found a product of a library for GPUs";
+  if (!isForGpu && phase.cost())
+    return "expected a function of a CPU, found the cost of a launch on a GPU";
   if (!isForGpu)
     return grid ? "expected a function of a CPU, found a launch on a GPU" : "";
+  if (std::string problem = phase.cost() ? problemOf(*phase.cost()) : ""; !problem.empty())
+    return problem;
   if (phase.product())
     return grid ? "expected a launch or a product of a library, found both"
                 : problemOfProduct(kernel, *phase.product());

@@ -7,6 +7,8 @@
 #include "abi/Guard.h"
 #include "abi/Structs.h"
 #include "simulate/Simulation.h"
+#include <algorithm>
+#include <numeric>
 
 using namespace fsdprt;
 
@@ -26,6 +28,30 @@ static void visitAll(const Simulation &simulation, const Cluster &cluster,
     if (visitor.collective)
       visitor.collective(visitor.user, &given);
   }
+  for (const SimulatedKernel &row : simulation.kernels) {
+    fsdprt_simulated_kernel given = {};
+    given.struct_size = sizeof given;
+    given.kind = row.kind.c_str();
+    given.name = row.name.c_str();
+    given.label = row.label.c_str();
+    given.bound = fsdpcommon::nameOf(row.bound);
+    given.runs = row.runs;
+    given.launches = row.launches;
+    given.seconds = row.seconds;
+    given.tensor_seconds = row.tensor;
+    given.memory_seconds = row.memory;
+    if (visitor.kernel)
+      visitor.kernel(visitor.user, &given);
+  }
+  std::vector<unsigned> bounds(simulation.bounds.size());
+  std::iota(bounds.begin(), bounds.end(), 0);
+  std::stable_sort(bounds.begin(), bounds.end(), [&](unsigned a, unsigned b) {
+    return simulation.bounds[a] > simulation.bounds[b];
+  });
+  for (unsigned bound : bounds)
+    if (visitor.bound && simulation.bounds[bound] > 0)
+      visitor.bound(visitor.user, fsdpcommon::nameOf(static_cast<fsdpcommon::Bound>(bound)),
+                    simulation.bounds[bound]);
   for (size_t level = 0; visitor.link && level < cluster.links.size(); ++level) {
     fsdprt_simulated_link given = {sizeof given, cluster.links[level].name.c_str(),
                                    simulation.busy[level]};
@@ -52,6 +78,8 @@ fsdprt_status fsdprt_artifact_simulate(const fsdprt_artifact *handle, const char
     filled.tokens = simulation.tokens;
     filled.arena_bytes = simulation.arenaBytes;
     filled.chunks = simulation.chunks;
+    filled.clocks_per_second =
+        simulation.model == KernelModel::clocks ? cluster.clocksPerSecond : 0;
     giveStruct(filled, result);
     visitAll(simulation, cluster, taken);
   });

@@ -8,7 +8,8 @@
 //     blocks of ranks: each block must consist of whole groups, or each group must consist of
 //     blocks.
 //  2. Advance the time of the rank by the duration of each launch, of each fill, and of each copy
-//     on channel 0 (Cluster::kernelSeconds).
+//     on channel 0. If the cluster has the artifact's chip, the duration of a launch follows from
+//     the clocks of its cost, else from rates (KernelTime.h).
 //  3. Start each collective on its channel. The command that waits for a collective advances the
 //     time of the rank to the end of the collective. A collective on channel 0 needs no wait: the
 //     command that starts the collective advances the time to its end.
@@ -34,6 +35,7 @@
 #include <utility>
 
 using namespace fsdprt;
+using fsdpcommon::KernelTime;
 using ull = unsigned long long;
 
 static const char *orEmpty(const flatbuffers::String *text) { return text ? text->c_str() : ""; }
@@ -53,6 +55,7 @@ public:
   Simulation run();
 
 private:
+  bool hasClocks() const;
   /// A collective between its start and its wait.
   struct Started {
     const fb::Collective *collective;
@@ -98,6 +101,7 @@ private:
   std::optional<size_t> copyRow;
   std::map<std::vector<uint32_t>, CollectiveGroup> groups;
   std::map<std::pair<fb::CollectiveKind, int32_t>, size_t> rows;
+  std::map<uint32_t, size_t> kernelRows; // rows of kernels by their index
 };
 
 } // namespace
@@ -156,17 +160,59 @@ void Simulator::compute(double seconds, const char *name, const char *kind, cons
   result.events.push_back(event);
 }
 
+/// Returns true if the times of kernels follow from their clocks: the cluster has the chip that the
+/// artifact was compiled for, and all launches have costs.
+bool Simulator::hasClocks() const {
+  const fb::Gpu *gpu = artifact.gpu();
+  if (cluster.chip.empty() || !gpu || orEmpty(gpu->chip()) != cluster.chip || !manifest.kernels())
+    return false;
+  for (const fb::Kernel *kernel : *manifest.kernels())
+    for (const fb::Phase *phase : *kernel->phases())
+      if (!phase->cost())
+        return false;
+  return true;
+}
+
+static KernelTime timeOfPhase(const Cluster &cluster, const fb::Phase &phase) {
+  const fb::Cost &cost = *phase.cost();
+  return timeByClocks(cluster, {cost.clocks(), cost.tensor(), cost.issue(), cost.special(),
+                                cost.shared(), cost.cache(), cost.bytes(), cost.balance()});
+}
+
 void Simulator::runLaunch(const fb::Launch &launch, const char *label) {
   const fb::Kernel &kernel = *manifest.kernels()->Get(launch.kernel());
   uint64_t bytes = bytesOf(manifest, launch);
+  std::vector<KernelTime> times;
+  if (result.model == KernelModel::clocks)
+    for (const fb::Phase *phase : *kernel.phases())
+      times.push_back(timeOfPhase(cluster, *phase));
+  else
+    times.push_back(timeByRates(cluster, orEmpty(kernel.kind()), kernel.multiply_adds(),
+                                kernel.bf16_multiply_adds(), bytes));
   ++launches;
-  compute(cluster.kernelSeconds(orEmpty(kernel.kind()), kernel.multiply_adds(),
-                                kernel.bf16_multiply_adds(), bytes),
-          orEmpty(kernel.name()), orEmpty(kernel.kind()), label, bytes);
+  auto [entry, isNew] = kernelRows.emplace(launch.kernel(), result.kernels.size());
+  if (isNew)
+    result.kernels.push_back({orEmpty(kernel.kind()), orEmpty(kernel.name()), label});
+  SimulatedKernel &row = result.kernels[entry->second];
+  ++row.runs;
+  row.launches += times.size();
+  double seconds = 0, longest = 0;
+  for (const KernelTime &time : times) {
+    seconds += time.seconds;
+    row.tensor += time.tensorSeconds;
+    row.memory += time.memorySeconds;
+    result.bounds[static_cast<size_t>(time.bound)] += time.seconds;
+    if (time.seconds > longest) {
+      longest = time.seconds;
+      row.bound = time.bound;
+    }
+  }
+  row.seconds += seconds;
+  compute(seconds, orEmpty(kernel.name()), orEmpty(kernel.kind()), label, bytes);
 }
 
 void Simulator::runMemory(const char *name, uint64_t bytes, const char *label) {
-  compute(cluster.kernelSeconds("memory", 0, 0, bytes), name, "memory", label, bytes);
+  compute(timeByRates(cluster, "memory", 0, 0, bytes).seconds, name, "memory", label, bytes);
 }
 
 SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
@@ -257,7 +303,7 @@ void Simulator::runCopy(const fb::Copy &copy, const char *label) {
        crosses = isOnHost(layout, from) != isOnHost(layout, to);
   double bandwidth = isFile ? cluster.fileBytesPerSecond : crosses ? cluster.hostBytesPerSecond : 0;
   double seconds = bandwidth > 0 ? cluster.launchSeconds + static_cast<double>(bytes) / bandwidth
-                                 : cluster.kernelSeconds("memory", 0, 0, 2 * bytes);
+                                 : timeByRates(cluster, "memory", 0, 0, 2 * bytes).seconds;
   if (copy.channel() == 0)
     return compute(seconds, "copy", "memory", label, 2 * bytes);
   double &free = copierFree[isFile], begin = std::max(now, free);
@@ -340,6 +386,7 @@ Simulation Simulator::run() {
   if (!program)
     badInput("%s: expected a program 'step' to simulate, found none", artifact.getFile().c_str());
   checkRanks();
+  result.model = hasClocks() ? KernelModel::clocks : KernelModel::rates;
   if (program->commands())
     walk(*program->commands());
   result.seconds = now;
@@ -351,6 +398,8 @@ Simulation Simulator::run() {
     result.busy.push_back(links.busySeconds(level));
   std::stable_sort(result.collectives.begin(), result.collectives.end(),
                    [](const auto &a, const auto &b) { return a.exposed > b.exposed; });
+  std::stable_sort(result.kernels.begin(), result.kernels.end(),
+                   [](const auto &a, const auto &b) { return a.seconds > b.seconds; });
   return std::move(result);
 }
 

@@ -15,8 +15,10 @@
 #define FSDPRT_SIMULATE_SIMULATION_H
 
 #include "artifact/Artifact.h"
+#include "fsdpcommon/KernelTime.h"
 #include "fsdprt/fsdprt.h"
 #include "simulate/Cluster.h"
+#include <array>
 #include <vector>
 
 namespace fsdprt {
@@ -32,12 +34,27 @@ struct SimulatedCollective {
   double inFlight = 0, alone = 0, exposed = 0;
 };
 
+/// Totals of all runs of one kernel.
+struct SimulatedKernel {
+  std::string kind, name, label; // `label`: of the first command that runs it
+  uint64_t runs = 0, launches = 0;
+  double seconds = 0, tensor = 0, memory = 0; // `tensor`, `memory`: least times for this work
+  fsdpcommon::Bound bound = fsdpcommon::Bound::launch; // of its longest launch
+};
+
+/// Models of the times of kernels (fsdpcommon/KernelTime.h).
+enum class KernelModel { rates, clocks };
+
 struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
   uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens`: per step, over all ranks
   // for each level: seconds for which the links were busy
   std::vector<double> busy;
   std::vector<SimulatedCollective> collectives; // sorted by descending `exposed`
+  KernelModel model = KernelModel::rates;
+  std::vector<SimulatedKernel> kernels; // sorted by descending `seconds`
+  /// Seconds of launches, by what bounds each (Bound).
+  std::array<double, fsdpcommon::numBounds> bounds = {};
 
   /// Events of rank 0, sorted by end. The artifact owns the strings in the events.
   std::vector<fsdprt_trace_event> events;

@@ -203,8 +203,9 @@ TEST(AttentionOrderTest, ForwardIsBalanced) {
       int64_t rows = heads.dim == 64 && mask.empty() ? 192 : 128,
               cols = heads.dim == 128 && mask.empty() ? 176 : 128;
       std::vector<double> cycles = cyclesOf(heads, mask, rows, cols);
-      QueryOrder order = chooseQueryOrder(heads.batch * heads.heads, heads.heads / heads.kvHeads,
-                                          multiprocessors, togetherOf(heads), cycles);
+      QueryOrder order =
+          chooseQueryOrder(heads.batch * heads.heads, heads.heads / heads.kvHeads, multiprocessors,
+                           togetherOf(heads), cycles, multiprocessors);
       EXPECT_GE(scheduleQueries(order, cycles, multiprocessors).efficiency(), 0.95)
           << nameOf(heads) << " " << mask;
     }

@@ -162,6 +162,8 @@ TEST(ClusterTest, KnowsGpus) {
   EXPECT_EQ(file->narrowMultiplyAdds, ours.narrowMultiplyAdds);
   EXPECT_EQ(file->memoryBytesPerSecond, ours.memoryBytesPerSecond);
   EXPECT_EQ(file->launchSeconds, ours.launchSeconds);
+  EXPECT_EQ(file->chip, ours.chip);
+  EXPECT_EQ(file->clocksPerSecond, ours.clocksPerSecond);
   EXPECT_EQ(file->hostBytesPerSecond, ours.hostBytesPerSecond);
   EXPECT_EQ(file->fileBytesPerSecond, ours.fileBytesPerSecond);
   ASSERT_EQ(file->links.size(), ours.links.size());

@@ -56,7 +56,8 @@ static LogicalResult writePage(const StepCompilation &step) {
     return failure();
   std::string title = "Training step of " + llvm::sys::path::filename(driver.input).str();
   return writeText(planned.getContext(), driver.report, [&](llvm::raw_ostream &os) {
-    writeReport(planned, *cluster, step.dtypes, title, os);
+    writeReport(planned, *cluster, step.dtypes, measureKernels(planned, step.kernels, *cluster),
+                title, os);
   });
 }
 
@@ -109,9 +110,14 @@ static LogicalResult explainStep(const StepCompilation &step) {
   const DriverOptions &driver = step.options.driver;
   if (driver.explain == ExplainKind::Dtypes)
     writeDtypes(step.dtypes, /*all=*/true, llvm::outs());
-  else if (driver.explain != ExplainKind::None)
-    explain(*step.module, llvm::outs(), driver.explain == ExplainKind::Json,
-            compareAccumulation(step), step.dtypes);
+  else if (driver.explain != ExplainKind::None) {
+    ModuleOp planned = *step.module;
+    FailureOr<Cluster> cluster = loadCluster(planned.getContext(), chooseCluster(step.options));
+    if (failed(cluster))
+      return failure();
+    explain(planned, llvm::outs(), driver.explain == ExplainKind::Json, compareAccumulation(step),
+            step.dtypes, measureKernels(planned, step.kernels, *cluster));
+  }
   return driver.report.empty() ? success() : writePage(step);
 }
 

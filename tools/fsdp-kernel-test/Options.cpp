@@ -61,7 +61,7 @@ struct CommandLine {
       cl::desc("With --emit, backend of contractions: nvptx (default) or cublaslt"),
       cl::cat(category)};
   cl::opt<std::string> emit{
-      "emit", cl::desc("Compile for --target and print ptx, kernel-mlir or sass-stats"),
+      "emit", cl::desc("Compile for --target and print ptx, kernel-mlir, sass-stats or clocks"),
       cl::cat(category)};
   cl::opt<std::string> targetCpu{"target-cpu", cl::init("native"), cl::desc("CPU to compile for"),
                                  cl::cat(category)};
@@ -73,7 +73,9 @@ struct CommandLine {
                             cl::cat(category)};
   cl::opt<double> errorFactor{
       "error-factor",
-      cl::desc("Largest error as a multiple of the oracle's error in the kernel's own types"),
+      cl::desc(
+          "Largest error as a multiple of the oracle's in the kernel's types (narrow attention "
+          "gradients: 2)"),
       cl::cat(category)};
   cl::opt<double> floor{"floor", cl::init(1),
                         cl::desc("Errors are relative to the larger of the value and this fraction "
@@ -106,9 +108,8 @@ static std::optional<std::string> checkValues(const CommandLine &line) {
       return "--" + option->ArgStr.str() + "=: expected a value";
   if (line.device != "cpu" && line.device != "emulate")
     return "--device=" + line.device + ": expected cpu or emulate";
-  if (!line.emit.empty() && line.emit != "ptx" && line.emit != "kernel-mlir" &&
-      line.emit != "sass-stats")
-    return "--emit=" + line.emit + ": expected ptx, kernel-mlir or sass-stats";
+  if (EmitKind what{}; !line.emit.empty() && readValue(line.emit, what))
+    return "--emit=" + line.emit + ": expected ptx, kernel-mlir, sass-stats or clocks";
   if (!GpuTarget::isKnown(line.target))
     return "--target=" + line.target + ": expected " + GpuTarget::getNames();
   return std::nullopt;

@@ -68,6 +68,10 @@ struct Cluster {
   /// Rates of the device: multiply-adds in f32, multiply-adds in bf16 or f16, and bytes that are
   /// read or written in device memory.
   double wideMultiplyAdds = 0, narrowMultiplyAdds = 0, memoryBytesPerSecond = 0;
+  /// The chip, such as "sm_90a", and its clocks per second while tensor cores are busy. Without a
+  /// chip, times of kernels follow from the rates alone.
+  std::string chip;
+  double clocksPerSecond = 0;
   /// Launch latencies in seconds: of a kernel, and of a collective on an idle channel.
   double launchSeconds = 0, collectiveSeconds = 0;
   /// Bandwidth of copies between device and host memory. If it is 0, these copies have the same
@@ -81,10 +85,6 @@ struct Cluster {
   std::vector<ClusterLink> links;
 
   uint64_t ranks() const { return links.back().ranks; }
-  /// Returns the estimated seconds of a kernel of `kind`: the launch latency plus the time of its
-  /// multiply-adds or of its memory accesses, whichever is longer.
-  double kernelSeconds(const std::string &kind, uint64_t multiplyAdds, uint64_t bf16MultiplyAdds,
-                       uint64_t bytes) const;
 };
 
 /// Reads a cluster file. An unknown member and a value out of range are errors. On an error,

@@ -15,6 +15,7 @@
 
 #include "mlir/IR/Types.h"
 #include "llvm/ADT/StringMap.h"
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -49,6 +50,39 @@ struct GpuProduct {
   GpuActivation activation = GpuActivation::None;
 };
 
+/// Clocks for which the units of a multiprocessor are busy.
+struct GpuClocks {
+  double tensor = 0;  ///< tensor cores
+  double issue = 0;   ///< schedulers, each of which issues an instruction of a warp per clock
+  double special = 0; ///< units of exponentials and other special functions
+  double shared = 0;  ///< shared memory
+  double cache = 0;   ///< transfers from and to the L2 cache
+
+  /// Returns the clocks of the busiest unit.
+  double longest() const { return std::max({tensor, issue, special, shared, cache}); }
+  GpuClocks &operator+=(const GpuClocks &other) {
+    tensor += other.tensor;
+    issue += other.issue;
+    special += other.special;
+    shared += other.shared;
+    cache += other.cache;
+    return *this;
+  }
+  friend GpuClocks operator*(const GpuClocks &clocks, double times) {
+    return {clocks.tensor * times, clocks.issue * times, clocks.special * times,
+            clocks.shared * times, clocks.cache * times};
+  }
+};
+
+/// What a launch takes of a GPU, by the model of the plan (fsdp/Analysis/Gpu/GpuClocks.h); Cost of
+/// runtime/schema/artifact.fbs.
+struct GpuCost {
+  double clocks = 0;  ///< from begin to end, if memory is fast enough
+  GpuClocks units;    ///< of a multiprocessor, on average
+  double bytes = 0;   ///< read from and written to memory
+  double balance = 1; ///< part of the multiprocessors' time that the blocks fill
+};
+
 /// Launch configuration of a phase.
 struct GpuGrid {
   int64_t blocks = 1, threads = 32, sharedBytes = 0, cluster = 1;
@@ -64,6 +98,8 @@ struct GpuCode {
   llvm::StringMap<GpuGrid> grids;
   /// Products by a library; the key is the symbol of the phase.
   llvm::StringMap<GpuProduct> products;
+  /// Costs of launches and of products; the key is the symbol of the phase.
+  llvm::StringMap<GpuCost> costs;
 
   bool isPresent() const { return !chip.empty(); }
 };

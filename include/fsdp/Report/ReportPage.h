@@ -9,6 +9,7 @@
 
 #include "fsdp/Analysis/Cluster.h"
 #include "fsdp/Analysis/DtypeFlow.h"
+#include "fsdp/Report/KernelReport.h"
 
 namespace mlir::fsdp {
 
@@ -16,11 +17,12 @@ namespace mlir::fsdp {
 /// - a diagram of the buffers of the arena over the commands, with details of the buffer under the
 ///   mouse pointer
 /// - a timeline of compute and communication, with times that are estimated for `cluster`
+/// - on a GPU, the times of kernels, by the clocks of their plans
 /// - tables of the units, the bytes sent, and the types of the computation
 ///
 /// `title` is the title of the page.
 void writeReport(ModuleOp planned, const Cluster &cluster, ArrayRef<DtypeRow> dtypes,
-                 StringRef title, raw_ostream &os);
+                 const KernelReport &kernels, StringRef title, raw_ostream &os);
 
 } // namespace mlir::fsdp
 

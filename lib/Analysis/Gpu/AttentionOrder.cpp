@@ -24,13 +24,23 @@ static constexpr double goodEfficiency = 0.9;
 /// waits for them.
 static constexpr int64_t mostAdditions = INT64_C(1) << 22;
 
+/// Returns true if a bound of `range` contains a tree that satisfies `test`.
+static bool contains(const TileRange &range, function_ref<bool(TileExpr)> test) {
+  return llvm::any_of(ArrayRef{range.begin, range.fullBegin, range.fullEnd, range.end},
+                      [&](const TileExpr &bound) { return bound.contains(test); });
+}
+
 static bool dependsOnData(const TileRange &range) {
-  return llvm::any_of(
-      ArrayRef{range.begin, range.fullBegin, range.fullEnd, range.end}, [](const TileExpr &bound) {
-        return bound.contains([](TileExpr e) {
-          return e.kind() == TileExpr::Kind::Scalar || e.kind() == TileExpr::Kind::Opaque;
-        });
-      });
+  return contains(range, [](TileExpr e) {
+    return e.kind() == TileExpr::Kind::Scalar || e.kind() == TileExpr::Kind::Opaque;
+  });
+}
+
+static bool dependsOnHead(const TileRange &range) {
+  return contains(range, [](TileExpr e) {
+    return e.kind() == TileExpr::Kind::Symbol &&
+           (e.asSymbol() == TileExpr::Symbol::Batch || e.asSymbol() == TileExpr::Symbol::Head);
+  });
 }
 
 std::vector<BlockVisits> fsdp::getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size) {
@@ -54,6 +64,14 @@ std::vector<BlockVisits> fsdp::getVisits(ArrayRef<TileRange> ranges, int64_t ext
   return visits;
 }
 
+bool fsdp::mayVisitFree(ArrayRef<TileRange> ranges, int64_t extent, int64_t size) {
+  bool isUnknown = llvm::any_of(ranges, [](const TileRange &range) {
+    return !(range.fullBegin == range.fullEnd) && (dependsOnData(range) || dependsOnHead(range));
+  });
+  return isUnknown || llvm::any_of(getVisits(ranges, extent, size),
+                                   [](const BlockVisits &visits) { return visits.free > 0; });
+}
+
 BlockScheduler fsdp::scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles,
                                      int64_t slots) {
   BlockScheduler scheduler(slots);
@@ -68,7 +86,7 @@ BlockScheduler fsdp::scheduleQueries(const QueryOrder &order, ArrayRef<double> c
 }
 
 QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
-                                  int64_t mostTogether, ArrayRef<double> cycles) {
+                                  int64_t mostTogether, ArrayRef<double> cycles, int64_t slots) {
   QueryOrder order{heads, static_cast<int64_t>(cycles.size()), blocks, group};
   if (llvm::all_equal(cycles))
     return order;
@@ -79,13 +97,13 @@ QueryOrder fsdp::chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks,
       order.together = together;
       candidates.push_back(order);
     }
-  if (heads % 2 == 0) {
+  if (heads % 2 == 0 && blocks < order.tiles()) {
     order.pairs = true;
     candidates.push_back(order);
   }
   double least = 0;
   for (const QueryOrder &candidate : candidates) {
-    double end = scheduleQueries(candidate, cycles, blocks).end();
+    double end = scheduleQueries(candidate, cycles, slots).end();
     if (least > 0 && end >= least * (1 - leastGain))
       continue;
     least = end;

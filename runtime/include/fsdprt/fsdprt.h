@@ -548,6 +548,8 @@ typedef struct fsdprt_simulation {
   uint64_t ranks, tokens; /* `tokens`: number of tokens per step, over all ranks */
   uint64_t arena_bytes;   /* bytes per rank */
   uint64_t chunks;        /* number of chunks sent over links */
+  /* Clocks per second by which kernels were timed; 0: they were timed by rates. */
+  double clocks_per_second;
 } fsdprt_simulation;
 
 /* Sums over the collectives of one type and one unit. The strings are valid during the callback. */
@@ -568,6 +570,17 @@ typedef struct fsdprt_simulated_link {
   double busy_seconds;
 } fsdprt_simulated_link;
 
+/* Sum over the runs of one kernel. Strings live until the callback returns. */
+typedef struct fsdprt_simulated_kernel {
+  size_t struct_size;
+  const char *kind, *name;
+  const char *label;       /* of the first command that runs the kernel */
+  const char *bound;       /* what bounds its longest launch: "tensor", "memory", "launch", .. */
+  uint64_t runs, launches; /* a run of a kernel has one or several launches */
+  double seconds;
+  double tensor_seconds, memory_seconds; /* least times for its multiply-adds and its bytes */
+} fsdprt_simulated_kernel;
+
 /* Callbacks, each of which may be NULL. */
 typedef struct fsdprt_simulation_visitor {
   size_t struct_size;
@@ -579,6 +592,10 @@ typedef struct fsdprt_simulation_visitor {
      strings in the event are valid as long as the artifact is open. */
   void (*event)(void *user, const fsdprt_trace_event *event);
   void *user;
+  /* Called for each kernel, longest first. */
+  void (*kernel)(void *user, const fsdprt_simulated_kernel *kernel);
+  /* Called for each bound of launches with the sum of their seconds, longest first. */
+  void (*bound)(void *user, const char *name, double seconds);
 } fsdprt_simulation_visitor;
 
 /* Simulates the program `step` on the cluster that the file `cluster` describes, without running

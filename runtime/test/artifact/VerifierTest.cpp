@@ -12,6 +12,7 @@
 
 #include "test/artifact/Refusal.h"
 #include "testing/toy/ToyModel.h"
+#include <cmath>
 #include <functional>
 
 using namespace fsdprt;
@@ -124,6 +125,10 @@ fb::CopyT startedCopy(const fb::Slice &source = {0, 64, 0, 0, 0},
   return copy;
 }
 
+fb::CostT &cost(fb::ManifestT &m) {
+  m.kernels[0]->phases[0]->cost = std::make_unique<fb::CostT>();
+  return *m.kernels[0]->phases[0]->cost;
+}
 fb::GridT &grid(fb::ManifestT &m) { return *m.kernels[0]->phases[0]->grid; }
 
 fb::TensorMapT &addMaps(fb::ManifestT &m, int count) {
@@ -261,6 +266,11 @@ const Rule rules[] = {
        addMaps(m, 1).strides = {24};
        grid(m).maps[0]->sizes = {1, 1};
      }},
+    {"V19Cost", "expected clocks and bytes of a cost from 0 to 1e18, found -1", [](auto &m) { makeGpu(m), cost(m).tensor = -1; }},
+    {"V19CostNan", "expected clocks and bytes of a cost from 0 to 1e18, found ", [](auto &m) { makeGpu(m), cost(m).clocks = std::nan(""); }},
+    {"V19CostLarge", "expected clocks and bytes of a cost from 0 to 1e18, found 1e+19", [](auto &m) { makeGpu(m), cost(m).bytes = 1e19; }},
+    {"V19CostBalance", "expected the balance of a cost above 0 and at most 1, found 0", [](auto &m) { makeGpu(m), cost(m).balance = 0; }},
+    {"V19CostCpu", "expected a function of a CPU, found the cost", [](auto &m) { cost(m); }},
     {"V19Chip", "expected the name of the GPU's chip", [](auto &m) { makeGpu(m), m.gpu->chip = ""; }},
     {"V20Text", "expected PTX within the image's", [](auto &m) { makeGpu(m), m.gpu->ptx_bytes = 0; }},
     {"V20TextEnd", "expected PTX within the image's", [](auto &m) { makeGpu(m), m.gpu->ptx_bytes = huge; }},

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PlainCluster.h"
 #include "core/Error.h"
 #include "execute/Session.h"
 #include "simulate/Links.h"
@@ -22,24 +23,6 @@
 using namespace fsdprt;
 using namespace fsdprt::test;
 using Kind = fb::CollectiveKind;
-
-/// Returns a cluster that computes 10^9 operations and moves 10^9 bytes of memory per second.
-static Cluster plainCluster(std::vector<ClusterLink> links) {
-  Cluster cluster;
-  cluster.file = "plain.json";
-  cluster.wideMultiplyAdds = cluster.narrowMultiplyAdds = 1e9;
-  cluster.memoryBytesPerSecond = 1e9;
-  cluster.links = std::move(links);
-  return cluster;
-}
-
-static ClusterLink link(const char *name, uint64_t ranks, double seconds, double bytesPerSecond) {
-  ClusterLink result;
-  result.name = name;
-  result.ranks = ranks;
-  result.plain = {seconds, bytesPerSecond};
-  return result;
-}
 
 TEST(Transfer, RingsOfOneLevel) {
   Cluster cluster = plainCluster({link("a", 64, 1e-5, 1e9)});
@@ -274,6 +257,14 @@ INSTANTIATE_TEST_SUITE_P(
         Misspelt{"\"launch_seconds\": 0",
                  "\"launch_seconds\": 0, \"kinds\": {\"row\": {\"speed\": 1}}",
                  "kind \"row\": unknown member \"speed\""},
+        Misspelt{"\"launch_seconds\": 0", "\"launch_seconds\": 0, \"chip\": \"sm_90a\"",
+                 "\"device\": expected both \"chip\" and \"clocks_per_second\", or neither"},
+        Misspelt{"\"launch_seconds\": 0",
+                 "\"launch_seconds\": 0, \"chip\": 90, \"clocks_per_second\": 1e9",
+                 "\"chip\": expected a name such as \"sm_90a\", found the number 90"},
+        Misspelt{"\"launch_seconds\": 0",
+                 "\"launch_seconds\": 0, \"chip\": \"sm_90a\", \"clocks_per_second\": 0",
+                 "\"clocks_per_second\": expected a number from 1 to 1e24, found the number 0"},
         Misspelt{
             "\"ranks\": 4", "\"ranks\": 1",
             "link \"a\": \"ranks\": expected a whole number of at least 2, found the number 1"},
@@ -366,7 +357,7 @@ TEST(Simulation, StaysBetweenItsBounds) {
   }
 }
 
-// Slices of the compute lane follow one another without gaps, as in the trace of a session.
+// The events of the compute lane follow one another without gaps, as in the trace of a session.
 TEST(Simulation, EventsCoverTheStep) {
   auto artifact = toy({1, 2});
   Simulation step = simulate(*artifact, plainCluster({link("a", 2, 1e-5, 1e6)}));

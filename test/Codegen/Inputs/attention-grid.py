@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|faulty|rounds|apart|few|blocks|orders|turns|table|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|faulty|rounds|apart|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long at sizes that an emulator runs in seconds.
 # With both directions, gradients are computed at O and LSE of the forward kernel's oracle.
 import functools
@@ -344,6 +344,21 @@ def turns(dtype):
     yield Case(dtype, 2, 12, 3, 1100, 260, 8, 8, "none", "causal")
 
 
+def balance(dtype):
+    """Kernels of attention-balance.test: 16,384 tokens with 2,048 columns of heads, shared heads, layers of GPT-2 and of Llamas."""
+    shapes = [(16384 // length, 2048 // dim, 2048 // dim, length, dim) for length in (2048, 4096, 8192, 16384) for dim in (64, 128)]
+    shapes += [(1, 64, 8, length, 128) for length in (2048, 4096, 8192, 16384)]
+    shapes += [(4, 32, 4, 2048, 64), (8, 12, 12, 2048, 64), (1, 32, 8, 8192, 128), (2, 32, 8, 4096, 128)]
+    for b, h, hkv, length, dim in shapes:
+        for mask in ("none", "causal"):
+            yield Case(dtype, b, h, hkv, length, length, dim, dim, "none", mask)
+
+
+def uneven(dtype):
+    """Gradients whose rounding errors differ from row to row: O is independent of the other values."""
+    yield Case(dtype, 1, 2, 2, 300, 300, 64, 64)
+
+
 def table(dtype):
     """Kernels of ptxas-table.test: 4 x 16 heads of 2048 rows and keys."""
     functions = [("none", "none"), ("none", "causal"), ("softcap", "none"), ("softcap", "causal"), ("alibi", "none"), ("alibi", "causal"),
@@ -353,8 +368,20 @@ def table(dtype):
             yield Case(dtype, 4, 16, 16, 2048, 2048, dim, dim, mod, mask)
 
 
+def sizes(dtype):
+    """Kernels of ptxas-table.test: each head dimension with a tiling of its own, 2,048 and 8,192 rows and keys, with and without a causal mask."""
+    for dim in (64, 96, 128, 192, 256):
+        for batch, length in (4, 2048), (1, 8192):
+            for mask in ("none", "causal"):
+                yield Case(dtype, batch, 16, 16, length, length, dim, dim, "none", mask)
+
+
 def shared(dtype):
-    """Kernels of attention-spills.test: four query heads per kv head, masks of one and of several ranges, lengths that fill no block."""
+    """Kernels of attention-spills.test: several query heads per kv head, masks of one and of several ranges, lengths that fill no block."""
+    for dim in (64, 96, 112, 128):
+        for heads, kv, length in (64, 8, 2048), (64, 8, 8192), (32, 8, 4096):
+            for mask in ("none", "causal", "window"):
+                yield Case(dtype, 1, heads, kv, length, length, dim, dim, "none", mask)
     for dim in (64, 128):
         for mask in ("none", "causal", "window", "strict", "documents"):
             yield Case(dtype, 1, 8, 2, 2048, 2048, dim, dim, "none", mask)
@@ -410,7 +437,7 @@ def huge(dtype):
 def main():
     emulated = "--emulated" in sys.argv
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
-    kinds = {"small": small, "tiles": tiles, "faulty": faulty, "rounds": rounds, "apart": apart, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "table": table, "shared": shared, "full": functools.partial(full, emulated=emulated),
+    kinds = {"small": small, "tiles": tiles, "faulty": faulty, "rounds": rounds, "apart": apart, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
              "owned": owned, "entries": entries, "huge": huge}
     for dtype in dtypes:

@@ -33,9 +33,9 @@ struct BlockVisits {
 /// count the blocks of this range in `free`. It evaluates the bounds for batch 0 and head 0.
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
-//===----------------------------------------------------------------------===//
-// Forward pass: each block of threads processes several tiles of queries
-//===----------------------------------------------------------------------===//
+/// Returns false if all visited blocks have masked elements, for the arguments of getVisits().
+/// Returns true if this is unknown, because a bound depends on data, on the batch or on the head.
+bool mayVisitFree(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
 /// Simulates a launch of the forward kernel with `slots` concurrent blocks of threads. A tile that
 /// consists of row block i of some head takes `cycles[i]` cycles.
@@ -44,13 +44,10 @@ BlockScheduler scheduleQueries(const QueryOrder &order, ArrayRef<double> cycles,
 /// Returns the order with which a launch of the forward kernel ends earliest. `group` is the number
 /// of query heads that share the keys of one kv head. A launch processes the heads in sections
 /// (QueryOrder). The number of heads in a section is a multiple of `group` and at most
-/// max(`mostTogether`, `group`). If all tiles take equal time, this number is `group`.
+/// max(`mostTogether`, `group`). If all tiles take equal time, this number is `group`. If there is
+/// a block of threads for each tile, there are no pairs of heads.
 QueryOrder chooseQueryOrder(int64_t heads, int64_t group, int64_t blocks, int64_t mostTogether,
-                            ArrayRef<double> cycles);
-
-//===----------------------------------------------------------------------===//
-// Backward pass: blocks of threads process keys and add to the gradients of queries
-//===----------------------------------------------------------------------===//
+                            ArrayRef<double> cycles, int64_t slots);
 
 /// Describes the work of the backward on one kv head, whose keys are divided into blocks.
 struct KeyWork {

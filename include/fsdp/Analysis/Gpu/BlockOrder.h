@@ -84,8 +84,9 @@ struct Integers {
 };
 
 /// Order in which the blocks of threads of a launch process the tiles of queries. A tile is a block
-/// of rows of one head. A launch has `blocks` blocks of threads, and each of them processes one
-/// tile per round.
+/// of rows of one head. Either a launch has `blocks` blocks of threads, which run from its begin to
+/// its end and each process one tile per round; or it has a block of threads for each tile, and one
+/// round.
 ///
 /// - sections: The launch processes one section of `together` heads after another. Each section
 ///   begins with the last row blocks of its heads, which visit the most keys under a causal mask.

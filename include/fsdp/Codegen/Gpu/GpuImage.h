@@ -56,6 +56,7 @@ struct GpuLaunch {
   int64_t copyThreads = 0; ///< number of threads per block that only copy data
   /// The matrix product that a library computes; unset if the launch runs an entry.
   std::optional<GpuProduct> product = {};
+  GpuCost cost = {}; ///< cost that the model of the plan estimates
 };
 
 /// The launches of one kernel, which run one after another.
@@ -76,6 +77,10 @@ struct EntryReport {
   /// Number of cycles for which the tensor core of one scheduler is busy with the `loopMma`
   /// instructions.
   int64_t loopTensorCycles = 0;
+  /// In one turn of the main loop: exponentials; those that are issued while a product of a
+  /// warpgroup is in flight; all instructions that are issued while none is; barriers of threads.
+  int64_t loopExponentials = 0, loopOverlapped = 0, loopIdle = 0, loopBarriers = 0;
+  int64_t loopFences = 0; ///< fences of all memory of the GPU, in all loops
 };
 
 /// The texts and code that compileGpuImage() stores in the image.
@@ -120,6 +125,8 @@ std::unique_ptr<TargetInfo> createGpuTargetInfo(const CodegenOptions &options);
 
 /// Prints the kernels of `image` and their launches as comments.
 void printLaunches(const GpuImage &image, llvm::raw_ostream &os);
+/// Prints a table of the costs by the model of the plan, one line per launch.
+void printCosts(const GpuImage &image, llvm::raw_ostream &os);
 /// Prints a table of the reports of ptxas, one line per launch.
 void printStatistics(const GpuImage &image, llvm::raw_ostream &os);
 

@@ -5,26 +5,31 @@
 //===----------------------------------------------------------------------===//
 //
 // A product of a warpgroup multiplies 64 rows by `cols` columns, 16 values of k at a time. The
-// right factor is in shared memory. The left factor is in shared memory or in registers.
+// right factor is in shared memory. The left factor is in shared memory or in registers. mma.sync
+// multiplies 16 rows by 8 columns, from registers that ldmatrix loads, 512 bytes at a time.
 //
 // In a step in which each thread has E score elements, a warp issues these numbers of instructions,
 // without the instructions of the score functions:
 //
-//   forward    4.5 E    maximum, scale, exponential, sum, half a conversion
-//              O / 2    correction of O
-//              95       barriers, maxima across lanes, addresses
-//   backward   7 E      scale, log2 e, limit, exponential, dP - δ, dS, two halves of a conversion
-//              dQ / 4   stores of dQ
-//              135      barriers, lse and δ, addresses, stores of dS
-//   both       one per product of 16 values of k
+//   forward    4.5 E      maximum, scale, exponential, sum, half a conversion
+//              O          correction of O, per register
+//   backward   6 E        scale, limit, exponential, dP - δ, dS, two halves of a conversion
+//              dQ / 4     stores of dQ, per register
+//   both       products, and a fixed number: barriers, maxima across lanes, addresses, lse and δ
 //
-// test/Codegen/Gpu/issue-model.test compares the totals with the output of ptxas.
+// test/Codegen/Gpu/clocks.test compares their sums with what ptxas generates.
 //
-// In the forward kernel, the products of one warpgroup overlap with the exponentials of another.
-// The time of a step is the larger of two times. The first time is the time of the busiest unit.
-// The second time is the time of one warpgroup's products plus the time of its exponentials.
-// In the backward kernel, all warpgroups synchronise after the products S and dP and before the
-// other products. Therefore the tensor cores are idle while P and dS are computed.
+// In the forward kernel with wgmma, the products of one warpgroup overlap with the exponentials of
+// another warpgroup, and with its own product for O. The time of a step is the larger of two times.
+// The first time is the time of the busiest unit. The second time is the time of one warpgroup's
+// product for S, plus the time of its exponentials or of its product for O, whichever is longer.
+//
+// In the backward kernel with wgmma, the product for dP runs while P is computed, if there is
+// neither score_mod nor weight_mod. The tensor cores are idle while dS is computed, because all
+// warpgroups synchronise before the other products.
+//
+// In kernels with mma.sync, a warp multiplies and computes in turn, and other warps of its
+// scheduler overlap with it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,81 +58,259 @@ static void moveShared(GpuClocks &clocks, double bytes) {
   clocks.shared += bytes / GpuRates::get("sm_90a").shared;
 }
 
-Sm90ForwardClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
-                                      const FunctionWork &work) {
-  constexpr double perElement = 4.5, perStep = 95;
+/// Adds `bytes` that are copied from global to shared memory.
+static void copyToShared(GpuClocks &clocks, double bytes) {
+  moveShared(clocks, bytes);
+  clocks.cache += bytes / GpuRates::get("sm_90a").cache;
+}
+
+double KernelClocks::run(const BlockVisits &visits, GpuClocks &all) const {
+  auto free = static_cast<double>(visits.free),
+       masked = static_cast<double>(visits.blocks.size()) - free;
+  all += freeStep.units * free;
+  all += maskedStep.units * masked;
+  return blockClocks + free * freeStep.clocks + masked * maskedStep.clocks;
+}
+
+TensorBytes::TensorBytes(const Shape &shape, Type element) {
+  double bytes = element.getIntOrFloatBitWidth() / 8.0,
+         queries = toDouble(shape.batch * shape.heads * shape.rows),
+         keys = toDouble(shape.batch * shape.kvHeads * shape.cols);
+  q = queries * toDouble(shape.dim) * bytes;
+  o = queries * toDouble(shape.valueDim) * bytes;
+  k = keys * toDouble(shape.dim) * bytes;
+  v = keys * toDouble(shape.valueDim) * bytes;
+  norms = queries * sumBytes;
+}
+
+KernelClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
+                                 const FunctionWork &work) {
+  constexpr double perElement = 4.5, perStep = 95, rowShuffles = 100, lanes = 32;
   const GpuRates &rates = GpuRates::get("sm_90a");
   double groups = toDouble(config.groups), cols = toDouble(config.blockCols),
          dim = toDouble(paddedDim(shape)), valueDim = toDouble(paddedValueDim(shape)),
          elements = groupRows * cols / groupThreads;
-  GpuClocks products = productOf(cols, dim, true);
-  products += productOf(valueDim, cols, false);
-  auto step = [&](ElementWork functions) {
+  GpuClocks scores = productOf(cols, dim, true), sums = productOf(valueDim, cols, false);
+  auto step = [&](OpWork functions) {
     // Each scheduler issues the instructions of one warp of each warpgroup.
     GpuClocks softmax{0, elements * (perElement + functions.issue) + valueDim / 2 + perStep,
                       groupRows * cols * (1 + functions.special) / rates.special, 0};
     StepClocks step;
-    step.units = products;
+    step.units = scores;
+    step.units += sums;
     step.units += softmax;
     step.units = step.units * groups;
-    moveShared(step.units, cols * (dim + valueDim) * elementBytes);
-    step.clocks = std::max(step.units.longest(),
-                           products.longest() + softmax.longest() + GpuLatencies::barrier);
+    copyToShared(step.units, cols * (dim + valueDim) * elementBytes);
+    // A warp first needs the maximum of its row, then exponentials, then their conversion.
+    double alone = std::max(softmax.issue,
+                            elements * 1.5 * lanes / rates.compare + rowShuffles + softmax.special);
+    step.clocks =
+        std::max(step.units.longest(),
+                 scores.longest() + std::max(sums.longest(), alone) + GpuLatencies::barrier);
     return step;
   };
-  Sm90ForwardClocks clocks;
+  KernelClocks clocks;
   clocks.freeStep = step(work.score);
-  ElementWork masked = work.score;
+  OpWork masked = work.score;
   masked += work.mask;
   clocks.maskedStep = step(masked);
   // The first product Q · Kᵀ of a block of queries and the last product P · V do not overlap with
   // other work.
-  clocks.tileClocks = clocks.freeStep.clocks + groupRows * valueDim / groupThreads * 2;
+  clocks.blockClocks = clocks.freeStep.clocks + groupRows * valueDim / groupThreads * 2;
   return clocks;
 }
 
 Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
                                   const FunctionWork &work) {
-  constexpr double perElement = 7, perTile = 135;
+  constexpr double perElement = 6, ofGradients = 2.5, perTile = 135; // per element; of dS alone
   const GpuRates &rates = GpuRates::get("sm_90a");
   double groups = toDouble(config.groups), queries = toDouble(config.blockQueries),
          tile = toDouble(config.tileQueries), keys = toDouble(config.blockKeys()),
          dim = toDouble(paddedDim(shape.dim)), valueDim = toDouble(paddedDim(shape.valueDim));
   double sums = config.addsToQ ? toDouble(QuerySums(config, shape).cols) : 0;
-  GpuClocks scores = productOf(tile, dim, true), gradients = productOf(valueDim, queries, false);
-  scores += productOf(tile, valueDim, true);
+  GpuClocks scores = productOf(tile, dim, true), cotangents = productOf(tile, valueDim, true),
+            gradients = productOf(valueDim, queries, false);
   gradients += productOf(dim, queries, false);
   if (config.addsToQ)
     gradients += productOf(sums, keys, true);
-  auto step = [&](ElementWork functions) {
+  auto step = [&](OpWork functions) {
     double elements = groupRows * tile / groupThreads;
+    // Of these instructions, those of dS follow the product for dP.
+    GpuClocks last{0, work.isPlain ? elements * ofGradients : 0};
     GpuClocks exponentials{0, elements * (perElement + functions.issue) + perTile + sums / 2 / 4,
                            groupRows * tile * (1 + functions.special) / rates.special, 0};
     double tiles = queries / tile;
     StepClocks step;
     step.units = gradients;
     step.units += scores * tiles;
+    step.units += cotangents * tiles;
     step.units += exponentials * tiles;
     step.units = step.units * groups;
-    // The times of the products and of the exponentials are added, because they do not overlap.
-    double alone = (scores * groups).longest() + (exponentials * groups).longest();
+    // What one unit does while others wait, tile by tile.
+    double products = (cotangents * groups).longest(), before = (exponentials * groups).longest();
+    double alone = (scores * groups).longest() +
+                   (work.isPlain ? std::max(products, before - (last * groups).longest()) +
+                                       (last * groups).longest()
+                                 : products + before);
     step.clocks = alone * tiles + (gradients * groups).longest();
-    moveShared(step.units, queries * (dim + valueDim) * elementBytes);
+    copyToShared(step.units, queries * (dim + valueDim) * elementBytes);
     if (config.addsToQ) {
-      moveShared(step.units, keys * queries * elementBytes + 2 * queries * dim * sumBytes);
-      step.clocks += 3 * GpuLatencies::barrier;
+      moveShared(step.units, keys * queries * elementBytes + queries * dim * sumBytes);
+      copyToShared(step.units, queries * dim * sumBytes); // to the sums in global memory
+      step.clocks += 2 * GpuLatencies::barrier;
     }
     step.clocks = std::max(step.clocks, step.units.longest());
     return step;
   };
   Sm90KeyClocks clocks;
   clocks.freeStep = step(work.score);
-  ElementWork masked = work.score;
+  OpWork masked = work.score;
   masked += work.mask;
   clocks.maskedStep = step(masked);
   double results = keys * (dim + valueDim);
-  clocks.blockClocks = GpuLatencies::global + 2 * results * elementBytes / rates.global;
-  clocks.partClocks = GpuLatencies::addition + 2 * results * sumBytes / rates.global;
-  clocks.addClocks = GpuLatencies::addition + queries * dim * sumBytes / rates.global;
+  clocks.blockClocks = GpuLatencies::global + 2 * results * elementBytes / rates.cache;
+  clocks.partClocks = GpuLatencies::addition + 2 * results * sumBytes / rates.cache;
+  clocks.addClocks = GpuLatencies::addition + queries * dim * sumBytes / rates.cache;
   return clocks;
+}
+
+namespace {
+/// Products of a pair of blocks, as multiples of its rows and columns: sums of head dimensions.
+struct Sm80Products {
+  double dims;    ///< of all products
+  double loads;   ///< of the factors that ldmatrix loads from the visited block
+  double results; ///< of the sums that are corrected in each step
+  double perElement, perStep;
+};
+} // namespace
+
+static Sm80Products productsOf(AttentionPass pass, double dim, double valueDim) {
+  constexpr double forward = 4.5, backward = 6;
+  switch (pass) {
+  case AttentionPass::Forward:
+    return {dim + valueDim, dim + valueDim, valueDim, forward, 80};
+  case AttentionPass::Queries:
+    return {2 * dim + valueDim, 2 * dim + valueDim, 0, backward, 40};
+  case AttentionPass::Keys:
+    return {2 * (dim + valueDim), 2 * (dim + valueDim), 0, backward, 65};
+  case AttentionPass::KeysOfK:
+    return {2 * dim + valueDim, 2 * dim + valueDim, 0, backward, 65};
+  case AttentionPass::KeysOfV:
+    return {dim + valueDim, dim + valueDim, 0, backward - 2, 65};
+  }
+  llvm_unreachable("all passes are above");
+}
+
+/// Clocks of a step while `config.blocksPerSm` blocks share the multiprocessor.
+static StepClocks stepOfSm80(const Sm80Products &products, const Sm80Config &config, double dims,
+                             bool isWide, const OpWork &functions, const GpuRates &rates) {
+  constexpr double schedulers = 4, lanes = 32, mmaMacs = 16 * 8 * 16, matrixBytes = 512,
+                   perSplit = 6;
+  double rows = toDouble(config.blockRows()), cols = toDouble(config.blockCols),
+         warps = toDouble(config.warps), bytes = isWide ? 4 : 2,
+         resident = toDouble(config.blocksPerSm), elements = rows / warps * cols / lanes;
+  // In f32, three products with half as many values of k each; factors are split before.
+  double macs = rows * cols * products.dims * (isWide ? 3 : 1),
+         loaded = cols * products.loads * bytes + rows / warps * dims * bytes;
+  double issue = elements * (products.perElement + functions.issue) +
+                 rows / warps * products.results / lanes +
+                 macs / warps / mmaMacs * (isWide ? 2 : 1) + loaded / matrixBytes +
+                 (isWide ? loaded / sumBytes / lanes * perSplit : 0) + products.perStep;
+  StepClocks step;
+  step.units = {macs / (isWide ? rates.tf32Macs : rates.macs), issue * warps / schedulers,
+                rows * cols * (1 + functions.special) / rates.special,
+                (loaded * warps + cols * dims * bytes) / rates.shared,
+                cols * dims * bytes / rates.cache};
+  double warpsOfScheduler = std::max(warps / schedulers, 1.0);
+  step.clocks = std::max(resident * step.units.longest(),
+                         step.units.tensor / warpsOfScheduler + issue + 2 * GpuLatencies::barrier);
+  return step;
+}
+
+/// Bytes of memory that a kernel moves.
+static double bytesOf(AttentionPass pass, const TensorBytes &bytes) {
+  double all = bytes.q + bytes.k + bytes.v + bytes.o + bytes.norms;
+  switch (pass) {
+  case AttentionPass::Forward:
+    return all;
+  case AttentionPass::Queries:
+    return all + bytes.q + bytes.o + 2 * bytes.norms;
+  case AttentionPass::Keys:
+    return all + bytes.norms + bytes.k + bytes.v;
+  case AttentionPass::KeysOfK:
+    return all + bytes.norms + bytes.k;
+  case AttentionPass::KeysOfV:
+    return all + bytes.norms + bytes.v;
+  }
+  llvm_unreachable("all passes are above");
+}
+
+Sm80Work attention::workOf(AttentionPass pass, AttentionTiles tiles, const FunctionWork &functions,
+                           const Sm80Config &config, const Shape &shape, Type element,
+                           const GpuTarget &target) {
+  constexpr int64_t cacheBytes = INT64_C(32) << 20;
+  const GpuRates &rates = GpuRates::get(target.chip);
+  double dim = toDouble(tile::Sm80Tiles::paddedCols(shape.dim)),
+         valueDim = toDouble(tile::Sm80Tiles::paddedCols(shape.valueDim));
+  bool ownsQueries = pass == AttentionPass::Forward || pass == AttentionPass::Queries;
+  Sm80Products products = productsOf(pass, dim, valueDim);
+  auto step = [&](const OpWork &work) {
+    return stepOfSm80(products, config, dim + valueDim, element.isF32(), work, rates);
+  };
+  OpWork masked = functions.score;
+  masked += functions.mask;
+  KernelClocks clocks{step(functions.score), step(masked), 2 * GpuLatencies::global};
+  Sm80Work work;
+  work.group = ownsQueries ? shape.group : 1;
+  work.heads = shape.batch * shape.kvHeads * work.group;
+  int64_t repeats = ownsQueries ? 1 : shape.group, length = ownsQueries ? shape.cols : shape.rows;
+  for (const BlockVisits &visits :
+       ownsQueries
+           ? getVisits(tiles.getKeyTiles(config.blockCols), shape.rows, config.blockRows())
+           : getVisits(tiles.getRowTiles(config.blockCols), shape.cols, config.blockRows())) {
+    double block = 0;
+    for (int64_t i = 0; i < repeats; ++i)
+      block += clocks.run(visits, work.units);
+    work.clocks.push_back(block);
+  }
+  work.units = work.units * toDouble(work.heads);
+  work.bytes = bytesOf(pass, TensorBytes(shape, element));
+  work.mostTogether = cacheBytes / (length * (shape.dim + shape.valueDim) * 2) * work.group;
+  work.multiprocessors = target.multiprocessors;
+  work.slots = target.multiprocessors * config.blocksPerSm;
+  return work;
+}
+
+QueryOrder attention::chooseQueryOrder(const Sm80Work &work) {
+  int64_t tiles = work.heads * static_cast<int64_t>(work.clocks.size());
+  return fsdp::chooseQueryOrder(work.heads, work.group, tiles, work.mostTogether, work.clocks,
+                                work.slots);
+}
+
+GpuCost attention::costOf(const Sm80Work &work, const QueryOrder &order) {
+  return getLaunchCost(scheduleQueries(order, work.clocks, work.slots), work.units,
+                       work.multiprocessors, work.bytes);
+}
+
+static BlockScheduler schedule(const Sm80Work &work, const KeyOrder &order) {
+  BlockScheduler scheduler(work.slots);
+  Integers m;
+  for (int64_t block = 0; block < order.blocks(); ++block)
+    scheduler.add(work.clocks[order.placeAt(m, block, int64_t(0)).keyBlock]);
+  return scheduler;
+}
+
+KeyOrder attention::chooseKeyOrder(const Sm80Work &work) {
+  // The first keys first, which most queries meet under a causal mask.
+  KeyOrder order{work.heads, static_cast<int64_t>(work.clocks.size())}, together;
+  order.reversed = true;
+  together = order;
+  together.together = std::clamp<int64_t>(work.mostTogether, 1, work.heads);
+  while (work.heads % together.together != 0)
+    --together.together;
+  return schedule(work, together).end() < schedule(work, order).end() ? together : order;
+}
+
+GpuCost attention::costOf(const Sm80Work &work, const KeyOrder &order) {
+  return getLaunchCost(schedule(work, order), work.units, work.multiprocessors, work.bytes);
 }

@@ -5,19 +5,24 @@
 //===----------------------------------------------------------------------===//
 //
 // Models the duration of the steps of the attention kernels. The model chooses the order of blocks,
-// and reports contain its results.
+// and costs of launches contain its results.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDP_LIB_CODEGEN_GPU_ATTENTION_ATTENTIONCLOCKS_H
 #define FSDP_LIB_CODEGEN_GPU_ATTENTION_ATTENTIONCLOCKS_H
 
+#include "Codegen/Gpu/Ptx/OpWork.h"
 #include "Sm80Backward.h"
 #include "Sm90Attention.h"
 #include "fsdp/Analysis/Gpu/AttentionOrder.h"
 #include "fsdp/Analysis/Gpu/GpuClocks.h"
 
 namespace mlir::fsdp::attention {
+
+/// Passes over the scores. Forward and Queries own blocks of queries, the others blocks of keys,
+/// for both gradients or one of them.
+enum class AttentionPass { Forward, Queries, Keys, KeysOfK, KeysOfV };
 
 /// The clocks of one step. In a step, a block of threads that owns queries processes one block of
 /// keys, or a block of threads that owns keys processes one block of queries.
@@ -27,40 +32,58 @@ struct StepClocks {
                      ///< work
 };
 
-/// The work per element of the scores: the number of instructions (`issue`), and the number of
-/// results of special functions such as ex2 (`special`).
-struct ElementWork {
-  double issue = 0, special = 0;
-  ElementWork &operator+=(const ElementWork &other) {
-    issue += other.issue;
-    special += other.special;
-    return *this;
-  }
-};
 /// The work of the score functions of an attention op or of its gradient. `score` is the work for
 /// every element. `mask` is the additional work for every element of a block that may contain
 /// masked elements.
 struct FunctionWork {
-  ElementWork score, mask;
+  OpWork score, mask;
+  bool isPlain = true; ///< there is neither score_mod nor weight_mod
 };
 FunctionWork workOfFunctions(AttentionOp op);
-FunctionWork workOfFunctions(AttentionGradOp op);
+FunctionWork workOfFunctions(AttentionGradOp op, AttentionPass pass);
 
-/// Clocks of the forward kernel with wgmma.
-struct Sm90ForwardClocks {
-  StepClocks freeStep, maskedStep; ///< clocks per block of keys: without and with masks
-  double tileClocks = 0;           ///< clocks for a block of queries in addition to its steps
+/// A kernel whose blocks of threads own a block of one side and visit blocks of the other.
+struct KernelClocks {
+  StepClocks freeStep, maskedStep; ///< a visited block: without and with masked elements
+  double blockClocks = 0;          ///< of an owned block, beside its visits
+
+  /// Returns the duration of an owned block, and adds its work to `all`.
+  double run(const BlockVisits &visits, GpuClocks &all) const;
 };
-Sm90ForwardClocks clocksOf(const Sm90Config &config, const Shape &shape, const FunctionWork &work);
+
+/// The forward pass with wgmma: blocks of queries visit blocks of keys.
+KernelClocks clocksOf(const Sm90Config &config, const Shape &shape, const FunctionWork &work);
 
 /// Clocks of the kernel with wgmma that computes dK and dV and perhaps also sums dQ.
-struct Sm90KeyClocks {
-  StepClocks freeStep, maskedStep; ///< clocks per block of queries: without and with masks
-  double blockClocks = 0;          ///< clocks for a block of keys in addition to its steps
-  double partClocks = 0;           ///< clocks to add dK and dV to other parts' sums
-  double addClocks = 0;            ///< clocks to add dQ of one block of queries to the sums
+struct Sm90KeyClocks : KernelClocks {
+  double partClocks = 0; ///< clocks to add dK and dV to other parts' sums
+  double addClocks = 0;  ///< clocks to add dQ of one block of queries to the sums
 };
 Sm90KeyClocks clocksOf(const Sm90Keys &config, const Shape &shape, const FunctionWork &work);
+
+/// Bytes of tensors in memory.
+struct TensorBytes {
+  TensorBytes(const Shape &shape, Type element);
+  double q, k, v, o, norms; ///< norms: an f32 per query of all heads
+};
+
+/// Work of a launch with a block of threads for each owned block.
+struct Sm80Work {
+  std::vector<double> clocks; ///< of an owned block, by its number in the head
+  GpuClocks units;            ///< of all blocks
+  double bytes = 0;           ///< of memory
+  int64_t heads = 1, group = 1, mostTogether = 1;
+  int64_t multiprocessors = 1, slots = 1;
+};
+Sm80Work workOf(AttentionPass pass, AttentionTiles tiles, const FunctionWork &functions,
+                const Sm80Config &config, const Shape &shape, Type element,
+                const GpuTarget &target);
+
+/// Return the order that ends first, and the cost of the launch.
+QueryOrder chooseQueryOrder(const Sm80Work &work);
+KeyOrder chooseKeyOrder(const Sm80Work &work);
+GpuCost costOf(const Sm80Work &work, const QueryOrder &order);
+GpuCost costOf(const Sm80Work &work, const KeyOrder &order);
 
 } // namespace mlir::fsdp::attention
 

@@ -8,53 +8,37 @@
 // each element, because they depend on both query and key. Operations that depend only on the row
 // or only on the column are computed once for many elements and are not counted.
 //
+// An operation of score_grad is counted in a pass only if dS or a contribution that the pass sums
+// depends on it, and if score_mod does not compute the same value.
+//
 //===----------------------------------------------------------------------===//
 
 #include "AttentionClocks.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "Codegen/Kernel/Attention/AttentionContributions.h"
+#include "mlir/IR/OperationSupport.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
-/// Returns an operation's number of instructions and its number of special-function results.
-static ElementWork workOf(Operation &op) {
-  if (isa<FSDPDialect>(op.getDialect())) {
-    // RandomElementOp computes ten rounds of Philox and uses one of the four resulting words.
-    constexpr double philox = 60;
-    return {op.hasTrait<OpTrait::IsTerminator>() ? 0.0 : philox, 0};
-  }
-  if (isa<tensor::ExtractOp>(op))
-    return {3, 0}; // address and load
-  if (isa<math::TanhOp>(op))
-    return {6, 2}; // 1 - 2 / (1 + exp2(x))
-  if (isa<math::ExpOp, math::Exp2Op, math::RsqrtOp>(op))
-    return {2, 1};
-  if (isa<arith::DivFOp>(op))
-    return {2, 1};
-  if (isa<math::MathDialect>(op.getDialect()))
-    return {20, 1};
-  if (isa<arith::ConstantOp, arith::IndexCastOp, arith::IndexCastUIOp>(op))
-    return {};
-  return {1, 0};
-}
-
-static ElementWork workOf(Region &region) {
-  ElementWork work;
+/// Returns the work of the operations for each element that `counts` accepts.
+static OpWork workOfElement(
+    Region &region, function_ref<bool(Operation &)> counts = [](Operation &) { return true; }) {
+  OpWork work;
   if (region.empty())
     return work;
   RegionDependence dependence(region);
   for (Operation &op : region.front())
-    if (dependence.of(&op) == Dependence::Both)
+    if (dependence.of(&op) == Dependence::Both && counts(op))
       work += workOf(op);
   return work;
 }
 
 template <typename Op>
 static FunctionWork workOfBoth(Op op) {
-  FunctionWork work{workOf(op.getScoreMod()), workOf(op.getMaskMod())};
-  work.score += workOf(op.getWeightMod());
+  FunctionWork work{workOfElement(op.getScoreMod()), workOfElement(op.getMaskMod()),
+                    op.getScoreMod().empty() && op.getWeightMod().empty()};
+  work.score += workOfElement(op.getWeightMod());
   if (!op.getMaskMod().empty())
     work.mask.issue += 1; // one selection
   if (!op.getWeightMod().empty())
@@ -64,8 +48,60 @@ static FunctionWork workOfBoth(Op op) {
 
 FunctionWork attention::workOfFunctions(AttentionOp op) { return workOfBoth(op); }
 
-FunctionWork attention::workOfFunctions(AttentionGradOp op) {
+/// Returns the operations of score_grad whose values score_mod computes, too.
+static DenseSet<Operation *> findRepeated(AttentionGradOp op) {
+  DenseSet<Operation *> repeated;
+  Block &mod = op.getScoreMod().front(), &grad = op.getScoreGrad().front();
+  // Values of score_mod by the equal values of score_grad, which has one more argument: the
+  // cotangent of the score.
+  DenseMap<Value, Value> equal;
+  for (BlockArgument argument : mod.getArguments())
+    equal[grad.getArgument(argument.getArgNumber() + 1)] = argument;
+  auto check = [&](Value ofGrad, Value ofMod) { return success(equal.lookup(ofGrad) == ofMod); };
+  for (Operation &own : grad.without_terminator())
+    for (Operation &other : mod.without_terminator())
+      if (isPure(&own) &&
+          OperationEquivalence::isEquivalentTo(&own, &other, check, /*markEquivalent=*/nullptr,
+                                               OperationEquivalence::IgnoreLocations)) {
+        repeated.insert(&own);
+        for (auto [result, same] : llvm::zip_equal(own.getResults(), other.getResults()))
+          equal[result] = same;
+        break;
+      }
+  return repeated;
+}
+
+/// Returns the contributions to captured tensors that `pass` sums. Kernels that own keys sum those
+/// with an index for each column.
+static SmallVector<Operation *> findContributions(AttentionGradOp op, AttentionPass pass) {
+  SmallVector<Operation *> found;
+  for (const Contributed &contributed : collectContributions(op))
+    if ((contributed.where == Dependence::Column) != (pass == AttentionPass::Queries))
+      found.push_back(contributed.op);
+  return found;
+}
+
+/// Returns the work of score_grad and of the sums of contributions.
+static OpWork workOfGrad(AttentionGradOp op, AttentionPass pass) {
+  if (op.getScoreGrad().empty() || pass == AttentionPass::KeysOfV)
+    return {};
+  SmallVector<Operation *> contributions = findContributions(op, pass), pending = contributions;
+  pending.push_back(op.getScoreGrad().front().getTerminator());
+  DenseSet<Operation *> used;
+  while (!pending.empty())
+    for (Value operand : pending.pop_back_val()->getOperands())
+      if (Operation *producer = operand.getDefiningOp(); producer && used.insert(producer).second)
+        pending.push_back(producer);
+  DenseSet<Operation *> repeated = findRepeated(op);
+  OpWork work = workOfElement(op.getScoreGrad(), [&](Operation &operation) {
+    return used.contains(&operation) && !repeated.contains(&operation);
+  });
+  work.issue += static_cast<double>(contributions.size()); // additions
+  return work;
+}
+
+FunctionWork attention::workOfFunctions(AttentionGradOp op, AttentionPass pass) {
   FunctionWork work = workOfBoth(op);
-  work.score += workOf(op.getScoreGrad());
+  work.score += workOfGrad(op, pass);
   return work;
 }

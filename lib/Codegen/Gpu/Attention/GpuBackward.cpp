@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuBackward.h"
+#include "AttentionClocks.h"
 #include "Sm90Backward.h"
 #include "Sm90Orders.h"
 
@@ -25,8 +26,9 @@ namespace {
 /// Emits the launches of one kernel function, in the order in which they run.
 class BackwardLaunches {
 public:
-  BackwardLaunches(const Sm80Problem &problem, ModuleOp entries, GpuKernel &info)
-      : problem(problem), plan(problem.plan), shape(problem.shape), op(problem.op),
+  BackwardLaunches(const Sm80Problem &problem, const GpuTarget &target, ModuleOp entries,
+                   GpuKernel &info)
+      : problem(problem), target(target), plan(problem.plan), shape(problem.shape), op(problem.op),
         captures(problem.captures),
         element(cast<RankedTensorType>(op.getQ().getType()).getElementType()), entries(entries),
         info(info) {}
@@ -38,6 +40,9 @@ public:
   void around(int64_t blocks, void (Sm80Captures::*emit)(GpuBuilder &, func::FuncOp) const) {
     launch(Sm80Captures::threads, 1, blocks, 0,
            [&](Sm80Tiles &b) { (captures.*emit)(b, problem.kernel); });
+    constexpr double instructions = 20, bytes = 16; // of a thread
+    if (blocks)
+      setStreamCost(instructions, bytes);
   }
 
 private:
@@ -49,7 +54,11 @@ private:
   void launch(int64_t threads, int64_t minBlocks, int64_t units, int64_t sharedBytes,
               function_ref<void(Sm80Tiles &)> emit);
 
+  Sm80Work workOfPass(AttentionPass pass, const Sm80Config &config);
+  void setStreamCost(double issue, double bytes);
+
   const Sm80Problem &problem;
+  const GpuTarget &target;
   const Sm80Backward &plan;
   const Shape &shape;
   AttentionGradOp op;
@@ -72,26 +81,51 @@ void BackwardLaunches::launch(int64_t threads, int64_t minBlocks, int64_t units,
   info.launches.push_back({symbol, units, threads, sharedBytes, {}});
 }
 
+/// Returns the work of a kernel with mma.sync.
+Sm80Work BackwardLaunches::workOfPass(AttentionPass pass, const Sm80Config &config) {
+  return workOf(pass, AttentionTiles(op), workOfFunctions(op, pass), config, shape, element,
+                target);
+}
+
+/// Sets the cost of the last launch, whose threads move `bytes` bytes each.
+void BackwardLaunches::setStreamCost(double issue, double bytes) {
+  GpuLaunch &last = info.launches.back();
+  GpuClocks thread;
+  thread.issue = issue;
+  thread.cache = bytes;
+  last.cost = getStreamCost(last.blocks, last.threads, thread, GpuRates::get(target.chip),
+                            target.multiprocessors,
+                            bytes * static_cast<double>(last.blocks * last.threads));
+}
+
 void BackwardLaunches::queries(bool tables) {
   const Sm80Config &rows = plan.queries;
-  launch(rows.threads(), rows.blocksPerSm,
-         shape.batch * shape.heads * llvm::divideCeil(shape.rows, rows.blockRows()),
+  launch(rows.threads(), rows.blocksPerSm, plan.queryOrder.tiles(),
          queryNeeds(rows, shape, element).sharedBytes,
          [&](Sm80Tiles &b) { emitQueryGradients(b, problem, tables); });
+  info.launches.back().cost = costOf(workOfPass(AttentionPass::Queries, rows), plan.queryOrder);
 }
 
 void BackwardLaunches::keys() {
-  if (plan.keysOfGroups)
-    return lowerSm90Keys(problem, *plan.keysOfGroups, nextSymbol(), entries, info);
+  if (plan.keysOfGroups) {
+    lowerSm90Keys(problem, *plan.keysOfGroups, nextSymbol(), entries, info);
+    info.launches.back().cost = costOfKeys(op, *plan.keysOfGroups, shape, plan.order, target);
+    return;
+  }
   for (auto [number, config] : llvm::enumerate(plan.keys)) {
     bool alone = plan.keys.size() == 1, wantsK = alone || number == 0,
          wantsV = alone || number == 1;
-    launch(config.threads(), config.blocksPerSm,
-           shape.batch * shape.kvHeads * llvm::divideCeil(shape.cols, config.blockRows()),
+    Sm80Work work = workOfPass(alone    ? AttentionPass::Keys
+                               : wantsK ? AttentionPass::KeysOfK
+                                        : AttentionPass::KeysOfV,
+                               config);
+    KeyOrder order = chooseKeyOrder(work);
+    launch(config.threads(), config.blocksPerSm, order.blocks(),
            keyNeeds(config, shape, element, wantsK, wantsV).sharedBytes,
            [&, &config = config](Sm80Tiles &b) {
-             emitKeyGradients(b, problem, config, wantsK, wantsV);
+             emitKeyGradients(b, problem, config, order, wantsK, wantsV);
            });
+    info.launches.back().cost = costOf(work, order);
   }
 }
 
@@ -100,11 +134,19 @@ void BackwardLaunches::gradients() {
     queries(/*tables=*/false);
     return keys();
   }
+  double elementBytes = element.getIntOrFloatBitWidth() / 8.0;
   launch(normThreads, 1, normBlocks(problem), 0, [&](Sm80Tiles &b) { emitNorms(b, problem); });
+  // A lane reads its part of O and dO; all lanes of a query store two norms.
+  double own = static_cast<double>(shape.valueDim) / 8;
+  setStreamCost(30 + 3 * own, 2 * own * elementBytes + 1);
   keys();
-  if (!op.getDq().use_empty())
-    launch(2 * plan.keysOfGroups->blockQueries, 1, queriesOfSumsBlocks(problem), 0,
-           [&](Sm80Tiles &b) { emitQueriesOfSums(b, problem); });
+  if (op.getDq().use_empty())
+    return;
+  int64_t queries = plan.keysOfGroups->blockQueries;
+  launch(2 * queries, 1, queriesOfSumsBlocks(problem), 0,
+         [&](Sm80Tiles &b) { emitQueriesOfSums(b, problem); });
+  own = static_cast<double>(shape.dim) / 2;
+  setStreamCost(30 + 3 * own, own * (4 + elementBytes));
 }
 
 LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp op,
@@ -122,10 +164,13 @@ LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp o
     plan->order = *order;
     placeSm90Scratch(*plan, shape);
   }
+  plan->queryOrder = attention::chooseQueryOrder(workOf(AttentionPass::Queries, AttentionTiles(op),
+                                                        workOfFunctions(op, AttentionPass::Queries),
+                                                        plan->queries, shape, element, target));
   Sm80Captures captures(op, shape, plan->queries, plan->scratchBytes);
   info.scratchBytes = captures.scratchBytes();
   Sm80Problem problem{*plan, shape, op, kernel, captures};
-  BackwardLaunches launches(problem, entries, info);
+  BackwardLaunches launches(problem, target, entries, info);
   if (!captures.empty())
     launches.around(captures.clearBlocks(), &Sm80Captures::emitClear);
   launches.gradients();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KeyScores.h"
+#include "fsdp/Analysis/Gpu/AttentionOrder.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -46,10 +47,7 @@ Value KeyScores::blockAt(Value turn) {
   return blocks->at(b.select(backwards, b.sub(last, turn), turn));
 }
 
-bool KeyScores::isEverFree() const {
-  return llvm::any_of(ranges,
-                      [](const TileRange &range) { return !(range.fullBegin == range.fullEnd); });
-}
+bool KeyScores::isEverFree() const { return mayVisitFree(ranges, shape.cols, blockKeys); }
 
 void KeyScores::placeHead(Value group) {
   head = {batch, b.add(b.mul(kvHead, shape.group), b.to64(group)), kvHead};
@@ -61,11 +59,11 @@ void KeyScores::placeHead(Value group) {
                                   checksKeys ? b.isLower(key, shape.cols) : Value()));
 }
 
-Query KeyScores::queryAt(Value firstRow, int64_t at, Norm lse, Norm delta, bool masked) {
+Query KeyScores::queryAt(Value firstRow, int64_t at, Value lse, Value delta, bool masked) {
   Value row = b.add(b.add(firstRow, b.colOfLane()), at);
   bool checks = masked && !wholeRows();
   return functions->query(checks ? b.min(row, b.i32(shape.rows - 1)) : row,
-                          checks ? b.isLower(row, shape.rows) : Value(), lse(at), delta(at));
+                          checks ? b.isLower(row, shape.rows) : Value(), lse, delta);
 }
 
 SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
@@ -77,7 +75,7 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
   for (int64_t reg = 0; reg < count; ++reg) {
     int64_t at = layout.place(reg).second, row = layout.rowOf(reg);
     if (!queries[at])
-      queries[at] = queryAt(firstRow, at, lse, delta, masked);
+      queries[at] = queryAt(firstRow, at, lse(at), delta(at), masked);
     auto contribute = [&](ValueAt at, const Site &, FragmentFunction::Values &, Value keep) {
       for (auto [i, c] : llvm::enumerate(perColumn)) {
         Value &sum = sums[i * layout.rowsOfLane() + row];
@@ -92,6 +90,29 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
   }
   llvm::append_range(all, sums);
   return all;
+}
+
+SmallVector<Value> KeyScores::weigh(ArrayRef<Value> s, Value firstRow, Norm lse, bool masked) {
+  SmallVector<std::optional<Query>> queries(layout.numCols());
+  SmallVector<Value> p;
+  for (auto [reg, score] : llvm::enumerate(s)) {
+    int64_t at = layout.place(reg).second;
+    if (!queries[at])
+      queries[at] = queryAt(firstRow, at, lse(at), Value(), masked);
+    p.push_back(functions->weigh(score, *queries[at], keys[layout.rowOf(reg)], masked));
+  }
+  return p;
+}
+
+SmallVector<Value> KeyScores::differentiate(ArrayRef<Value> p, ArrayRef<Value> dp, Norm delta) {
+  SmallVector<Value> deltas(layout.numCols()), ds;
+  for (auto [reg, weight] : llvm::enumerate(p)) {
+    Value &own = deltas[layout.place(reg).second];
+    if (!own)
+      own = delta(layout.place(reg).second);
+    ds.push_back(b.mulf(weight, b.subf(dp[reg], own)));
+  }
+  return ds;
 }
 
 void KeyScores::storeColumns(ArrayRef<Value> columns) {

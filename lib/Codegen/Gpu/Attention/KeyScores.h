@@ -68,6 +68,10 @@ public:
   /// if dS is not needed.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                           Norm delta, bool masked, ArrayRef<Value> columns);
+  /// For plain scores, weigh() returns Pᵀ, and differentiate() returns dSᵀ from Pᵀ, of such a tile.
+  SmallVector<Value> weigh(ArrayRef<Value> s, Value firstRow, Norm lse, bool masked);
+  SmallVector<Value> differentiate(ArrayRef<Value> p, ArrayRef<Value> dp, Norm delta);
+  bool arePlain() const { return functions->isPlain(); }
   /// A lane sums its contributions to captured tensors for each of its keys. emptyColumns() returns
   /// the initial values of these sums, numColumns() returns their number, and storeColumns() stores
   /// them to scratch.
@@ -76,7 +80,7 @@ public:
   void storeColumns(ArrayRef<Value> columns);
 
 private:
-  Query queryAt(Value firstRow, int64_t at, Norm lse, Norm delta, bool masked);
+  Query queryAt(Value firstRow, int64_t at, Value lse, Value delta, bool masked);
 
   GpuBuilder &b;
   const Shape &shape;

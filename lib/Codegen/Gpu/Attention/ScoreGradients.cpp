@@ -4,10 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   P = 2^((score_mod(scale · x) - lse) · log2(e)), 0 where masked;
-//   f = weight_mod;  dS = score_grad(P · (f · dp - δ)), 0 where masked;
+//   P = 2^(score_mod(scale · x) · log2(e) - lse · log2(e)), 0 where masked
+//   f = weight_mod;  dS = score_grad(P · (f · dp - δ)), 0 where masked
 //
-// AttentionBackward.cpp emits the same formulas in the same order for vectors of a CPU.
+// Queries hold lse · log2(e). Without score_mod, scale · log2(e) is one factor.
+// AttentionBackward.cpp emits the same formulas for vectors of a CPU, with other roundings.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,13 +60,10 @@ Value ScoreGradients::kept(const Query &query, const Key &key, bool masked) cons
 
 /// Returns the weight P of an element.
 Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Value keep) const {
-  Value minus = arith::NegFOp::create(b, b.loc, query.lse), factor = b.number(scale), exponent;
-  if (score.empty())
-    exponent = b.fma(x, factor, minus);
-  else
-    exponent = b.addf(
-        score.emit(query.score, key.score, query.number, key.number, {b.mulf(x, factor)}), minus);
-  exponent = b.mulf(exponent, b.number(log2e));
+  Value y = x, factor = b.number((score.empty() ? scale : 1) * log2e);
+  if (!score.empty())
+    y = score.emit(query.score, key.score, query.number, key.number, {b.mulf(x, b.number(scale))});
+  Value exponent = b.fma(y, factor, arith::NegFOp::create(b, b.loc, query.lse));
   // Without rounding errors, `exponent` would be at most 0. If the scores are very large, rounding
   // errors can make `exponent` positive, and P is then wrong. The limit of 127 keeps P finite.
   Value most = b.number(127),

@@ -26,15 +26,17 @@ struct Sm90Keys {
 };
 
 /// The kernels of the backward pass, and the offsets of the arrays in their common scratch, in
-/// units of f32. The arrays `lse` and `delta` have one f32 for each query of all heads.
+/// units of f32. The arrays `lse`, which is multiplied by log2(e), and `delta` have one f32 for
+/// each query of all heads.
 struct Sm80Backward {
   Sm80Config queries; ///< configuration of the kernel that owns queries
   /// Configurations of the kernels that own keys: one kernel for both dK and dV, or two kernels.
   SmallVector<Sm80Config> keys;
   /// Kernel that is used instead of `keys`; set if wgmma can be used.
   std::optional<Sm90Keys> keysOfGroups;
-  KeyOrder order; ///< order of the blocks of keys; used only if keysOfGroups
-                  ///< is set
+  QueryOrder queryOrder; ///< order of the blocks of queries of `queries`
+  KeyOrder order;        ///< order of the blocks of keys; used only if keysOfGroups
+                         ///< is set
   int64_t lse = 0, delta = 0, scratchBytes = 0;
   /// Offsets that are used if keysOfGroups adds to dQ. `added` is the offset of counts (i32): the
   /// counts tell how many blocks of keys have added to each block of queries. `querySums` is the
@@ -57,9 +59,9 @@ Sm80Needs keyNeeds(const Sm80Config &config, const Shape &shape, Type element, b
 
 /// A query whose scores a lane computes.
 struct Query {
-  Value number; ///< index of the query's row in the tensor
-  Value exists; ///< true if the query exists; null if no check is needed
-  Value lse, delta;
+  Value number;     ///< index of the query's row in the tensor
+  Value exists;     ///< true if the query exists; null if no check is needed
+  Value lse, delta; ///< lse is multiplied by log2(e)
   FragmentFunction::Values score, mask, weight, grad;
 };
 
@@ -87,6 +89,13 @@ public:
   std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                Contribute contribute = nullptr) const;
 
+  /// Returns true if dS is P · (dp - δ), so that P needs no dp.
+  bool isPlain() const { return score.empty() && weight.empty(); }
+  /// Returns P of a plain element.
+  Value weigh(Value x, const Query &query, const Key &key, bool masked) const {
+    return weightOf(x, query, key, kept(query, key, masked));
+  }
+
   FragmentFunction score, mask, weight, grad;
 
 private:
@@ -110,7 +119,7 @@ struct Sm80Problem {
 void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, bool tables);
 /// Emits the code that computes dK (if `wantsK` is true) and dV (if `wantsV` is true).
 void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
-                      bool wantsK, bool wantsV);
+                      const KeyOrder &order, bool wantsK, bool wantsV);
 
 } // namespace mlir::fsdp::attention
 

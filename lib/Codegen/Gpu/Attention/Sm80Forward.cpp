@@ -23,6 +23,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AttentionClocks.h"
 #include "ForwardScores.h"
 #include "Sm80Blocks.h"
 
@@ -34,9 +35,9 @@ using namespace mlir::fsdp::tile;
 namespace {
 class Sm80Forward {
 public:
-  Sm80Forward(Sm80Tiles &b, const Sm80Config &config, const Shape &shape, AttentionOp op,
-              func::FuncOp kernel)
-      : b(b), config(config), shape(shape), op(op), kernel(kernel),
+  Sm80Forward(Sm80Tiles &b, const Sm80Config &config, const Shape &shape, const QueryOrder &order,
+              AttentionOp op, func::FuncOp kernel)
+      : b(b), config(config), shape(shape), order(order), op(op), kernel(kernel),
         ranges(AttentionTiles(op).getKeyTiles(config.blockCols)),
         scoreLayout(Layout::mmaSums(config.warpRows(), config.blockCols)),
         outputLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.valueDim))) {}
@@ -62,6 +63,7 @@ private:
   Sm80Tiles &b;
   const Sm80Config config;
   const Shape &shape;
+  const QueryOrder order;
   AttentionOp op;
   func::FuncOp kernel;
   SmallVector<TileRange> ranges;
@@ -76,13 +78,9 @@ private:
 };
 } // namespace
 
-/// Computes which rows of which head this block of threads processes. The first blocks of threads
-/// get the last rows of a head, because with a causal mask these rows have the most keys.
+/// Computes which rows of which head this block of threads processes.
 void Sm80Forward::placeUnit() {
-  int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
-  Value unit = b.block();
-  Value rowBlock = b.sub(b.i32(rowBlocks - 1), b.rem(unit, rowBlocks)),
-        number = b.div(unit, rowBlocks);
+  auto [number, rowBlock] = order.tileAt(b, b.block(), b.i32(0));
   firstRow = b.mul(rowBlock, config.blockRows());
   Value own = b.rem(number, shape.heads);
   head = {b.to64(b.div(number, shape.heads)), b.to64(own), b.to64(b.div(own, shape.group))};
@@ -198,12 +196,16 @@ LogicalResult attention::lowerSm80Forward(func::FuncOp kernel, AttentionOp op,
   Type element = cast<RankedTensorType>(op.getQ().getType()).getElementType();
   std::optional<Sm80Config> config = chooseForward(shape, element, target);
   assert(config && "whyNoGpuKernel has said so");
+  Sm80Work work = workOf(AttentionPass::Forward, AttentionTiles(op), workOfFunctions(op), *config,
+                         shape, element, target);
+  QueryOrder order = attention::chooseQueryOrder(work);
   Sm80Tiles b(op.getLoc(), op.getContext(), config->threads(), element);
   b.enter(entries, kernel, info.info.name, config->blocksPerSm, /*scratch=*/false);
-  Sm80Forward(b, *config, shape, op, kernel).emit();
+  Sm80Forward(b, *config, shape, order, op, kernel).emit();
   b.leave();
-  int64_t blocks = shape.batch * shape.heads * llvm::divideCeil(shape.rows, config->blockRows());
-  info.launches.push_back({info.info.name, blocks, config->threads(),
-                           forwardNeeds(*config, shape, element).sharedBytes});
+  GpuLaunch launch{info.info.name, order.tiles(), config->threads(),
+                   forwardNeeds(*config, shape, element).sharedBytes};
+  launch.cost = costOf(work, order);
+  info.launches.push_back(std::move(launch));
   return success();
 }

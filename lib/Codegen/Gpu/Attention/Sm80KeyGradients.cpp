@@ -32,10 +32,10 @@ using namespace mlir::fsdp::tile;
 namespace {
 class KeyGradients {
 public:
-  KeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config, bool wantsK,
-               bool wantsV)
-      : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op),
-        kernel(problem.kernel), wantsK(wantsK), wantsV(wantsV),
+  KeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
+               const KeyOrder &order, bool wantsK, bool wantsV)
+      : b(b), plan(problem.plan), config(config), order(order), shape(problem.shape),
+        op(problem.op), kernel(problem.kernel), wantsK(wantsK), wantsV(wantsV),
         scores(b, problem, config.blockRows(), config.blockCols,
                Layout::mmaSums(config.warpRows(), config.blockCols), wantsK, /*wantsQ=*/false),
         keyLayout(Layout::mmaSums(config.warpRows(), Sm80Tiles::paddedCols(shape.dim))),
@@ -63,6 +63,7 @@ private:
   Sm80Tiles &b;
   const Sm80Backward &plan;
   const Sm80Config config;
+  const KeyOrder order;
   const Shape &shape;
   AttentionGradOp op;
   func::FuncOp kernel;
@@ -78,7 +79,8 @@ private:
 } // namespace
 
 void KeyGradients::placeUnit() {
-  scores.placeBlock(b.div(b.block(), scores.keyBlocks()), b.rem(b.block(), scores.keyBlocks()));
+  auto place = order.placeAt(b, b.block(), b.i32(0));
+  scores.placeBlock(place.kvHead, place.keyBlock);
   scores.placeLane(b.warp());
   kRows = slabOf(b, b.binding(op.getK()), scores.batch, scores.kvHead, shape.kvHeads, shape.cols,
                  shape.dim);
@@ -249,6 +251,6 @@ void KeyGradients::emit() {
 }
 
 void attention::emitKeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
-                                 bool wantsK, bool wantsV) {
-  KeyGradients(b, problem, config, wantsK, wantsV).emit();
+                                 const KeyOrder &order, bool wantsK, bool wantsV) {
+  KeyGradients(b, problem, config, order, wantsK, wantsV).emit();
 }

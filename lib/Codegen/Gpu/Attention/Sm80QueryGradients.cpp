@@ -94,9 +94,9 @@ private:
 } // namespace
 
 void QueryGradients::placeUnit() {
-  int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
-  Value unit = b.block(), number = b.div(unit, rowBlocks), own = b.rem(number, shape.heads);
-  firstRow = b.mul(b.sub(b.i32(rowBlocks - 1), b.rem(unit, rowBlocks)), config.blockRows());
+  auto [number, rowBlock] = plan.queryOrder.tileAt(b, b.block(), b.i32(0));
+  Value own = b.rem(number, shape.heads);
+  firstRow = b.mul(rowBlock, config.blockRows());
   head = {b.to64(b.div(number, shape.heads)), b.to64(own), b.to64(b.div(own, shape.group))};
   auto slab = [&](Value tensor, Value ownHead, int64_t heads, int64_t rows, int64_t cols) {
     return slabOf(b, b.binding(tensor), head.batch, ownHead, heads, rows, cols);
@@ -118,7 +118,8 @@ void QueryGradients::placeTiles() {
   vTile = {b.sharedAt(v), valuePitch};
 }
 
-/// Returns lse and δ of a query. The four lanes that hold the query's row compute δ together.
+/// Returns lse · log2(e) and δ of a query. The four lanes that hold the query's row compute δ
+/// together.
 std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   Value number = b.add(b.mul(head.batch, shape.heads), head.head);
   Pointer lseOfHead = b.shift(b.binding(op.getLse()), b.mul(number, shape.rows));
@@ -142,7 +143,8 @@ std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   }
   delta = b.overQuad(delta, [&](Value x, Value y) { return b.addf(x, y); });
   isEmpty = b.either(isEmpty, arith::XOrIOp::create(b, b.loc, exists, b.boolean(true)));
-  return {b.select(isEmpty, b.number(infinity), lse), b.select(exists, delta, b.number(0))};
+  return {b.select(isEmpty, b.number(infinity), b.mulf(lse, b.number(log2e))),
+          b.select(exists, delta, b.number(0))};
 }
 
 void QueryGradients::placeQueries() {
@@ -231,7 +233,7 @@ void QueryGradients::storeSums(const Sums &sums) {
     Value sum = b.overWarp(sums.head[i], add);
     int64_t rowBlocks = llvm::divideCeil(shape.rows, config.blockRows());
     Value unit = b.add(b.mul(b.to32(b.add(b.mul(head.batch, shape.heads), head.head)), rowBlocks),
-                       b.rem(b.block(), rowBlocks));
+                       b.div(firstRow, config.blockRows()));
     Value index = b.add(b.mul(unit, config.warps), b.warp());
     b.when(b.isEqual(b.lane(), 0), [&, c = c] { captures.storeSum(b, *c, index, sum); });
   }

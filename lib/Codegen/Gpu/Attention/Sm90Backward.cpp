@@ -43,7 +43,8 @@ Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
   queries = values + tileBytes(config.blockKeys(), shape.valueDim);
   douts = queries + stages * queryBytes;
   gradients = douts + stages * doutBytes;
-  sums = gradients + (config.addsToQ ? tileBytes(config.blockKeys(), config.blockQueries) : 0);
+  gradientBytes = config.addsToQ ? tileBytes(config.blockKeys(), config.blockQueries) : 0;
+  sums = gradients + stages * gradientBytes;
   lse = sums + (config.addsToQ ? QuerySums(config, shape).floats() * 4 : 0);
   delta = lse + stages * normsBytes;
   barriers = delta + stages * normsBytes;

@@ -78,7 +78,7 @@ struct Sm90KeyPlaces {
 
   Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape);
 
-  int64_t queryBytes, doutBytes, normsBytes; ///< bytes of one stage
+  int64_t queryBytes, doutBytes, normsBytes, gradientBytes; ///< bytes of one stage
   int64_t keys = 0, values, queries, douts, gradients, sums, lse, delta, barriers;
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
@@ -88,7 +88,7 @@ public:
   Sm90KeyRole(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores)
       : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op),
         kernel(problem.kernel), scores(scores), places(config, shape), querySums(config, shape),
-        barriers(b.sharedAt(places.barriers)) {}
+        base(b.sharedAt(0)) {}
 
 protected:
   /// The number of a buffer for queries (`index`), and the parity of the barrier phase in which the
@@ -101,14 +101,15 @@ protected:
     return {b.rem(number, Sm90KeyPlaces::stages), b.rem(b.div(number, Sm90KeyPlaces::stages), 2)};
   }
   Value barrier(Sm90KeyPlaces::Barrier which) {
-    return b.shiftBytes(barriers, which * Sm90Builder::barrierBytes);
+    return sharedAt(places.barriers + which * Sm90Builder::barrierBytes);
   }
   Value barrier(Sm90KeyPlaces::Barrier which, const Stage &stage) {
     return b.shiftBytes(barrier(which), b.mul(stage.index, Sm90Builder::barrierBytes));
   }
-  PanelTile tileOfKeys(int64_t place) { return {b.sharedAt(place), config.blockKeys()}; }
+  Value sharedAt(int64_t place) { return b.shiftBytes(base, place); }
+  PanelTile tileOfKeys(int64_t place) { return {sharedAt(place), config.blockKeys()}; }
   PanelTile tileOfQueries(int64_t place, int64_t bytes, const Stage &stage) {
-    return {b.shiftBytes(b.sharedAt(place), b.mul(stage.index, bytes)), config.blockQueries};
+    return {b.shiftBytes(sharedAt(place), b.mul(stage.index, bytes)), config.blockQueries};
   }
   /// A block of threads processes up to two blocks of keys, one after the other. Selects the first
   /// (`turn` is 0) or second (`turn` is 1) of these blocks of keys. `block` is the index of the
@@ -138,8 +139,8 @@ protected:
   KeyScores &scores;
   const Sm90KeyPlaces places;
   const QuerySums querySums;
-  Value barriers; ///< address of the first barrier in memory
-  Value part;     ///< number of the part of the query heads; null if there is only one part
+  Value base; ///< address of the shared memory
+  Value part; ///< number of the part of the query heads; null if there is only one part
 };
 
 /// Emits the code of the producer, which copies tiles for the consumers. One thread runs this code.

@@ -225,6 +225,9 @@ Consumer::State Consumer::processBlock(Value turn, Value met, State state) {
   sums = b.waitForSums(sums, 1);
   release(barrier(Sm90Places::KeysEmpty, stage));
   Fragment weights = weightsOf(sums, turn, state.rows, correction, masked);
+  // ptxas moves a wait for products up within its basic block, to before the exponentials. A second
+  // wait for values that have already come takes no time, and ends the block.
+  b.wait(barrier(Sm90Places::ValuesFull, before), before.parity);
   state.o.registers = b.waitForSums(state.o.registers);
   release(barrier(Sm90Places::ValuesEmpty, before));
   correct(state.o, correction);

@@ -75,6 +75,7 @@ LogicalResult attention::lowerSm90Forward(func::FuncOp kernel, AttentionOp op,
   GpuLaunch launch{
       info.info.name, problem.order.blocks, config.threads(), problem.places.bytes(), {}};
   launch.copyThreads = Sm90Builder::groupThreads;
+  launch.cost = costOfForward(op, config, shape, problem.order, target);
   launch.maps = {mapOfHeads(kernel, op.getQ(), config.blockRows()),
                  mapOfHeads(kernel, op.getK(), config.blockCols),
                  mapOfHeads(kernel, op.getV(), config.blockCols)};

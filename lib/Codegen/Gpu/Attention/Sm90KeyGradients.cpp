@@ -5,28 +5,28 @@
 //===----------------------------------------------------------------------===//
 //
 // A block of threads owns 128 keys of one kv head. One lane of warpgroup 0 is the producer. Two
-// warpgroups with 64 keys each are consumers. There are two buffers for queries. They form a ring,
-// which continues from one head to the next:
+// warpgroups with 64 keys each are consumers. There are two buffers for queries and for dS. They
+// form rings, which continue from one head to the next:
 //
 //   producer                                  consumers
 //   copy K, V                                 wait for K, V
 //   for each query head that shares K, V      for each query head
 //     for each block i of queries               for each block i
-//       wait until its Q is empty                 wait for Q;   Sᵀ = K · Qᵀ
-//       copy Q[i], lse[i]                         wait for dO;  dPᵀ = V · dOᵀ
-//       wait until its dO is empty                f·P, dS: ScoreGradients.cpp
-//       copy dO[i], δ[i]                          dSᵀ to shared memory
-//                                                 dV += (f·P)ᵀ · dO;  release dO;
-//                                                 warpgroup's part of dS · K to shared memory;
-//                                                 dK += dSᵀ · Q;  release Q;
-//                                             scale · dK, dV;
+//       wait until its Q is empty                 wait for Q;   start Sᵀ = K · Qᵀ
+//       copy Q[i], lse[i]                         wait for dO;  start dPᵀ = V · dOᵀ
+//       wait until its dO is empty                wait for S;   f·P   (ScoreGradients.cpp)
+//       copy dO[i], δ[i]                          wait for dP;  dSᵀ to shared memory
+//                                                 dV += (f·P)ᵀ · dO;  release dO
+//                                                 warpgroup's part of dS · K to shared memory
+//                                                 dK += dSᵀ · Q;  release Q
+//                                             scale · dK, dV
 //
 // The rows of Sᵀ and dPᵀ are keys. Therefore Pᵀ and dSᵀ are already in the registers in which the
-// later products expect their left factors. To compute dQ, both warpgroups read dSᵀ of all keys
-// from shared memory. In this product, the rows must be queries, so the matrix descriptors
-// transpose dSᵀ. Each row of dK and dV is summed by only one block of threads, in the order of
-// heads and queries. All blocks of threads of a head add to each row of dQ, in a fixed order
-// (Sm90KeyProducer.cpp).
+// later products expect their left factors. With score_mod or weight_mod, f·P is computed after
+// both products. To compute dQ, both warpgroups read dSᵀ of all keys from shared memory. In this
+// product, the rows must be queries, so the matrix descriptors transpose dSᵀ. Each row of dK and dV
+// is summed by only one block of threads, in the order of heads and queries. All blocks of threads
+// of a head add to each row of dQ, in a fixed order (Sm90KeyProducer.cpp).
 //
 // If query heads are divided into parts, each part adds its dK and dV to the sums of the earlier
 // parts in scratch. The last part computes the results from the sums:
@@ -61,9 +61,13 @@ public:
         element(cast<RankedTensorType>(op.getQ().getType()).getElementType()),
         dim(paddedDim(shape.dim)), valueDim(paddedDim(shape.valueDim)),
         keyLayout(Layout::mmaSums(16, dim)), valueLayout(Layout::mmaSums(16, valueDim)) {
-    // Hide from ptxas that the address of the barriers is a constant; see Sm90Consumer.cpp.
-    Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
-    barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
+    // Hide from ptxas that the address of the barriers is a constant; see Sm90Consumer.cpp. All
+    // other addresses follow from the hidden one, because a second base takes a register that some
+    // kernels lack.
+    Value first = sharedAt(places.barriers);
+    Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), first));
+    base =
+        b.shiftBytes(LLVM::IntToPtrOp::create(b, b.loc, base.getType(), place), -places.barriers);
   }
   void emit();
 
@@ -79,10 +83,15 @@ private:
     SmallVector<Value> p, ds, columns;
   };
   Gradients gradients(Value block, const Stage &stage, SmallVector<Value> columns);
+  auto norms(int64_t place, int64_t firstQuery, const Stage &stage);
+  SmallVector<Value> masked(Value block, TypeRange types,
+                            function_ref<SmallVector<Value>(bool)> emit);
+  Gradients plainGradientsOf(SmallVector<Value> s, SmallVector<Value> dp, Value block,
+                             int64_t firstQuery, const Stage &stage);
   Gradients gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, int64_t firstQuery,
                         const Stage &stage, ArrayRef<Value> columns);
-  void shareGradients(ArrayRef<Value> ds);
-  SmallVector<Value> multiplyQueries();
+  void shareGradients(ArrayRef<Value> ds, const Stage &stage);
+  SmallVector<Value> multiplyQueries(const Stage &stage);
   void shareSums(ArrayRef<Value> dq);
   void release(Value barrier);
   SharedFactor rowsOfGroup(int64_t place, int64_t k);
@@ -109,9 +118,32 @@ void KeyConsumer::release(Value barrier) {
 
 /// Returns a factor of products: the rows of K or V that belong to this warpgroup.
 SharedFactor KeyConsumer::rowsOfGroup(int64_t place, int64_t k) {
-  Value first = b.shiftBytes(b.sharedAt(place),
-                             b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
+  Value first =
+      b.shiftBytes(sharedAt(place), b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
   return b.factorAlong(first, config.blockKeys(), k);
+}
+
+/// Returns a function that loads lse or δ, at `place` in shared memory, of a query by its column.
+auto KeyConsumer::norms(int64_t place, int64_t firstQuery, const Stage &stage) {
+  Value own = b.shiftBytes(sharedAt(place), b.add(b.mul(stage.index, places.normsBytes),
+                                                  b.mul(b.colOfLane(), Places::normBytes)));
+  return [this, own, firstQuery](int64_t at) -> Value {
+    return LLVM::LoadOp::create(b, b.loc, b.getF32Type(),
+                                b.shiftBytes(own, (firstQuery + at) * Places::normBytes));
+  };
+}
+
+/// Emits emit(masked), with a branch if some blocks of queries have masked elements and others
+/// have none.
+SmallVector<Value> KeyConsumer::masked(Value block, TypeRange types,
+                                       function_ref<SmallVector<Value>(bool)> emit) {
+  // If a block has several tiles, the code has a branch for each tile. The branch prevents LLVM
+  // from moving the loads of later tiles before the first tile.
+  bool isOneTile = config.tileQueries == config.blockQueries;
+  if (!scores.isEverMasked() || (!scores.isEverFree() && isOneTile))
+    return emit(scores.isEverMasked());
+  return b.choose(
+      scores.blocks->isFree(block), types, [&] { return emit(false); }, [&] { return emit(true); });
 }
 
 /// Returns the gradients for one tile of queries: the tile that begins at query `firstQuery` of
@@ -119,40 +151,41 @@ SharedFactor KeyConsumer::rowsOfGroup(int64_t place, int64_t k) {
 KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block,
                                                 int64_t firstQuery, const Stage &stage,
                                                 ArrayRef<Value> columns) {
-  auto norms = [&](int64_t place) {
-    Value own = b.shiftBytes(b.sharedAt(place), b.add(b.mul(stage.index, places.normsBytes),
-                                                      b.mul(b.colOfLane(), Places::normBytes)));
-    return [this, own, firstQuery](int64_t at) -> Value {
-      return LLVM::LoadOp::create(b, b.loc, b.getF32Type(),
-                                  b.shiftBytes(own, (firstQuery + at) * Places::normBytes));
-    };
-  };
   auto emit = [&](bool masked) {
     Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
-    SmallVector<Value> all =
-        scores.emit(s, dp, first, norms(places.lse), norms(places.delta), masked, columns);
+    SmallVector<Value> all = scores.emit(s, dp, first, norms(places.lse, firstQuery, stage),
+                                         norms(places.delta, firstQuery, stage), masked, columns);
     auto words = toFactor(
         b, {scores.layout, SmallVector<Value>(ArrayRef(all).take_front(2 * s.size()))}, element);
     words.append(all.end() - columns.size(), all.end());
     return words;
   };
-  SmallVector<Value> all;
-  // If a block has several tiles, the code has a branch for each tile. The branch prevents LLVM
-  // from moving the loads of later tiles before the first tile.
-  bool isOneTile = config.tileQueries == config.blockQueries;
-  if (!scores.isEverMasked() || (!scores.isEverFree() && isOneTile)) {
-    all = emit(scores.isEverMasked());
-  } else {
-    SmallVector<Type> types(s.size(), b.getI32Type());
-    types.append(columns.size(), b.getF32Type());
-    all = b.choose(
-        scores.blocks->isFree(block), types, [&] { return emit(false); },
-        [&] { return emit(true); });
-  }
+  SmallVector<Type> types(s.size(), b.getI32Type());
+  types.append(columns.size(), b.getF32Type());
+  SmallVector<Value> all = masked(block, types, emit);
   auto from = [&](size_t first, size_t count) {
     return SmallVector<Value>(ArrayRef(all).slice(first, count));
   };
   return {from(0, s.size() / 2), from(s.size() / 2, s.size() / 2), from(s.size(), columns.size())};
+}
+
+/// Returns the gradients of plain scores. The product dp runs while P is computed.
+KeyConsumer::Gradients KeyConsumer::plainGradientsOf(SmallVector<Value> s, SmallVector<Value> dp,
+                                                     Value block, int64_t firstQuery,
+                                                     const Stage &stage) {
+  s.push_back(block);
+  s = b.waitForSums(s, 1);
+  block = s.pop_back_val();
+  SmallVector<Type> types(s.size(), b.getF32Type());
+  SmallVector<Value> p = masked(block, types, [&](bool masked) {
+    Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
+    return scores.weigh(s, first, norms(places.lse, firstQuery, stage), masked);
+  });
+  // Ends the basic block, as in Sm90Consumer.cpp: dO has already come.
+  b.wait(barrier(Places::DoutFull, stage), stage.parity);
+  dp = b.waitForSums(dp);
+  SmallVector<Value> ds = scores.differentiate(p, dp, norms(places.delta, firstQuery, stage));
+  return {toFactor(b, {scores.layout, p}, element), toFactor(b, {scores.layout, ds}, element), {}};
 }
 
 KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
@@ -167,47 +200,56 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
     };
     if (first == 0)
       b.wait(barrier(Places::QueriesFull, stage), stage.parity);
-    SmallVector<Value> both =
+    SmallVector<Value> s =
         b.multiply({}, rowsOfGroup(places.keys, dim), along(q, dim), cols, element);
-    size_t count = both.size();
     if (first == 0)
       b.wait(barrier(Places::DoutFull, stage), stage.parity);
-    llvm::append_range(both, b.multiply({}, rowsOfGroup(places.values, valueDim),
-                                        along(dout, valueDim), cols, element));
-    // Make `block` a result of the wait. Otherwise LLVM moves the loads for later queries to the
-    // code for the first queries, and the loaded values do not fit the registers.
-    if (first > 0)
-      both.push_back(block);
-    both = b.waitForSums(both);
-    if (first > 0)
-      block = both.pop_back_val();
-    Gradients some = gradientsOf(ArrayRef(both).take_front(count), ArrayRef(both).drop_front(count),
-                                 block, first, stage, columns);
+    SmallVector<Value> dp =
+        b.multiply({}, rowsOfGroup(places.values, valueDim), along(dout, valueDim), cols, element);
+    Gradients some;
+    if (scores.arePlain() && columns.empty()) {
+      some = plainGradientsOf(s, dp, block, first, stage);
+    } else {
+      size_t count = s.size();
+      SmallVector<Value> both = std::move(s);
+      llvm::append_range(both, dp);
+      // Make `block` a result of the wait. Otherwise LLVM moves the loads for later queries to
+      // the code for the first queries, and the loaded values do not fit the registers.
+      if (first > 0)
+        both.push_back(block);
+      both = b.waitForSums(both);
+      if (first > 0)
+        block = both.pop_back_val();
+      some = gradientsOf(ArrayRef(both).take_front(count), ArrayRef(both).drop_front(count), block,
+                         first, stage, columns);
+      columns = some.columns;
+    }
     llvm::append_range(all.p, some.p);
     llvm::append_range(all.ds, some.ds);
-    columns = some.columns;
   }
   all.columns = columns;
   return all;
 }
 
-/// Stores dSᵀ to shared memory, after all products that read the previous dSᵀ are done. The new dSᵀ
-/// is visible to the other warpgroups after the next barrier.
-void KeyConsumer::shareGradients(ArrayRef<Value> ds) {
+/// Stores dSᵀ to shared memory. The products that read this buffer two blocks ago are complete: all
+/// warpgroups wait for them before the barrier of the previous block. The new dSᵀ is visible to the
+/// other warpgroups after the next barrier.
+void KeyConsumer::shareGradients(ArrayRef<Value> ds, const Stage &stage) {
   Value rowsOfWarp = b.mul(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), 16);
-  b.syncNamed(b.i32(Places::Gradients), consumers());
-  Value first =
-      b.shiftBytes(b.sharedAt(places.gradients), b.mul(rowsOfWarp, Sm90Builder::panelBytes));
+  Value first = b.shiftBytes(sharedAt(places.gradients), b.mul(stage.index, places.gradientBytes));
+  first = b.shiftBytes(first, b.mul(rowsOfWarp, Sm90Builder::panelBytes));
   storeWords(b, Layout::mmaSums(16, config.blockQueries), ds, {first, config.blockKeys()});
   b.fenceAsync();
 }
 
 /// Starts this warpgroup's part of dS · K, which uses dS of all warpgroups.
-SmallVector<Value> KeyConsumer::multiplyQueries() {
+SmallVector<Value> KeyConsumer::multiplyQueries(const Stage &stage) {
   b.syncNamed(b.i32(Places::Gradients), consumers());
   int64_t keys = config.blockKeys();
   Value ownPanel = b.mul(group, keys * Sm90Builder::panelBytes),
-        gradients = b.sharedAt(places.gradients), k = b.sharedAt(places.keys);
+        gradients =
+            b.shiftBytes(sharedAt(places.gradients), b.mul(stage.index, places.gradientBytes)),
+        k = sharedAt(places.keys);
   SharedFactor lhs = b.factorAcross(
       querySums.byColumns ? gradients : b.shiftBytes(gradients, ownPanel), keys, keys);
   SharedFactor rhs =
@@ -219,7 +261,7 @@ SmallVector<Value> KeyConsumer::multiplyQueries() {
 /// adding warp.
 void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.syncNamed(b.i32(Places::SumsEmpty), withAdder());
-  Value place = b.shiftBytes(b.sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));
+  Value place = b.shiftBytes(sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));
   place = b.shiftBytes(place, b.mul(b.threadOfGroup(), 16));
   for (size_t i = 0; i < dq.size(); i += 4)
     storeRow(
@@ -237,10 +279,10 @@ KeyConsumer::Sums KeyConsumer::processBlock(Value block, const Stage &stage, Sum
   Value q = tileOfQueries(places.queries, places.queryBytes, stage).base,
         dout = tileOfQueries(places.douts, places.doutBytes, stage).base;
   if (config.addsToQ)
-    shareGradients(both.ds);
+    shareGradients(both.ds, stage);
   sums.dv = b.multiply(sums.dv, both.p, b.factorAcross(dout, rows, rows), valueDim, element);
   if (config.addsToQ)
-    dq = multiplyQueries();
+    dq = multiplyQueries(stage);
   else
     sums.dk = b.multiply(sums.dk, both.ds, b.factorAcross(q, rows, rows), dim, element);
   sums.dv = b.waitForSums(sums.dv, 1);

@@ -56,28 +56,38 @@ static InFlightDiagnostic emitBadOrder(Operation *op) {
                                  << op->getParentOp()->getAttr(attentionOrderAttr) << ", expected ";
 }
 
-SmallVector<double> attention::clocksOfTiles(AttentionOp op, const Sm90Config &config,
-                                             const Shape &shape) {
-  Sm90ForwardClocks clocks = clocksOf(config, shape, workOfFunctions(op));
+/// Returns the clocks of the tiles of a head, by their row block, and adds their work to `all`.
+static SmallVector<double> clocksOfTiles(AttentionOp op, const Sm90Config &config,
+                                         const Shape &shape, GpuClocks &all) {
+  KernelClocks clocks = clocksOf(config, shape, workOfFunctions(op));
   SmallVector<double> tiles;
-  for (const BlockVisits &visits : getVisits(AttentionTiles(op).getKeyTiles(config.blockCols),
-                                             shape.rows, config.blockRows())) {
-    auto free = static_cast<double>(visits.free), all = static_cast<double>(visits.blocks.size());
-    tiles.push_back(clocks.tileClocks + free * clocks.freeStep.clocks +
-                    (all - free) * clocks.maskedStep.clocks);
-  }
+  for (const BlockVisits &visits :
+       getVisits(AttentionTiles(op).getKeyTiles(config.blockCols), shape.rows, config.blockRows()))
+    tiles.push_back(clocks.run(visits, all));
   return tiles;
+}
+
+GpuCost attention::costOfForward(AttentionOp op, const Sm90Config &config, const Shape &shape,
+                                 const QueryOrder &order, const GpuTarget &target) {
+  GpuClocks ofHead;
+  SmallVector<double> tiles = clocksOfTiles(op, config, shape, ofHead);
+  TensorBytes bytes(shape, op.getQ().getType().getElementType());
+  return getLaunchCost(scheduleQueries(order, tiles, target.multiprocessors),
+                       ofHead * static_cast<double>(order.heads), target.multiprocessors,
+                       bytes.q + bytes.k + bytes.v + bytes.o + bytes.norms);
 }
 
 FailureOr<QueryOrder> attention::chooseSm90Order(AttentionOp op, const Sm90Config &config,
                                                  const Shape &shape, const GpuTarget &target) {
-  SmallVector<double> tiles = clocksOfTiles(op, config, shape);
+  GpuClocks ofHead;
+  SmallVector<double> tiles = clocksOfTiles(op, config, shape, ofHead);
   int64_t heads = shape.batch * shape.heads, rowBlocks = tiles.size(),
           bytes = shape.cols * (shape.dim + shape.valueDim) * 2,
           blocks = std::min(heads * rowBlocks, target.multiprocessors);
   std::optional<AskedOrder> asked = readAttribute(op);
   if (!asked)
-    return chooseQueryOrder(heads, shape.group, blocks, cacheBytes / bytes * shape.group, tiles);
+    return fsdp::chooseQueryOrder(heads, shape.group, blocks, cacheBytes / bytes * shape.group,
+                                  tiles, target.multiprocessors);
   QueryOrder order{heads, rowBlocks, blocks, asked->together, asked->kind == "pairs"};
   bool isKnown = order.pairs ? heads % 2 == 0 && asked->together == 1
                              : asked->kind == "sections" && heads % asked->together == 0;
@@ -87,8 +97,9 @@ FailureOr<QueryOrder> attention::chooseSm90Order(AttentionOp op, const Sm90Confi
   return order;
 }
 
-KeyWork attention::workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape) {
-  Sm90KeyClocks clocks = clocksOf(config, shape, workOfFunctions(op));
+/// Returns the work of a kernel of keys.
+static KeyWork workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape) {
+  Sm90KeyClocks clocks = clocksOf(config, shape, workOfFunctions(op, AttentionPass::Keys));
   KeyWork work;
   work.visits = getVisits(AttentionTiles(op).getRowTiles(config.blockQueries), shape.cols,
                           config.blockKeys());
@@ -101,6 +112,23 @@ KeyWork attention::workOfKeys(AttentionGradOp op, const Sm90Keys &config, const 
   work.adds = config.addsToQ;
   work.addCycles = clocks.addClocks;
   return work;
+}
+
+GpuCost attention::costOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape,
+                              const KeyOrder &order, const GpuTarget &target) {
+  KeyWork work = workOfKeys(op, config, shape);
+  Sm90KeyClocks clocks = clocksOf(config, shape, workOfFunctions(op, AttentionPass::Keys));
+  GpuClocks ofHead;
+  for (const BlockVisits &visits : work.visits)
+    clocks.run(visits, ofHead);
+  TensorBytes bytes(shape, op.getQ().getType().getElementType());
+  double moved = bytes.q + bytes.o + 2 * bytes.norms + 2 * (bytes.k + bytes.v);
+  if (config.addsToQ)
+    moved += static_cast<double>(shape.dim) * bytes.norms; // the sums, in f32
+  // No order of the plan waits for a later block.
+  return getLaunchCost(*scheduleKeys(order, work, target.multiprocessors),
+                       ofHead * static_cast<double>(shape.batch * shape.heads),
+                       target.multiprocessors, moved);
 }
 
 FailureOr<KeyOrder> attention::chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,

@@ -28,11 +28,11 @@ FailureOr<QueryOrder> chooseSm90Order(AttentionOp op, const Sm90Config &config, 
 FailureOr<KeyOrder> chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,
                                        const Shape &shape, const GpuTarget &target);
 
-/// Returns the work of the kernel for dK and dV. chooseKeyOrder() in
-/// AttentionOrder.h chooses the order of the blocks of keys from this work.
-KeyWork workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape);
-/// Returns the clocks that the model estimates for each block of rows of a head.
-SmallVector<double> clocksOfTiles(AttentionOp op, const Sm90Config &config, const Shape &shape);
+/// Return the costs of the launches of the forward pass, and of dK and dV.
+GpuCost costOfForward(AttentionOp op, const Sm90Config &config, const Shape &shape,
+                      const QueryOrder &order, const GpuTarget &target);
+GpuCost costOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape,
+                   const KeyOrder &order, const GpuTarget &target);
 
 } // namespace mlir::fsdp::attention
 

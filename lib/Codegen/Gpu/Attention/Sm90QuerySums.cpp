@@ -4,9 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The code of emitNorms() computes lse and δ = Σ O·dO. Eight lanes together process a query. For
-// queries without keys and for queries that do not exist, lse is inf. The code also sets the counts
-// of additions to zero.
+// The code of emitNorms() computes lse · log2(e) and δ = Σ O·dO. Eight lanes together process a
+// query. For queries without keys and for queries that do not exist, lse is inf. The code also sets
+// the counts of additions to zero.
 //
 // The launch for dQ multiplies the sums by the scale and converts them to the type of dQ. QuerySums
 // defines the layout of the sums. If no block of keys visits a block of queries, the memory of its
@@ -74,8 +74,8 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
         lse = b.load(b.getF32Type(), b.shift(b.binding(op.getLse()), place));
   Value isEmpty =
       arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
-  lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))), lse,
-                 b.number(infinity));
+  lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))),
+                 b.mulf(lse, b.number(log2e)), b.number(infinity));
   delta = b.select(exists, delta, b.number(0));
   b.when(b.isEqual(b.rem(b.lane(), lanesOfQuery), 0), [&] {
     Pointer scratch = b.scratch(b.getF32Type());

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Sm90Roles.h"
+#include "fsdp/Analysis/Gpu/AttentionOrder.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -61,8 +62,7 @@ void Sm90Role::forEachTile(function_ref<Value(const QueryTile &, Value, Value)> 
 }
 
 bool Sm90Problem::leavesFree() const {
-  return llvm::any_of(AttentionTiles(op).getKeys(),
-                      [](const TileRange &range) { return !(range.fullBegin == range.fullEnd); });
+  return mayVisitFree(ranges, shape.rows, config.blockRows());
 }
 
 KeySequence::KeySequence(Sm90Builder &b, const Sm90Problem &problem, const FragmentFunction &mask,

@@ -44,6 +44,7 @@ struct GpuSide {
 
 /// The plan of a contraction kernel. The plan contains all sizes that the kernel's code uses.
 struct GpuPlan {
+  std::string chip;
   Type element; ///< type of the factors in shared memory: bf16, f16 or f32
   GpuConfig config;
   GpuSide lhs, rhs;
@@ -90,6 +91,10 @@ inline constexpr StringLiteral gemmTileAttr = "fsdp.gemm_tile";
 /// Returns how many contiguous elements of a row of the result one aligned access to `operand` can
 /// transfer: at most storeCols elements and 16 bytes.
 int64_t alignedColumns(const Problem &problem, const GpuPlan &plan, const Operand &operand);
+/// Returns the cost of a plan's launch, and of the launch that adds the sums of parts.
+GpuCost costOf(const Problem &problem, const GpuPlan &plan);
+GpuCost costOfPartSums(const Problem &problem, const GpuPlan &plan, int64_t blocks,
+                       int64_t threads);
 /// Returns an estimate of the number of registers per thread that a plan needs.
 int64_t estimateRegisters(const GpuPlan &plan);
 

@@ -242,5 +242,7 @@ void gemm::addPartSums(func::FuncOp kernel, const Problem &problem, const GpuPla
   b.enter(entries, kernel, symbol, 1, /*scratch=*/true);
   emitFinish(b, problem, plan, kernel);
   b.leave();
-  info.launches.push_back({symbol, blocks, threads, 0});
+  GpuLaunch launch{symbol, blocks, threads};
+  launch.cost = costOfPartSums(problem, plan, blocks, threads);
+  info.launches.push_back(std::move(launch));
 }

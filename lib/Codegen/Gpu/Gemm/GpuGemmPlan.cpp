@@ -251,6 +251,7 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
     return failure();
   orient(problem);
   GpuPlan plan;
+  plan.chip = target.chip;
   plan.element = *element;
   plan.multiprocessors = target.multiprocessors;
   plan.lhs.digits = problem.digitsOf(Role::M);

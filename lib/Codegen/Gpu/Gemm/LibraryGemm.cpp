@@ -401,6 +401,11 @@ void gemm::lowerToLibraryProduct(func::FuncOp kernel, const GpuProduct &product,
   GpuLaunch launch;
   launch.symbol = kernel.getName().str();
   launch.product = product;
+  // The library's kernel is taken to cost as much as the generated one.
+  std::string reason;
+  if (FailureOr<Problem> problem = analyseTileable(kernel); succeeded(problem))
+    if (FailureOr<GpuPlan> plan = makeGpuPlan(*problem, kernel, target, reason); succeeded(plan))
+      launch.cost = costOf(*problem, *plan);
   info.launches.push_back(launch);
   info.scratchBytes = target.gemmWorkspace;
 }

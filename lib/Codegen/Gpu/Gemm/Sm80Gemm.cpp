@@ -279,6 +279,8 @@ void gemm::lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuP
   b.enter(entries, kernel, symbol, config.blocksPerSm, info.scratchBytes > 0);
   Sm80Gemm(b, problem, plan, kernel).emit();
   b.leave();
-  info.launches.push_back({symbol, plan.blocks(), config.threads(), plan.sharedBytes()});
+  GpuLaunch launch{symbol, plan.blocks(), config.threads(), plan.sharedBytes()};
+  launch.cost = costOf(problem, plan);
+  info.launches.push_back(std::move(launch));
   addPartSums(kernel, problem, plan, entries, info);
 }

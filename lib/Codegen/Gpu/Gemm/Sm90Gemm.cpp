@@ -44,13 +44,17 @@ static constexpr int64_t groupThreads = Sm90Builder::groupThreads, consumers = 2
 static constexpr int64_t panelBytes = Sm90Builder::panelBytes, panel = Sm90Builder::panelCols;
 static constexpr int64_t producerRegisters = 40, consumerRegisters = 232;
 
+static int64_t barriersAt(const GpuPlan &plan) {
+  return plan.config.stages * plan.stageBytes() + consumers * groupBytes;
+}
+
 namespace {
 class Sm90Gemm {
 public:
   Sm90Gemm(Sm90Builder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel,
            int64_t blocks, bool storesBoxes)
       : b(b), problem(problem), plan(plan), config(plan.config), kernel(kernel), blocks(blocks),
-        storesBoxes(storesBoxes) {}
+        storesBoxes(storesBoxes), barriers(b.sharedAt(barriersAt(plan))) {}
   void emit();
 
 private:
@@ -79,19 +83,16 @@ private:
   func::FuncOp kernel;
   const int64_t blocks;
   const bool storesBoxes;
+  Value barriers; ///< address of the first barrier in memory
   Value inCluster, leaves, group, ownThread, outer, split, firstRow, firstCol;
 };
 } // namespace
 
-static int64_t barriersAt(const GpuPlan &plan) {
-  return plan.config.stages * plan.stageBytes() + consumers * groupBytes;
-}
-
 void Sm90Gemm::initBarriers() {
   b.when(b.isEqual(b.thread(), 0), [&] {
     for (int64_t i = 0; i < config.stages; ++i) {
-      b.initBarrier(b.sharedAt(barriersAt(plan) + 8 * i), 1);
-      b.initBarrier(b.sharedAt(barriersAt(plan) + 8 * (config.stages + i)),
+      b.initBarrier(b.shiftBytes(barriers, 8 * i), 1);
+      b.initBarrier(b.shiftBytes(barriers, 8 * (config.stages + i)),
                     config.cluster * consumers * groupThreads / 32);
     }
     b.fenceBarriers();
@@ -102,8 +103,7 @@ void Sm90Gemm::initBarriers() {
 /// Returns the stage for the tile of k with the number `number`, counted over all tiles of the
 /// result that this block processes.
 Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
-  Value index = b.rem(number, config.stages),
-        barrier = b.shiftBytes(b.sharedAt(barriersAt(plan)), b.mul(index, 8));
+  Value index = b.rem(number, config.stages), barrier = b.shiftBytes(barriers, b.mul(index, 8));
   return {b.shiftBytes(b.sharedAt(0), b.mul(index, plan.stageBytes())), barrier,
           b.shiftBytes(barrier, 8 * config.stages), b.rem(b.div(number, config.stages), 2)};
 }
@@ -296,6 +296,10 @@ void Sm90Gemm::release(const Stage &stage) {
 }
 
 void Sm90Gemm::consume() {
+  // Hide from ptxas that the address of the barriers is a constant. Otherwise ptxas copies each
+  // matrix descriptor before it is used; see Sm90Consumer.cpp.
+  Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barriers));
+  barriers = LLVM::IntToPtrOp::create(b, b.loc, barriers.getType(), place);
   // `leaves` is the number of the block that a lane signals. It must be valid in all lanes, because
   // mapa may also run in lanes that signal no block.
   leaves = b.rem(b.lane(), config.cluster);
@@ -356,6 +360,7 @@ void gemm::lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuP
   Sm90Gemm(b, problem, plan, kernel, blocks, resultMap.has_value()).emit();
   b.leave();
   launch.cluster = cluster;
+  launch.cost = costOf(problem, plan);
   launch.copyThreads = groupThreads;
   info.launches.push_back(launch);
   addPartSums(kernel, problem, plan, entries, info);

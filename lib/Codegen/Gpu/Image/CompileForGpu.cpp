@@ -41,6 +41,7 @@ static CompiledKernels toCompiledKernels(GpuImage &&compiled) {
     info.sharedBytes = kernel.scratchBytes;
     for (const GpuLaunch &launch : kernel.launches) {
       info.phases.push_back({launch.symbol, launch.blocks, 1});
+      kernels.gpu.costs[launch.symbol] = launch.cost;
       if (launch.product)
         kernels.gpu.products[launch.symbol] = *launch.product;
       else
@@ -78,6 +79,12 @@ LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CodegenOptions &opti
   FailureOr<GpuTarget> target = GpuTarget::get(options, planned.getLoc());
   if (failed(target))
     return failure();
+  if (what == EmitKind::Clocks) {
+    FailureOr<GpuImage> measured = measureGpuKernels(planned, *target);
+    if (succeeded(measured))
+      printCosts(*measured, os);
+    return measured;
+  }
   FailureOr<GpuImage> image = compileGpuImage(
       planned, *target, options, what == EmitKind::KernelMlir ? GpuOutput::Mlir : GpuOutput::Cubin);
   if (failed(image))

@@ -39,7 +39,34 @@ void fsdp::printLaunches(const GpuImage &image, llvm::raw_ostream &os) {
   }
 }
 
-/// Number of warp schedulers per multiprocessor. Each scheduler issues one instruction per cycle.
+/// Returns the widest symbol of the launches.
+static size_t widthOf(const GpuImage &image) {
+  size_t width = 6;
+  for (const GpuKernel &kernel : image.kernels)
+    for (const GpuLaunch &launch : kernel.launches)
+      width = std::max(width, launch.symbol.size());
+  return width;
+}
+
+void fsdp::printCosts(const GpuImage &image, llvm::raw_ostream &os) {
+  size_t width = widthOf(image);
+  os << llvm::left_justify("launch", width)
+     << "   blocks threads       clocks       tensor        issue      special       shared"
+        "        cache           bytes balance\n";
+  for (const GpuKernel &kernel : image.kernels)
+    for (const GpuLaunch &launch : kernel.launches) {
+      const GpuCost &cost = launch.cost;
+      os << llvm::left_justify(launch.symbol, width)
+         << llvm::format("%9lld%8lld", static_cast<long long>(launch.blocks),
+                         static_cast<long long>(launch.threads));
+      for (double clocks : {cost.clocks, cost.units.tensor, cost.units.issue, cost.units.special,
+                            cost.units.shared, cost.units.cache})
+        os << llvm::format("%13.0f", clocks);
+      os << llvm::format("%16.0f%8.3f\n", cost.bytes, cost.balance);
+    }
+}
+
+/// Number of warp schedulers per multiprocessor. Each one issues one instruction per cycle.
 static constexpr int64_t schedulers = 4;
 
 void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {
@@ -48,7 +75,7 @@ void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {
     width = std::max(width, entry.symbol.size());
   os << llvm::left_justify("entry", width)
      << "   blocks threads registers shared stack spills barriers instructions  loop  mma issue "
-        "tensor\n";
+        "tensor  exp2 overlap  idle meets fences\n";
   for (const GpuKernel &kernel : image.kernels)
     for (const GpuLaunch &launch : kernel.launches) {
       auto entry = llvm::find_if(image.reports,
@@ -68,7 +95,12 @@ void fsdp::printStatistics(const GpuImage &image, llvm::raw_ostream &os) {
                                            {entry->loopInstructions, 6},
                                            {entry->loopMma, 5},
                                            {entry->loopInstructions * warps / schedulers, 6},
-                                           {entry->loopTensorCycles * warps / schedulers, 7}};
+                                           {entry->loopTensorCycles * warps / schedulers, 7},
+                                           {entry->loopExponentials, 6},
+                                           {entry->loopOverlapped, 8},
+                                           {entry->loopIdle, 6},
+                                           {entry->loopBarriers, 6},
+                                           {entry->loopFences, 7}};
       for (auto [number, space] : columns)
         os << llvm::right_justify(std::to_string(number), space);
       os << "\n";

@@ -8,7 +8,12 @@
 // later have 16 bytes. This file uses the following opcodes (low 12 bits):
 //
 //   0x23c                 HMMA    multiplies matrices
-//   0x1f0 (low 9 bits)    HGMMA   multiplies for a warpgroup; 8 · (1 + bits 53 .. 57) columns
+//   0x1f0 (low 9 bits)    HGMMA   multiplies for a warpgroup; 8 · (1 + bits 53 .. 57) columns;
+//                                 ends a group of products unless bits 84 .. 86 are set
+//   0x9c5, bit 47         WARPGROUP.DEPBAR  waits until at most bits 72 .. 74 groups are in flight
+//   0x308, bits 74 .. 77  MUFU    special functions; 2: exponentials
+//   0x11d (low 9 bits)    BAR     barriers of threads
+//   0x992, bits 76 .. 78  MEMBAR  fences of memory; 0: of the block alone
 //   0x947                 BRA     branches to the next instruction plus a signed offset: before
 //                                 sm_90 an offset in bytes in bits 32 .. 81; from sm_90 on an
 //                                 offset in words of four bytes in bits 34 .. 81, followed by
@@ -19,6 +24,9 @@
 // wait, and its code is at the end of the entry. The main loop is the innermost loop with the
 // largest number of matrix instructions. If several loops have this number of matrix instructions,
 // the main loop is the one with the fewest instructions.
+//
+// Products in flight are followed through two turns of the main loop, in the order of its
+// instructions, and the second turn is counted.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +40,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static constexpr size_t instructionBytes = 16;
-static constexpr uint64_t multiplies = 0x23c, multipliesInGroup = 0x1f0, branches = 0x947;
+static constexpr uint64_t multiplies = 0x23c, multipliesInGroup = 0x1f0, branches = 0x947,
+                          waitsForGroup = 0x9c5, isSpecial = 0x308, meetsThreads = 0x11d,
+                          fencesMemory = 0x992;
 /// Number of cycles for which the tensor core of one scheduler is busy with a product of 16 rows, 8
 /// columns and 16 values of k: on sm_80 (`cyclesOfMma`), and on sm_90 (`cyclesOfGroupCols`).
 static constexpr int64_t cyclesOfMma = 8, cyclesOfGroupCols = 4;
@@ -43,6 +53,14 @@ struct Instruction {
   uint64_t opcode() const { return low & 0xfff; }
   bool isMma() const { return opcode() == multiplies || isGroupMma(); }
   bool isGroupMma() const { return (low & 0x1ff) == multipliesInGroup; }
+  bool endsGroup() const { return isGroupMma() && (high >> 20 & 7) != 7; }
+  /// Returns true for a wait until at most mostInFlight() groups of products are in flight.
+  bool waits() const { return opcode() == waitsForGroup && (low >> 47 & 1); }
+  int64_t mostInFlight() const { return static_cast<int64_t>(high >> 8 & 7); }
+  bool isExponential() const { return opcode() == isSpecial && (high >> 10 & 0xf) == 2; }
+  bool isBarrier() const { return (low & 0x1ff) == meetsThreads; }
+  /// Returns true for a fence that reaches beyond the block.
+  bool fencesGpu() const { return opcode() == fencesMemory && (high >> 12 & 7) != 0; }
   int64_t tensorCycles() const {
     return isGroupMma() ? static_cast<int64_t>((low >> 53 & 0x1f) + 1) * cyclesOfGroupCols
                         : cyclesOfMma;
@@ -75,7 +93,7 @@ struct Loop {
 };
 } // namespace
 
-/// Returns the loops that contain matrix instructions.
+/// Returns all loops.
 static SmallVector<Loop> findLoops(ArrayRef<Instruction> code, bool isSm80) {
   SmallVector<Loop> loops;
   for (size_t at = 0; at < code.size(); ++at) {
@@ -88,15 +106,50 @@ static SmallVector<Loop> findLoops(ArrayRef<Instruction> code, bool isSm80) {
         ++loop.mma;
         loop.tensorCycles += instruction.tensorCycles();
       }
-    if (loop.mma)
-      loops.push_back(loop);
+    loops.push_back(loop);
   }
   return loops;
+}
+
+/// Counts what is issued in a turn of the main loop beside products in flight, and without them.
+/// Products of single warps (HMMA) are complete when their results are used, so that nothing is in
+/// flight.
+static void countOverlap(ArrayRef<Instruction> loop, EntryReport &entry) {
+  int64_t groups = 0;  // in flight
+  bool isOpen = false; // products of a group that has not ended
+  for (bool counts : {false, true})
+    for (const Instruction &instruction : loop) {
+      if (instruction.isGroupMma()) {
+        isOpen = !instruction.endsGroup();
+        groups += instruction.endsGroup();
+      } else if (instruction.waits()) {
+        groups = std::min(groups, instruction.mostInFlight());
+      }
+      if (!counts)
+        continue;
+      bool overlaps = groups > 0 || isOpen;
+      entry.loopExponentials += instruction.isExponential();
+      entry.loopOverlapped += instruction.isExponential() && overlaps;
+      entry.loopIdle += !overlaps;
+      entry.loopBarriers += instruction.isBarrier();
+    }
+}
+
+/// Returns the number of fences of the GPU's memory in loops.
+static int64_t countFences(ArrayRef<Instruction> code, ArrayRef<Loop> loops) {
+  int64_t fences = 0;
+  for (auto [at, instruction] : llvm::enumerate(code))
+    fences += instruction.fencesGpu() && llvm::any_of(loops, [at = at](const Loop &loop) {
+                return at >= loop.begin && at < loop.end;
+              });
+  return fences;
 }
 
 static void countInto(ArrayRef<Instruction> code, bool isSm80, EntryReport &entry) {
   entry.instructions = code.size();
   SmallVector<Loop> loops = findLoops(code, isSm80);
+  entry.loopFences = countFences(code, loops);
+  llvm::erase_if(loops, [](const Loop &loop) { return loop.mma == 0; });
   const Loop *best = nullptr;
   for (const Loop &loop : loops) {
     if (llvm::any_of(loops, [&](const Loop &other) {
@@ -111,6 +164,7 @@ static void countInto(ArrayRef<Instruction> code, bool isSm80, EntryReport &entr
   entry.loopInstructions = best->length();
   entry.loopMma = best->mma;
   entry.loopTensorCycles = best->tensorCycles;
+  countOverlap(code.slice(best->begin, best->length()), entry);
 }
 
 void fsdp::countInstructions(GpuImage &image) {

@@ -273,6 +273,9 @@ LogicalResult fsdp::lowerGpuNestKernel(func::FuncOp kernel, const GpuTarget &tar
     return failure();
   for (auto function : own->getOps<func::FuncOp>())
     cleanUp(function);
+  for (GpuLaunch &launch : info.launches)
+    launch.cost = costOfNestEntry(own->lookupSymbol<func::FuncOp>(launch.symbol), launch.blocks,
+                                  launch.threads, target);
   entries.getBody()->getOperations().splice(entries.getBody()->end(),
                                             own->getBody()->getOperations());
   return success();

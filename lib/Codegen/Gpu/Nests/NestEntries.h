@@ -12,7 +12,9 @@
 #ifndef FSDP_LIB_CODEGEN_GPU_NESTS_NESTENTRIES_H
 #define FSDP_LIB_CODEGEN_GPU_NESTS_NESTENTRIES_H
 
+#include "fsdp/Codegen/Gpu/GpuTarget.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/GpuCode.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace mlir::fsdp {
@@ -21,6 +23,10 @@ namespace mlir::fsdp {
 void describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads);
 /// Turns the LLVM functions that have the attributes of describeNestEntry() into entries.
 void makeNestEntries(ModuleOp entries);
+
+/// Returns the cost of a launch of `entry`, a function on memrefs.
+GpuCost costOfNestEntry(func::FuncOp entry, int64_t blocks, int64_t threads,
+                        const GpuTarget &target);
 
 } // namespace mlir::fsdp
 

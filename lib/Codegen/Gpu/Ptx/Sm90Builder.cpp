@@ -189,7 +189,9 @@ void Sm90Builder::copyBoxToCluster(Value target, Value map, ValueRange coordinat
 
 void Sm90Builder::arriveIn(Value barrier, Value number) {
   Value there = NVVM::MapaOp::create(*this, loc, clusterPointer(getContext()), barrier, number);
-  NVVM::MBarrierArriveOp::create(*this, loc, Type(), there, Value(), NVVM::MemScopeKind::CLUSTER);
+  // With .release.cluster, ptxas would fence all memory of the GPU before each arrival.
+  Value address = LLVM::PtrToIntOp::create(*this, loc, getI64Type(), there);
+  assembly("mbarrier.arrive.shared::cluster.b64 _, [$0];", "l,~{memory}", address, {});
 }
 
 void Sm90Builder::fenceGlobal() {

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Writes contraction kernels for fsdp-kernel-test:
-#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|table|grouptable DTYPE...
+#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|table|grouptable|grouploops DTYPE...
 # short: every epilogue and every transpose once; full: all combinations at odd sizes; tiles: each tile of the type; splits: k in parts;
-# table: the input of the ptxas table.
+# table, grouptable: the input of the ptxas tables; grouploops: that of grouptable with 16 times as many k, so that main loops take most of the time.
 import itertools
 import sys
 
@@ -195,16 +195,20 @@ def faulty(dtype):
     yield Kernel(dtype, "nt", 264, 264, 456, tile="wg128x256c2")
 
 
-def grouptable(dtype):
+def grouptable(dtype, times=1):
     for tile, transposes in itertools.product(GROUP_TILES, TRANSPOSES):
-        yield Kernel(dtype, transposes, 4096, 4096, 4096, tile=tile)
+        yield Kernel(dtype, transposes, 4096, 4096, 4096 * times, tile=tile)
     for epilogue in ("accumulate", "gelu", "gelu_grad", "residual"):
-        yield Kernel(dtype, "nt", 4096, 4096, 4096, epilogue, tile="wg128x256")
-    yield Kernel(dtype, "nt", 4000, 4000, 4000, "residual", tile="wg128x256")
+        yield Kernel(dtype, "nt", 4096, 4096, 4096 * times, epilogue, tile="wg128x256")
+    yield Kernel(dtype, "nt", 4000, 4000, 4000 * times, "residual", tile="wg128x256")
     for tile in GROUP_TILES:
-        yield Kernel(dtype, "tn", 768, 768, 8192, "accumulate", "f32", tile=tile + "/4")
+        yield Kernel(dtype, "tn", 768, 768, 8192 * times, "accumulate", "f32", tile=tile + "/4")
+
+
+def grouploops(dtype):
+    return grouptable(dtype, times=16)
 
 
 for dtype in sys.argv[2:] if __name__ == "__main__" else []:
-    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "grouptable": grouptable, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
+    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "grouptable": grouptable, "grouploops": grouploops, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
         kernel.write()

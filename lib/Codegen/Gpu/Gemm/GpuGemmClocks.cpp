@@ -1,0 +1,180 @@
+//===- GpuGemmClocks.cpp - Clocks of contractions on GPUs -------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// A tile takes its steps of k, each as long as the busiest unit, and the epilogue, during which
+// tensor cores are idle. Tiles run in rounds of all multiprocessors.
+//
+//   wgmma       Warpgroups of 64 rows read both factors from shared memory. A cluster loads the
+//               right factor once for all of its blocks. Stages hide the latency of loads.
+//   mma.sync    Warps read their parts of both factors with ldmatrix, 512 bytes at a time.
+//   epilogue    Per panel of 64 columns (boxes) or chunk of columns (strips) two barriers, the
+//               instructions, and the latency of loads, if there are any. Those of boxes do not
+//               depend on the row, and hit a cache.
+//
+// Factors that exceed the L2 cache are read again for each round: tiles of a round are eight rows
+// of tiles high (GpuGemmTiles.cpp).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Codegen/Gpu/Ptx/OpWork.h"
+#include "Codegen/Gpu/Ptx/Sm90Builder.h"
+#include "GpuGemmEpilogue.h"
+#include "fsdp/Analysis/Gpu/GpuClocks.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using namespace mlir::fsdp::gemm;
+
+/// Bytes of factors that stay in the L2 cache between rounds of tiles, and rows of tiles that a
+/// round has.
+static constexpr double cacheBytes = 32 << 20, roundRows = 8;
+static constexpr double schedulers = 4, lanes = 32, matrixBytes = 512, sumBytes = 4;
+
+static double toDouble(int64_t value) { return static_cast<double>(value); }
+
+static double bytesOf(Type type) {
+  return std::max<double>(getStorageType(type).getIntOrFloatBitWidth() / 8.0, 1);
+}
+
+/// Instructions of the epilogue for an element of the result.
+static OpWork workOfMaps(const Problem &problem) {
+  OpWork work{1, 0}; // the conversion
+  for (const MapStep &map : problem.maps)
+    for (Operation &op : linalg::LinalgOp(map.op).getBlock()->without_terminator())
+      work += workOf(op);
+  return work;
+}
+
+/// Bytes of memory: factors, operands of the epilogue and results.
+static double countBytes(const Problem &problem, const GpuPlan &plan) {
+  double lhs = toDouble(plan.outerCount * plan.lhs.size * plan.k) * bytesOf(plan.element),
+         rhs = toDouble(plan.outerCount * plan.rhs.size * plan.k) * bytesOf(plan.element);
+  for (int digit : plan.kOuter) {
+    lhs *= toDouble(problem.digits[digit].size);
+    rhs *= toDouble(problem.digits[digit].size);
+  }
+  double rows = toDouble(plan.rowTiles()), cols = toDouble(plan.colTiles()),
+         height = std::min(rows, roundRows),
+         width = std::min(toDouble(plan.multiprocessors / plan.config.cluster) / height, cols);
+  if ((lhs + rhs) / toDouble(plan.outerCount) > cacheBytes) {
+    lhs *= std::max(cols / width, 1.0);
+    rhs *= rows / height;
+  }
+  double results = toDouble(plan.outerCount * plan.lhs.size * plan.rhs.size), bytes = lhs + rhs;
+  auto moved = [&](const Operand &operand) {
+    double size = 1;
+    for (auto [digit, stride] : llvm::enumerate(operand.strides))
+      size *= stride == 0 ? 1 : toDouble(problem.digits[digit].size);
+    return operand.access.binding < 0 ? 0 : size * bytesOf(operand.access.elementType);
+  };
+  if (!startsFromZero(problem))
+    bytes += moved(problem.init);
+  for (const Operand &load : problem.loads)
+    bytes += moved(load);
+  for (const StoreStep &store : problem.stores)
+    bytes += results * bytesOf(store.dest.access.elementType);
+  return bytes;
+}
+
+/// Clocks of a step of blockK values of k.
+static GpuClocks stepOfGroups(const GpuPlan &plan, const GpuRates &rates) {
+  constexpr double perGroup = 45; // instructions of a warp
+  const GpuConfig &c = plan.config;
+  double rows = toDouble(c.blockRows), cols = toDouble(c.blockCols), k = toDouble(c.blockK),
+         groups = rows / Sm90Builder::groupRows, bytes = bytesOf(plan.element);
+  double read = (rows + groups * cols) * k * bytes, stage = toDouble(plan.stageBytes()),
+         copied = toDouble(plan.lhs.bytes) + toDouble(plan.rhs.bytes) / toDouble(c.cluster);
+  return {rows * cols * k / rates.warpgroupMacs, groups * perGroup, 0,
+          (read + stage) / rates.shared, copied / rates.cache};
+}
+
+/// Work of the epilogue of a tile, and its clocks. `latency` is that of loads.
+static std::pair<GpuClocks, double> epilogueOf(const Problem &problem, const GpuPlan &plan,
+                                               double columns, double barriers, double warps,
+                                               double latency, const GpuRates &rates) {
+  OpWork element = workOfMaps(problem);
+  double elements = toDouble(plan.config.blockRows * plan.config.blockCols),
+         chunks = toDouble(plan.config.blockCols) / columns, perChunk = 40, stored = 0;
+  for (const StoreStep &store : problem.stores)
+    stored += bytesOf(store.dest.access.elementType);
+  bool loads = !problem.loads.empty() || !startsFromZero(problem);
+  GpuClocks units{0,
+                  elements * element.issue / rates.lanes + chunks * perChunk * warps / schedulers,
+                  elements * element.special / rates.special, 2 * elements * stored / rates.shared,
+                  elements * stored / rates.cache};
+  return {units,
+          units.longest() + chunks * (barriers * GpuLatencies::barrier + (loads ? latency : 0))};
+}
+
+static GpuCost costOfGroups(const Problem &problem, const GpuPlan &plan, const GpuRates &rates) {
+  const GpuConfig &c = plan.config;
+  GpuClocks step = stepOfGroups(plan, rates);
+  bool storesBoxes = makeResultMap(problem, plan).has_value();
+  auto [epilogue, epilogueClocks] = epilogueOf(
+      problem, plan, storesBoxes ? toDouble(Sm90Builder::panelCols) : toDouble(groupCols), 2,
+      toDouble(c.blockRows / Sm90Builder::groupRows) * 4,
+      storesBoxes ? GpuLatencies::cache : GpuLatencies::global, rates);
+  double steps = toDouble(plan.partBlocks());
+  GpuClocks tile = step * steps;
+  tile += epilogue;
+  GpuCost cost =
+      getUniformCost(plan.blocks(), 1, tile, steps * step.longest() + epilogueClocks,
+                     plan.multiprocessors / c.cluster * c.cluster, countBytes(problem, plan));
+  cost.clocks += GpuLatencies::global; // the first stage
+  return cost;
+}
+
+static GpuCost costOfWarps(const Problem &problem, const GpuPlan &plan, const GpuRates &rates) {
+  constexpr double mmaMacs = 16 * 8 * 16, perStep = 20, perSplit = 6, copyBytes = 16;
+  const GpuConfig &c = plan.config;
+  bool isWide = plan.element.isF32();
+  double warps = toDouble(c.warps()), resident = toDouble(c.blocksPerSm), k = toDouble(c.blockK),
+         stage = toDouble(plan.stageBytes()),
+         macs = toDouble(c.blockRows * c.blockCols) * k * (isWide ? 3 : 1),
+         loaded = toDouble(c.warpRows + c.warpCols) * k * bytesOf(plan.element);
+  // In f32, three products of half as many values of k, of factors that are split into two parts.
+  double issue = macs / warps / mmaMacs * (isWide ? 2 : 1) + loaded / matrixBytes +
+                 (isWide ? loaded / sumBytes / lanes * perSplit : 0) +
+                 stage / warps / lanes / copyBytes * 2 + perStep;
+  GpuClocks step{macs / (isWide ? rates.tf32Macs : rates.macs), issue * warps / schedulers, 0,
+                 (loaded * warps + stage) / rates.shared, stage / rates.cache};
+  double stepClocks =
+      std::max(resident * step.longest(),
+               step.tensor / std::max(warps / schedulers, 1.0) + issue + GpuLatencies::barrier);
+  auto [epilogue, epilogueClocks] =
+      epilogueOf(problem, plan, toDouble(c.blockCols), 3, warps, GpuLatencies::global, rates);
+  double steps = toDouble(llvm::divideCeil(plan.kBlocks, plan.splits));
+  GpuClocks block = step * steps;
+  block += epilogue;
+  return getUniformCost(plan.blocks(), c.blocksPerSm, block,
+                        steps * stepClocks + epilogueClocks + GpuLatencies::global,
+                        plan.multiprocessors, countBytes(problem, plan));
+}
+
+GpuCost gemm::costOf(const Problem &problem, const GpuPlan &plan) {
+  GpuPlan whole = plan;
+  whole.storeCols = std::max<int64_t>(plan.storeCols, 2); // not known before the tile is chosen
+  const GpuRates &rates = GpuRates::get(plan.chip);
+  GpuCost cost = plan.config.warpgroups ? costOfGroups(problem, whole, rates)
+                                        : costOfWarps(problem, whole, rates);
+  if (plan.splits > 1) // sums of parts to scratch instead of results
+    cost.bytes += toDouble(plan.scratchBytes());
+  return cost;
+}
+
+GpuCost gemm::costOfPartSums(const Problem &problem, const GpuPlan &plan, int64_t blocks,
+                             int64_t threads) {
+  double strip = toDouble(plan.storeCols), parts = toDouble(plan.splits), stored = 0;
+  for (const StoreStep &store : problem.stores)
+    stored += bytesOf(store.dest.access.elementType);
+  OpWork element = workOfMaps(problem);
+  GpuClocks thread;
+  thread.issue = strip * (parts + element.issue) + 30;
+  thread.special = strip * element.special;
+  thread.cache = strip * (parts * sumBytes + stored);
+  return getStreamCost(blocks, threads, thread, GpuRates::get(plan.chip), plan.multiprocessors,
+                       thread.cache * toDouble(blocks * threads));
+}
