@@ -18,6 +18,7 @@
 #include "fsdp/Analysis/PlanMeasures.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "llvm/Support/Format.h"
 
 using namespace mlir;
@@ -104,14 +105,17 @@ static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories])
     bytes[category] += most[category];
 }
 
-/// Adds to `report` the bytes per rank without sharding, and the padding of parameters.
+/// Adds to `report` the bytes of the whole model on one rank, and the padding of parameters.
 static void addUnits(MemoryReport &report, ModuleOp module, LayoutOp layout) {
   for (auto state : layout.getOps<StateSlotOp>()) {
     auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(module, state.getUnitAttr());
     int64_t width = getStorageBytes(state.getTensorType().clone({1})), all = 0, trained = 0;
+    int64_t slices = 0; // elements in the unit of one rank of the axis `tensor`
     for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
-      all += param.getType().getNumElements();
-      trained += param.getTrainable() ? param.getType().getNumElements() : 0;
+      int64_t whole = ShapedType::getNumElements(getWholeShape(unit, param));
+      slices += param.getType().getNumElements();
+      all += whole;
+      trained += param.getTrainable() ? whole : 0;
     }
     bool isParameter = state.getRole() == StateRole::parameter;
     (isParameter ? report.unshardedParameters : report.unshardedOptimizer) +=
@@ -119,7 +123,8 @@ static void addUnits(MemoryReport &report, ModuleOp module, LayoutOp layout) {
     if (!isParameter)
       continue;
     report.unshardedGradients += trained * width;
-    report.padding += (unit.getFlatSize() - all) * width;
+    int64_t copies = slices ? all / slices : 1; // ranks of the axis with slices of their own
+    report.padding += (unit.getFlatSize() - slices) * width * copies;
   }
 }
 

@@ -21,7 +21,7 @@
 // 5. Return one gradient per unit. The gradient is the result of the reduce_scatter of the unit or,
 //    if the unit has no reduce_scatter, of the first reduce_rows of the unit. After that, return
 //    the results of all other reduce_rows.
-// 6. Erase dead ops. Replace each fsdp.stop_gradient by its input.
+// 6. Erase dead ops. Replace each fsdp.stop_gradient and fsdp.reduce_cotangent by its input.
 //
 // The time is O(ops).
 //
@@ -34,7 +34,6 @@
 #include "Adjoints.h"
 #include "ForwardPart.h"
 #include "fsdp/IR/DiagnosticText.h"
-#include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Reshape.h"
 #include "fsdp/IR/StepBlock.h"
 #include "fsdp/IR/StopGradient.h"
@@ -414,11 +413,13 @@ static void useMeans(func::FuncOp eval) {
   });
 }
 
-/// Replaces each fsdp.stop_gradient by its input.
-static void dropStopGradients(ModuleOp module) {
-  module.walk([](StopGradientOp op) {
-    op.getResult().replaceAllUsesWith(op.getInput());
-    op.erase();
+/// Replaces each fsdp.stop_gradient and each fsdp.reduce_cotangent by its input.
+static void dropMarkers(ModuleOp module) {
+  module.walk([](Operation *op) {
+    if (isa<StopGradientOp, ReduceCotangentOp>(op)) {
+      op->replaceAllUsesWith(op->getOperands());
+      op->erase();
+    }
   });
 }
 
@@ -495,5 +496,5 @@ void AddBackwardPass::runOnOperation() {
                         << " cotangents at no cost, " << bytes
                         << " bytes of the forward read by the backward";
   }
-  dropStopGradients(getOperation());
+  dropMarkers(getOperation());
 }

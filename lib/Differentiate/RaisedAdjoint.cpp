@@ -8,13 +8,15 @@
 //   e = gather_rows w[ids]     w̄ = scatter_add_rows ē at ids into w̄
 //   loss, lse = cross_entropy  x̄ = cross_entropy_grad (+ lsē · exp(x - lse))
 //   o = attention q, k, v      q̄, k̄, v̄, captured.. = attention_grad, score_grad derived here
+//   y = all_reduce x, sum      x̄ = ȳ; x is a partial sum, and every rank has the whole ȳ
+//   y = reduce_cotangent x     x̄ = all_reduce ȳ, sum; every rank has a part of ȳ
 //   w.. = unshard s @u         s̄ = reduce_scatter @u avg (w̄..), after the last of them
 //
 //===----------------------------------------------------------------------===//
 
 #include "Adjoints.h"
 #include "ScalarAdjoint.h"
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/StopGradient.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -153,10 +155,25 @@ static LogicalResult differentiate(AttentionOp op, Cotangents &c) {
   return success();
 }
 
+static LogicalResult differentiate(AllReduceOp op, Cotangents &c) {
+  if (op.getReduction() != ReductionKind::sum)
+    return op.emitError("no gradient for an all_reduce with 'avg'; expected 'sum'");
+  c.add(op.getInput(), c.get(op.getResult()));
+  return success();
+}
+
+static LogicalResult differentiate(ReduceCotangentOp op, Cotangents &c) {
+  Value g = c.get(op.getResult());
+  auto sum = ReductionKindAttr::get(op.getContext(), ReductionKind::sum);
+  c.add(op.getInput(),
+        AllReduceOp::create(c.b, op.getLoc(), g.getType(), g, op.getMeshAttr(), op.getAxes(), sum));
+  return success();
+}
+
 std::optional<LogicalResult> fsdp::differentiateRaisedOp(Operation *op, Cotangents &cotangents) {
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
-      .Case<linalg::SoftmaxOp, GatherRowsOp, CrossEntropyOp, AttentionOp>(
-          [&](auto known) { return differentiate(known, cotangents); })
+      .Case<linalg::SoftmaxOp, GatherRowsOp, CrossEntropyOp, AttentionOp, AllReduceOp,
+            ReduceCotangentOp>([&](auto known) { return differentiate(known, cotangents); })
       .Default(std::nullopt);
 }
 

@@ -11,6 +11,7 @@
 #include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -122,7 +123,7 @@ LogicalResult UnitOp::verify() {
       before = {name, axes};
     }
   }
-  return success();
+  return verifyTensorSplits(*this);
 }
 
 /// Verifies that a buffer lies in its arena (C3 of the layout).

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/IR/DiagnosticText.h"
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/StopGradient.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -201,6 +201,10 @@ static LogicalResult checkRoot(Operation *op, int64_t ranks, uint64_t root) {
 }
 
 LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkGroup(*this, getMeshAttr(), getAxes(), tables);
+}
+
+LogicalResult ReduceCotangentOp::verifySymbolUses(SymbolTableCollection &tables) {
   return checkGroup(*this, getMeshAttr(), getAxes(), tables);
 }
 

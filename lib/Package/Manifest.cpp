@@ -21,6 +21,7 @@
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/ModelConstants.h"
 #include "fsdp/IR/StepBlock.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Options/OptionTable.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -128,17 +129,22 @@ LogicalResult ManifestBuilder::addUnits() {
     if (failed(dtype))
       return failure();
     for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
-      std::vector<uint64_t> shape(param.getType().getShape().begin(),
-                                  param.getType().getShape().end());
+      SmallVector<int64_t> whole = getWholeShape(unit, param);
+      std::vector<uint64_t> shape(whole.begin(), whole.end());
       InitAttr init = param.getInit();
       FailureOr<Offset<fb::Value>> value = addValue(param.getName(), unit.getLoc());
       if (failed(value))
         return failure();
       auto shapeVector = builder.CreateVector(shape);
+      Offset<fb::ParamSplit> split;
+      if (std::optional<TensorSplit> given = getTensorSplit(unit, param.getName())) {
+        std::vector<uint64_t> blocks(given->blocks.begin(), given->blocks.end());
+        split = fb::CreateParamSplit(builder, given->dim, builder.CreateVector(blocks));
+      }
       params.push_back(fb::CreateParam(
           builder, addString(param.getName()), units.size(), param.getOffset(), shapeVector, *dtype,
           param.getTrainable(), param.getDecay(), static_cast<fb::InitKind>(init.getKind()),
-          init.getA().convertToDouble(), init.getB().convertToDouble(), *value));
+          init.getA().convertToDouble(), init.getB().convertToDouble(), *value, split));
     }
     units.push_back(fb::CreateUnit(builder, addString(unit.getSymName()), unit.getShards(),
                                    unit.getShardSize(), *dtype));

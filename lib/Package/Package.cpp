@@ -18,6 +18,7 @@
 #include "fsdp/Package/Package.h"
 #include "Manifest.h"
 #include "fsdp/Analysis/Packing.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdpcommon/Signature.h"
 #include "fsdprt/artifact_header.h"
 #include "fsdprt/sha256.h"
@@ -29,12 +30,19 @@ using namespace mlir::fsdp;
 static_assert(bufferAlignment == FSDPRT_BUFFER_ALIGNMENT,
               "the runtime must round buffers as the plan does");
 
+/// Returns the oldest version of the format whose readers understand the artifact.
+static uint32_t chooseVersion(ModuleOp module, uint64_t valuesSize) {
+  if (llvm::any_of(module.getOps<MeshOp>(), [](MeshOp mesh) { return mesh.hasAxis(tensorAxis); }))
+    return FSDPRT_ARTIFACT_VERSION;
+  return valuesSize ? FSDPRT_ARTIFACT_VALUES_VERSION : FSDPRT_ARTIFACT_PLAIN_VERSION;
+}
+
 /// Returns the header without its hash. The values are the last section of the file.
-static fsdprt_artifact_header layOut(uint64_t manifestSize, uint64_t imageSize,
+static fsdprt_artifact_header layOut(uint32_t version, uint64_t manifestSize, uint64_t imageSize,
                                      uint64_t valuesSize) {
   fsdprt_artifact_header header = {};
   std::memcpy(header.magic, FSDPRT_ARTIFACT_MAGIC, sizeof(header.magic));
-  header.version = valuesSize ? FSDPRT_ARTIFACT_VERSION : FSDPRT_ARTIFACT_PLAIN_VERSION;
+  header.version = version;
   header.header_size = FSDPRT_ARTIFACT_HEADER_SIZE;
   header.manifest_offset =
       llvm::alignTo(FSDPRT_ARTIFACT_HEADER_SIZE, FSDPRT_ARTIFACT_MANIFEST_ALIGNMENT);
@@ -73,7 +81,8 @@ FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const CompiledKer
   FailureOr<std::vector<char>> manifest = buildManifest(module, kernels, *values, options);
   if (failed(manifest))
     return failure();
-  fsdprt_artifact_header header = layOut(manifest->size(), image.elf.size(), values->size);
+  fsdprt_artifact_header header =
+      layOut(chooseVersion(module, values->size), manifest->size(), image.elf.size(), values->size);
   ArtifactPieces file;
   file.values = std::move(values->pieces);
   file.unpacked = std::move(values->unpacked);

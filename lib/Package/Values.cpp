@@ -17,6 +17,7 @@
 
 #include "Values.h"
 #include "fsdp/IR/Kernels.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdprt/artifact_header.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "llvm/ADT/DenseMap.h"
@@ -58,19 +59,20 @@ static std::vector<char> unpackBits(ElementsAttr value) {
 }
 
 /// Checks that a parameter's values are present, have its shape, and are convertible to its type.
-static LogicalResult check(ParamAttr param, Attribute attr, Location loc) {
+static LogicalResult check(UnitOp unit, ParamAttr param, Attribute attr) {
+  Location loc = unit.getLoc();
+  RankedTensorType expected = param.getType().clone(getWholeShape(unit, param));
   auto value = dyn_cast<ElementsAttr>(attr);
   auto type = value ? dyn_cast<RankedTensorType>(value.getShapedType()) : RankedTensorType();
   Type element = param.getType().getElementType();
-  if (!type || type.getShape() != param.getType().getShape() ||
-      !isTaken(type.getElementType(), element)) {
+  if (!type || type.getShape() != expected.getShape() || !isTaken(type.getElementType(), element)) {
     InFlightDiagnostic diag = emitError(loc)
                               << "parameter '" << param.getName() << "': expected values in ";
     if (isa<IntegerType>(element))
       diag << element;
     else
       diag << "f64, f32, f16 or bf16";
-    return diag << " for " << param.getType() << ", found "
+    return diag << " for " << expected << ", found "
                 << (value ? Attribute(TypeAttr::get(value.getType())) : attr);
   }
   if (isa<DenseElementsAttr>(value) && type.getElementType().isInteger(1))
@@ -127,7 +129,7 @@ FailureOr<Values> fsdp::collectValues(ModuleOp module) {
       Attribute attr = given ? given.get(param.getName()) : Attribute();
       if (!attr || param.getType().getNumElements() == 0)
         continue;
-      if (failed(check(param, attr, unit.getLoc())))
+      if (failed(check(unit, param, attr)))
         return failure();
       auto value = cast<ElementsAttr>(attr);
       ArrayRef<char> bytes = getBytes(value);

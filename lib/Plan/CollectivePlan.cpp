@@ -34,6 +34,7 @@
 
 #include "FunctionPlan.h"
 #include "fsdp/IR/DiagnosticText.h"
+#include "fsdp/IR/TensorSplit.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -288,11 +289,18 @@ LogicalResult FunctionPlan::planShard(ShardOp op) {
   return success();
 }
 
+/// Returns true if a collective over `axes` adds activations or their cotangents, and not a few
+/// numbers per unit or row.
+static bool addsActivations(ArrayAttr axes, RankedTensorType type) {
+  return axes.size() == 1 && cast<StringAttr>(axes[0]) == tensorAxis && type.getRank() > 1;
+}
+
 LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, ArrayAttr axes,
                                            std::optional<ReductionKind> reduction, int64_t root) {
   RankedTensorType type = getTensorType(op->getResult(0));
   auto rows = op->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::rowsAttr);
   Category category = gradients.contains(op->getResult(0))     ? Category::gradients
+                      : addsActivations(axes, type)            ? Category::activations
                       : !rows                                  ? Category::control
                       : kind == CollectiveKind::reduce_scatter ? Category::activations
                                                                : Category::staging;

@@ -10,6 +10,7 @@
 
 #include "ExplainUnits.h"
 #include "fsdp/IR/ModelConstants.h"
+#include "fsdp/IR/TensorSplit.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -27,7 +28,7 @@ static ParameterCounts countParameters(ModuleOp module) {
       bool isTrained = param.getTrainable();
       ++(isTrained ? counts.trained : counts.frozen);
       (isTrained ? counts.trainedElements : counts.frozenElements) +=
-          param.getType().getNumElements();
+          ShapedType::getNumElements(getWholeShape(unit, param));
     }
   return counts;
 }

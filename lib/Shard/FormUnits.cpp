@@ -26,6 +26,7 @@
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Sizes.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Shard/Layout.h"
 #include "fsdp/Shard/NamePattern.h"
@@ -58,12 +59,14 @@ struct Parameter {
   /// Whether ignore-params names the parameter. If so, every rank holds the whole parameter.
   bool ignored = false;
   int64_t rowSize = 0; ///< elements per row if lookups in the parameter exchange rows, else 0
+  DenseI64ArrayAttr split = {}; ///< slice that a rank of the axis `tensor` has, or null
 };
 
 /// A unit before it is declared.
 struct Draft {
   StringRef layer;
   bool frozen, ignored;
+  bool isSplit; ///< whether ranks of the axis `tensor` have slices of the parameters
   Type dtype;
   SmallVector<const Parameter *> params;
   bool isTable = false; ///< whether the unit is a table whose lookups exchange rows
@@ -81,7 +84,8 @@ struct Draft {
 };
 
 /// Parameters with equal keys belong to the same draft.
-using DraftKey = std::tuple<StringRef, /*frozen=*/unsigned, /*ignored=*/unsigned, Type>;
+using DraftKey =
+    std::tuple<StringRef, /*frozen=*/unsigned, /*ignored=*/unsigned, /*isSplit=*/unsigned, Type>;
 
 struct FormUnitsPass : fsdp::impl::FormUnitsPassBase<FormUnitsPass> {
   using FormUnitsPassBase::FormUnitsPassBase;
@@ -129,8 +133,18 @@ void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
 /// does not have exactly one public function.
 FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   ModuleOp module = getOperation();
+  // The pass fsdp-partition-tensors declares the mesh if it has an axis `tensor`.
+  auto declared = module.lookupSymbol<MeshOp>("mesh");
+  bool isPartitioned = declared && declared.hasAxis(tensorAxis);
+  bool needsPartition = llvm::product_of(choice.mesh.tensor) > 1;
+  if (needsPartition != isPartitioned ||
+      (isPartitioned &&
+       declared.getAxes() != ArrayAttr::get(&getContext(), choice.mesh.getAxes(&getContext()))))
+    return mlir::emitError(module.getLoc(), "expected a module that fsdp-partition-tensors has ")
+           << (needsPartition ? "split for the same mesh; run that pass first"
+                              : "not split, because the mesh has no axis 'tensor'");
   for (Operation &op : module.getOps())
-    if (isa<MeshOp, UnitOp>(op)) {
+    if (isa<MeshOp, UnitOp>(op) && !(isPartitioned && &op == declared)) {
       InFlightDiagnostic diag = mlir::emitError(
           module.getLoc(),
           "expected a module without meshes and units: this one is sharded already");
@@ -194,6 +208,7 @@ LogicalResult FormUnitsPass::collect(func::FuncOp loss, BlockArgument arg) {
   parameters.push_back({name, type, init,
                         isInteger || loss.getArgAttr(index, FSDPDialect::frozenAttr),
                         /*firstUse=*/0, /*layer=*/{}, /*unit=*/{}});
+  parameters.back().split = loss.getArgAttrOfType<DenseI64ArrayAttr>(index, tensorSplitAttr);
   if (Attribute unit = loss.getArgAttr(index, FSDPDialect::unitAttr)) {
     auto text = dyn_cast<StringAttr>(unit);
     if (!text || text.empty())
@@ -299,11 +314,13 @@ SmallVector<Draft> FormUnitsPass::formDrafts() {
   llvm::MapVector<DraftKey, Draft> byKey;
   for (const Parameter &param : parameters) {
     Type dtype = param.type.getElementType();
-    auto [it, isNew] = byKey.try_emplace({param.layer, param.frozen, param.ignored, dtype});
+    auto [it, isNew] =
+        byKey.try_emplace({param.layer, param.frozen, param.ignored, !!param.split, dtype});
     if (isNew) {
       it->second.layer = param.layer;
       it->second.frozen = param.frozen;
       it->second.ignored = param.ignored;
+      it->second.isSplit = !!param.split;
       it->second.dtype = dtype;
       it->second.number = byKey.size();
       it->second.isTable = param.rowSize != 0;
@@ -326,7 +343,7 @@ void FormUnitsPass::mergeSmall(SmallVector<Draft> &drafts) {
     // Find the last draft of the same kind in `merged`.
     auto open = llvm::find_if(llvm::reverse(merged), [&](const Draft &d) {
       return !d.isKeptAsRoot() && d.frozen == draft.frozen && d.ignored == draft.ignored &&
-             d.dtype == draft.dtype;
+             d.dtype == draft.dtype && d.isSplit == draft.isSplit;
     });
     if (draft.isKeptAsRoot() || open == merged.rend() || policy != "transformer" ||
         open->size >= minNumParams) {
@@ -347,9 +364,11 @@ static std::string nameOf(const Draft &draft, ArrayRef<Draft> drafts) {
     name += ".frozen";
   if (draft.ignored)
     name += ".ignored";
+  if (draft.isSplit)
+    name += ".tensor";
   for (const Draft &other : drafts) {
     if (&other == &draft || other.layer != draft.layer || other.frozen != draft.frozen ||
-        other.ignored != draft.ignored)
+        other.ignored != draft.ignored || other.isSplit != draft.isSplit)
       continue;
     if (std::tuple(other.size, &draft) > std::tuple(draft.size, &other)) {
       llvm::raw_string_ostream(name) << "." << draft.dtype;
@@ -409,6 +428,12 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
       again && row.parameters > 0 && choice.within ? builder.getI64IntegerAttr(choice.within)
                                                    : IntegerAttr(),
       draft.isTable);
+  SmallVector<NamedAttribute> splits;
+  for (const Parameter *p : draft.params)
+    if (p->split)
+      splits.push_back(builder.getNamedAttr(p->name, p->split));
+  if (!splits.empty())
+    unit->setAttr(tensorSplitAttr, builder.getDictionaryAttr(splits));
   symbols.insert(unit); // insert() has made the name unique
   numUnits += 1;
   numParams += params.size();
@@ -420,9 +445,13 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
   return success();
 }
 
-static void declareMesh(OpBuilder &builder, Location loc, StringRef name, ArrayRef<AxisAttr> axes) {
-  SmallVector<Attribute> list(axes.begin(), axes.end());
-  MeshOp::create(builder, loc, name, builder.getArrayAttr(list));
+/// Declares `@mesh`, unless it exists already, and `@solo`.
+static void declareMeshes(OpBuilder &builder, ModuleOp module, Location loc, const MeshSpec &mesh) {
+  MLIRContext *context = builder.getContext();
+  if (!module.lookupSymbol("mesh"))
+    MeshOp::create(builder, loc, "mesh", builder.getArrayAttr(mesh.getAxes(context)));
+  MeshOp::create(builder, loc, "solo",
+                 builder.getArrayAttr({AxisAttr::get(context, "shard", {1})}));
 }
 
 void FormUnitsPass::runOnOperation() {
@@ -442,13 +471,9 @@ void FormUnitsPass::runOnOperation() {
   SmallVector<Draft> drafts = formDrafts();
   mergeSmall(drafts);
 
-  MLIRContext *context = &getContext();
   auto builder = OpBuilder(*loss);
   Location loc = loss->getLoc();
-  declareMesh(builder, loc, "mesh",
-              {AxisAttr::get(context, "replicate", choice.mesh.replicate),
-               AxisAttr::get(context, "shard", choice.mesh.shard)});
-  declareMesh(builder, loc, "solo", AxisAttr::get(context, "shard", {1}));
+  declareMeshes(builder, getOperation(), loc, choice.mesh);
   SymbolTable symbols(getOperation());
   for (const Draft &draft : drafts)
     if (failed(declareUnit(symbols, builder, loc, nameOf(draft, drafts), draft)))

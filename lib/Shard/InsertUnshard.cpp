@@ -7,7 +7,7 @@
 //   before   @loss(w0, b0, w1, x)        ... use w0 ... use w1 ... use b0
 //   after    @loss(shard of @u, x)  unshard @u ... w0 ... w1 ... b0
 //
-//  1. Clone @loss to @reference.
+//  1. Clone @loss to @reference, unless the mesh has an axis `tensor`.
 //  2. In the two functions, insert an argument for every unit, in the order of the units. In @loss,
 //     the argument is the shard of a rank. In @reference, the argument is the whole flat buffer.
 //     Insert an unshard directly before the first op that uses a parameter of the unit, directly or
@@ -22,7 +22,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/IR/DiagnosticText.h"
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Shard/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -198,10 +198,15 @@ void InsertUnshardPass::runOnOperation() {
   // gradients are reduced in each micro-batch, which needs less memory.
   bool pieces = llvm::any_of(units, [](UnitOp unit) { return !unit.getGradientAxes().empty(); });
   noSync = gradAccum > 1 && (*when == GradSync::Last || (*when == GradSync::Auto && !pieces));
-  auto reference = cast<func::FuncOp>(loss->clone());
-  reference.setSymName("reference");
-  module.insert(std::next(loss->getIterator()), reference);
-  if (failed(convert(loss, /*whole=*/false)) || failed(convert(reference, /*whole=*/true)))
+  // One rank cannot run the program of a rank of the axis `tensor`, which has slices of parameters.
+  func::FuncOp reference;
+  if (mesh.getAxisSize(tensorAxis) == 1) {
+    reference = cast<func::FuncOp>(loss->clone());
+    reference.setSymName("reference");
+    module.insert(std::next(loss->getIterator()), reference);
+  }
+  if (failed(convert(loss, /*whole=*/false)) ||
+      (reference && failed(convert(reference, /*whole=*/true))))
     return signalPassFailure();
 
   Builder builder(&getContext());
@@ -210,12 +215,15 @@ void InsertUnshardPass::runOnOperation() {
     func->setAttr(FSDPDialect::meshAttr, FlatSymbolRefAttr::get(&getContext(), meshName));
   };
   mark(loss, "step", "mesh");
-  mark(reference, "reference", "solo");
   if (noSync)
-    for (func::FuncOp func : {loss, reference})
-      func->setAttr(FSDPDialect::noSyncAttr, builder.getUnitAttr());
+    loss->setAttr(FSDPDialect::noSyncAttr, builder.getUnitAttr());
   if (gradAccum > 1)
     loss->setAttr(FSDPDialect::microBatchesAttr, builder.getI64IntegerAttr(gradAccum));
+  if (!reference)
+    return;
+  mark(reference, "reference", "solo");
+  if (noSync)
+    reference->setAttr(FSDPDialect::noSyncAttr, builder.getUnitAttr());
   reference->setAttr(FSDPDialect::microBatchesAttr,
                      builder.getI64IntegerAttr(gradAccum * mesh.getNumRanks()));
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Shard/MeshSpec.h"
+#include "fsdp/IR/TensorSplit.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -23,6 +24,14 @@ static LogicalResult parseFactors(StringRef text, SmallVectorImpl<int64_t> &fact
   return success();
 }
 
+SmallVector<Attribute> MeshSpec::getAxes(MLIRContext *context) const {
+  SmallVector<Attribute> axes{AxisAttr::get(context, "replicate", replicate),
+                              AxisAttr::get(context, "shard", shard)};
+  if (llvm::product_of(tensor) > 1)
+    axes.push_back(AxisAttr::get(context, tensorAxis, tensor));
+  return axes;
+}
+
 FailureOr<MeshSpec> mlir::fsdp::parseMeshSpec(StringRef text,
                                               function_ref<InFlightDiagnostic()> emitError) {
   MeshSpec mesh;
@@ -30,9 +39,20 @@ FailureOr<MeshSpec> mlir::fsdp::parseMeshSpec(StringRef text,
   text.split(axes, ',');
   for (StringRef axis : axes) {
     auto [name, size] = axis.split('=');
-    if (name != "replicate" && name != "shard") {
+    SmallVector<int64_t> *factors = llvm::StringSwitch<SmallVector<int64_t> *>(name)
+                                        .Case("replicate", &mesh.replicate)
+                                        .Case("shard", &mesh.shard)
+                                        .Case(tensorAxis, &mesh.tensor)
+                                        .Default(nullptr);
+    if (name == "context") {
       emitError() << "mesh '" << text
-                  << "': expected sizes of the axes 'replicate', 'shard' or both, as in "
+                  << "': axis 'context' is not supported yet; use the axes 'replicate', 'shard' "
+                     "and 'tensor'";
+      return failure();
+    }
+    if (!factors) {
+      emitError() << "mesh '" << text
+                  << "': expected sizes of the axes 'replicate', 'shard' and 'tensor', as in "
                      "'replicate=2,shard=4', found '"
                   << axis << "'";
       return failure();
@@ -42,7 +62,7 @@ FailureOr<MeshSpec> mlir::fsdp::parseMeshSpec(StringRef text,
       return failure();
     }
     seen.push_back(name);
-    if (failed(parseFactors(size, name == "shard" ? mesh.shard : mesh.replicate))) {
+    if (failed(parseFactors(size, *factors))) {
       emitError() << "mesh '" << text << "': expected the size of axis '" << name
                   << "' to be a number of at least 1, or factors such as '2x4', found '" << size
                   << "'";
@@ -50,7 +70,7 @@ FailureOr<MeshSpec> mlir::fsdp::parseMeshSpec(StringRef text,
     }
   }
   int64_t ranks = 1;
-  for (int64_t factor : llvm::concat<int64_t>(mesh.replicate, mesh.shard)) {
+  for (int64_t factor : llvm::concat<int64_t>(mesh.replicate, mesh.shard, mesh.tensor)) {
     if (factor > kMaxRanks || (ranks *= factor) > kMaxRanks) {
       emitError() << "mesh '" << text << "': expected at most " << kMaxRanks
                   << " ranks in all axes together, found more";

@@ -59,8 +59,7 @@ std::string mlir::fsdp::describeNames(ArrayRef<StringRef> names) {
   return text;
 }
 
-/// Returns whether the glob matches `name` or a prefix of `name` that ends before a separator.
-static bool matchesBeginning(const llvm::GlobPattern &glob, StringRef name) {
+bool mlir::fsdp::matchesBeginning(const llvm::GlobPattern &glob, StringRef name) {
   for (size_t begin = 0; begin <= name.size();) {
     size_t end = componentEnd(name, begin);
     if (glob.match(name.take_front(end)))

@@ -12,6 +12,7 @@ using namespace mlir;
 
 void fsdp::buildShardPipeline(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(configure(createApplyPrecisionPass(), options));
+  pm.addPass(configure(createPartitionTensorsPass(), options));
   pm.addPass(configure(createFormUnitsPass(), options));
   pm.addPass(configure(createInsertUnshardPass(), options));
   pm.addPass(createVerifyShardedPass());

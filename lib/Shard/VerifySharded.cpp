@@ -16,7 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/IR/FSDP.h"
+#include "VerifyPartition.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/Shard/Layout.h"
 #include "fsdp/Shard/Passes.h"
@@ -42,7 +42,11 @@ struct VerifyShardedPass : fsdp::impl::VerifyShardedPassBase<VerifyShardedPass> 
     for (UnitOp unit : units)
       checkUnit(unit);
     checkProgram("step", "mesh");
-    checkProgram("reference", "solo");
+    bool isPartitioned = mesh && mesh.hasAxis(tensorAxis);
+    if (isPartitioned && !failed)
+      failed = mlir::failed(verifyPartition(getOperation()));
+    if (!isPartitioned)
+      checkProgram("reference", "solo");
     if (failed)
       signalPassFailure();
   }
@@ -74,8 +78,11 @@ void VerifyShardedPass::checkMeshes() {
   }
   auto names = llvm::map_to_vector(mesh.getAxes().getAsRange<AxisAttr>(),
                                    [](AxisAttr axis) { return axis.getName(); });
+  if (names.size() > 2 && names.back() == tensorAxis)
+    names.pop_back();
   if (ArrayRef<StringRef>(names) != ArrayRef<StringRef>({"replicate", "shard"}))
-    fail(mesh.getLoc()) << "the axes 'replicate' and 'shard', in this order";
+    fail(mesh.getLoc()) << "the axes 'replicate' and 'shard', and optionally 'tensor', in this "
+                           "order";
   if (solo.getNumRanks() != 1)
     fail(solo.getLoc()) << "one rank in '@solo', found " << solo.getNumRanks();
 }
@@ -101,6 +108,9 @@ void VerifyShardedPass::checkUnit(UnitOp unit) {
     if (param.getTrainable() != unit.getParam(0).getTrainable())
       fail(unit.getLoc()) << "trainable and frozen parameters in units of "
                              "their own, found both";
+    if (getTensorSplit(unit, param.getName()).has_value() !=
+        getTensorSplit(unit, unit.getParam(0).getName()).has_value())
+      fail(unit.getLoc()) << "split and whole parameters in units of their own, found both";
   }
 }
 

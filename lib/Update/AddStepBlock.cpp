@@ -12,8 +12,9 @@
 // 1. For each gradient, sum the squares of each block, then sum the results over the blocks of each
 //    shard. A rank has one shard of a sharded gradient, and all shards of a whole gradient.
 // 2. For each unit, sum over the pieces of each shard, then over the shards, in the order of ranks.
-//    The step uses one all_reduce per axis for all units together. The reference uses chains of
-//    additions, or loops if there are many terms.
+//    If ranks of the axis `tensor` have slices of the unit, sum over these ranks. The step uses one
+//    all_reduce per axis for all units together. The reference uses chains of additions, or loops
+//    if there are many terms.
 // 3. Sum over units, in order. One elementwise op on the step block computes the norm, the clip
 //    factor, the flag for finite results, and the next loss scale.
 // 4. If the loss is scaled, the backward first reads the scale from the step block.
@@ -26,8 +27,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "LossScale.h"
 #include "SquareSums.h"
-#include "StepSlots.h"
 #include "fsdp/Options/Options.h"
 #include "fsdp/Update/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -42,12 +43,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 namespace {
-/// The loss scale, and the number of steps since the scale last changed. Both values are scalars,
-/// or null if the loss is not scaled.
-struct Scaling {
-  Value scale, growth;
-};
-
 struct AddStepBlockPass : fsdp::impl::AddStepBlockPassBase<AddStepBlockPass> {
   using AddStepBlockPassBase::AddStepBlockPassBase;
   void runOnOperation() override;
@@ -59,20 +54,17 @@ private:
   void addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                    MutableArrayRef<Value> sums, Value &failedLookups);
   Value updateBlock(OpBuilder &builder, Value block, Value loss, ArrayRef<Value> squares,
-                    int64_t tokens, const Scaling &scaling, const LookupResult &lookups);
+                    int64_t tokens, const LossScale &scaling, const LookupResult &lookups);
   Value storeLoss(OpBuilder &builder, const Program &program, Value block, Value loss,
                   LookupResult lookups);
   Value getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value unscale);
   LogicalResult readOptions();
   void warnOfScale(const Program &program);
-  Scaling addScaling(const Program &program, Value block);
-  void updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite, Value scale,
-                   Value growth);
 
   Programs programs;
   LogicalResult readDivisor();
 
-  double fixedScale = 0; ///< the fixed loss scale, or 0 if the loss scale is dynamic
+  LossScaleRule scaleRule;
   /// Factor by which the mean of the gradients is multiplied to obtain the requested divisor.
   double gradFactor = 1;
 };
@@ -93,7 +85,7 @@ Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad,
 
 /// Builds one reduction over the ranks of the axis. The reduction sums `failedLookups`, the number
 /// of ranks with a failed lookup. It also sums the squares of those units whose gradient is split
-/// over the axis.
+/// over the axis. On the axis `tensor`, these are the units of which a rank has slices.
 void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                                    MutableArrayRef<Value> sums, Value &failedLookups) {
   if (!program.isSharded() || programs.mesh.getAxisSize(axis) == 1)
@@ -102,7 +94,7 @@ void AddStepBlockPass::addOverAxis(OpBuilder &builder, const Program &program, S
   SmallVector<Value> parts;
   for (auto [i, unit] :
        llvm::enumerate(sums.empty() ? SmallVector<UnitArgument>() : program.getTrainable()))
-    if (UnitOp op = unit.unit; llvm::is_contained(op.getOptimizerAxes(), axis)) {
+    if (isGradientSplit(unit.unit, axis)) {
       inPieces.push_back(i);
       parts.push_back(sums[i]);
     }
@@ -130,6 +122,9 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
     sums.push_back(measureUnit(builder, unit.unit, grad, type));
   addOverAxis(builder, program, "replicate", sums, failedLookups);
   addOverAxis(builder, program, "shard", sums, failedLookups);
+  // All ranks of the axis `tensor` look up the same ids.
+  Value noLookups;
+  addOverAxis(builder, program, "tensor", sums, noLookups);
   return sums;
 }
 
@@ -151,69 +146,6 @@ static int64_t countTokens(func::FuncOp func) {
       rows = llvm::product_of(type.getShape().take_front(rowDims));
   }
   return rows;
-}
-
-/// Replaces the argument that is the initial cotangent of the backward by the scale in the step
-/// block, or by a fixed scale.
-Scaling AddStepBlockPass::addScaling(const Program &program, Value block) {
-  func::FuncOp func = program.func;
-  auto isScale = [&](BlockArgument arg) {
-    return func.getArgAttr(arg.getArgNumber(), lossScaleAttr);
-  };
-  auto args = func.getArguments();
-  auto found = llvm::find_if(args, isScale);
-  if (found == args.end())
-    return {};
-  BlockArgument seed = *found;
-  if (fixedScale == 0)
-    getOperation()->setAttr(dynamicScaleAttr, UnitAttr::get(&getContext()));
-  OpBuilder builder(&func.getBody().front(), func.getBody().front().begin());
-  Location loc = seed.getLoc();
-  Value ins[] = {createElementView(builder, loc, block, StepSlot::LossScale),
-                 createElementView(builder, loc, block, StepSlot::Growth)};
-  auto scalar = RankedTensorType::get({}, builder.getF32Type());
-  Value outs[] = {createEmpty(builder, loc, scalar), createEmpty(builder, loc, scalar),
-                  createEmpty(builder, loc, seed.getType())};
-  auto made = createElementwise(
-      builder, loc, ins, outs, [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
-        Type type = args[0].getType();
-        Value scale = createConstant(b, type, fixedScale), growth = createConstant(b, type, -1.0);
-        if (fixedScale == 0) {
-          Value zero = createConstant(b, type, 0.0);
-          Value isSet = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, args[0], zero);
-          scale =
-              arith::SelectOp::create(b, isSet, args[0], createConstant(b, type, lossScaleInit));
-          growth = arith::SelectOp::create(b, isSet, args[1], zero);
-        }
-        return {scale, growth, castFloat(b, scale, getElementTypeOrSelf(seed))};
-      });
-  seed.replaceAllUsesWith(made[2]);
-  return {made[0], made[1]};
-}
-
-/// Sets the loss scale of the next step. Halves a dynamic scale if `finite` is 0, and doubles it
-/// after enough steps in which `finite` was 1. The scale and its inverse remain normal numbers.
-void AddStepBlockPass::updateScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite,
-                                   Value scale, Value growth) {
-  if (fixedScale == 0) {
-    Type type = scale.getType();
-    auto constant = [&](double value) { return createConstant(b, type, value); };
-    auto times = [&](double factor) -> Value {
-      return arith::MulFOp::create(b, scale, constant(factor));
-    };
-    Value one = constant(1.0), zero = constant(0.0);
-    Value next = arith::MulFOp::create(b, arith::AddFOp::create(b, growth, one), finite);
-    Value grows =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, next, constant(growthInterval));
-    Value larger = arith::MinimumFOp::create(b, times(2.0), constant(0x1p100));
-    Value smaller = arith::MaximumFOp::create(b, times(0.5), constant(0x1p-100));
-    Value isFinite = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, finite, zero);
-    scale = arith::SelectOp::create(b, isFinite, arith::SelectOp::create(b, grows, larger, scale),
-                                    smaller);
-    growth = arith::SelectOp::create(b, grows, zero, next);
-  }
-  slots.set(StepSlot::LossScale, scale);
-  slots.set(StepSlot::Growth, growth);
 }
 
 /// Returns 1 if loss and norm are finite and no rank had a lookup out of range, and else 0.
@@ -255,8 +187,8 @@ Value AddStepBlockPass::getClipFactor(ImplicitLocOpBuilder &b, Value norm, Value
 /// Builds the new content of the step block after a step. The new content overwrites the old step
 /// block.
 Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
-                                    ArrayRef<Value> squares, int64_t tokens, const Scaling &scaling,
-                                    const LookupResult &lookups) {
+                                    ArrayRef<Value> squares, int64_t tokens,
+                                    const LossScale &scaling, const LookupResult &lookups) {
   SmallVector<Value> ins{loss};
   llvm::append_range(ins, squares);
   if (scaling.scale)
@@ -306,7 +238,7 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                    arith::SubFOp::create(b, createConstant(b, old.getType(), 1.0), finite);
                slots.set(StepSlot::Skipped, arith::AddFOp::create(b, old, failed));
                if (scaling.scale)
-                 updateScale(b, slots, finite, scale, growth);
+                 updateLossScale(b, slots, finite, {scale, growth}, scaleRule);
                if (lookups.failed)
                  setLookups(b, slots, args.slice(firstLookup, 5));
                return {slots.value};
@@ -373,8 +305,8 @@ LogicalResult AddStepBlockPass::run(Program &program) {
   } else {
     int64_t tokens = countTokens(program.func);
     if (program.isSharded())
-      tokens *= programs.mesh.getNumRanks();
-    Scaling scaling = addScaling(program, *block);
+      tokens *= programs.levels.replicate * programs.levels.shard;
+    LossScale scaling = bindLossScale(program, *block, scaleRule);
     SmallVector<Value> squares = measure(builder, program, lookups.failed);
     updated = updateBlock(builder, *block, loss, squares, tokens, scaling, lookups);
     llvm::BitVector erased(program.func.getNumArguments());
@@ -416,7 +348,7 @@ void AddStepBlockPass::warnOfScale(const Program &program) {
   bool isScaled = false;
   for (BlockArgument arg : func.getArguments())
     isScaled |= !!func.getArgAttr(arg.getArgNumber(), lossScaleAttr);
-  if (program.kind != ProgramKind::Step || (isScaled && fixedScale == 0))
+  if (program.kind != ProgramKind::Step || (isScaled && scaleRule.fixed == 0))
     return;
   auto warn = [&](StringRef option) {
     InFlightDiagnostic diag = mlir::emitWarning(getOperation().getLoc())
@@ -435,9 +367,9 @@ void AddStepBlockPass::warnOfScale(const Program &program) {
 /// Parses those options that are texts, and checks all other options.
 LogicalResult AddStepBlockPass::readOptions() {
   Location loc = getOperation().getLoc();
-  fixedScale = 0;
+  scaleRule = {0, lossScaleInit, growthInterval};
   if (!lossScale.empty() && lossScale != "dynamic" && lossScale != "none" &&
-      (StringRef(lossScale).getAsDouble(fixedScale) || !isScale(fixedScale)))
+      (StringRef(lossScale).getAsDouble(scaleRule.fixed) || !isScale(scaleRule.fixed)))
     return mlir::emitError(loc,
                            "loss-scale: expected 'dynamic' or a number from 1e-30 to 1e30, found '")
            << lossScale << "'";

@@ -22,6 +22,7 @@
 #include "Elementwise.h"
 #include "Programs.h"
 #include "fsdp/IR/StepBlock.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Update/Passes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -50,14 +51,28 @@ static int64_t countAllSamples(func::FuncOp func) {
   return samples;
 }
 
-static Value createSample(OpBuilder &builder, Location loc, Value rank, int64_t samples) {
+/// Builds the number of the first sample of a rank that runs `samples` samples. `readers`
+/// consecutive ranks read the same samples.
+static Value createSample(OpBuilder &builder, Location loc, Value rank, int64_t samples,
+                          int64_t readers) {
   Value index = createElementView(builder, loc, rank, static_cast<int64_t>(RankSlot::Rank));
   return createElementwise(builder, loc, index, createEmpty(builder, loc, index.getType()),
                            [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
                              Value each = arith::ConstantIntOp::create(b, samples, 64);
-                             return {arith::MulIOp::create(b, args[0], each)};
+                             Value reader = args[0];
+                             if (readers > 1)
+                               reader = arith::DivUIOp::create(
+                                   b, reader, arith::ConstantIntOp::create(b, readers, 64));
+                             return {arith::MulIOp::create(b, reader, each)};
                            })
       .front();
+}
+
+/// Returns the number of ranks of the axis `tensor`, which read the same samples.
+static int64_t countReaders(func::FuncOp func) {
+  auto name = func->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
+  auto mesh = name ? SymbolTable::lookupNearestSymbolFrom<MeshOp>(func, name) : MeshOp();
+  return mesh ? mesh.getAxisSize(tensorAxis) : 1;
 }
 
 namespace {
@@ -88,7 +103,8 @@ struct BindKeysPass : fsdp::impl::BindKeysPassBase<BindKeysPass> {
                                       DenseElementsAttr::get(cast<RankedTensorType>(arg.getType()),
                                                              builder.getI64IntegerAttr(0))));
       else if (key.getValue() == "sample")
-        arg.replaceAllUsesWith(createSample(builder, arg.getLoc(), rank, countAllSamples(func)));
+        arg.replaceAllUsesWith(
+            createSample(builder, arg.getLoc(), rank, countAllSamples(func), countReaders(func)));
       else
         arg.replaceAllUsesWith(createElementView(builder, arg.getLoc(), rank,
                                                  static_cast<int64_t>(key.getValue() == "seed"

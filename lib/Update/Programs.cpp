@@ -166,7 +166,7 @@ static LogicalResult readLevels(Programs &programs) {
   for (const Program &program : programs.list) {
     int64_t expected = levels.accumulate;
     if (!program.isSharded())
-      expected *= programs.mesh.getNumRanks();
+      expected *= levels.replicate * levels.shard;
     int64_t found = countOf(program.func);
     if (found != expected && program.kind != ProgramKind::Eval)
       return mlir::emitError(func::FuncOp(program.func).getLoc(), "expected '")

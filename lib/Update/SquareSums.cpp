@@ -11,12 +11,18 @@
 
 #include "SquareSums.h"
 #include "Elementwise.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
+
+bool fsdp::isGradientSplit(UnitOp unit, StringRef axis) {
+  return axis == tensorAxis ? unit->hasAttr(tensorSplitAttr)
+                            : llvm::is_contained(unit.getOptimizerAxes(), axis);
+}
 
 Type fsdp::getSquaresType(const Program &program) {
   bool anyF64 = llvm::any_of(program.getReturn().getOperands().drop_front(),

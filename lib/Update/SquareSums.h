@@ -21,6 +21,10 @@ Value createSquares(OpBuilder &builder, Location loc, Value grad, int64_t shardS
 /// Returns a 1-D tensor whose elements are the scalars.
 Value createVector(OpBuilder &builder, Location loc, ArrayRef<Value> scalars);
 
+/// Returns true if ranks of the mesh axis `axis` have different parts of the gradient of `unit`. On
+/// the axis `tensor`, these are the units of which a rank has slices.
+bool isGradientSplit(UnitOp unit, StringRef axis);
+
 /// Builds a sum of consecutive elements of `vector`, beginning with element `at`. The sum has
 /// `counts.front()` terms, which are added in order. If `counts` has one element, each term is one
 /// element of `vector`. Otherwise each term is a sum that createSum() builds with

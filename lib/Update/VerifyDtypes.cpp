@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/DtypeFlow.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Update/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -150,7 +151,16 @@ void DtypeChecker::checkBody(linalg::LinalgOp op, StepPart part) {
       require(op, elementType(out), f32, (stringifyStepPart(part) + " accumulation").str(), warns);
 }
 
+/// Returns true if `op` adds over the axis `tensor`.
+static bool addsTensors(Operation *op) {
+  auto sum = dyn_cast<AllReduceOp>(op);
+  return sum && sum.getAxes().size() == 1 && cast<StringAttr>(sum.getAxes()[0]) == tensorAxis;
+}
+
 void DtypeChecker::checkCollective(Operation *op, StepPart part) {
+  // Ranks add activations and their cotangents in the model's type.
+  if (part == StepPart::model && addsTensors(op))
+    return;
   Type found = elementType(op->getOperand(0));
   if (part == StepPart::gradient)
     require(op, found, asked, "gradient reduction over ranks");

@@ -70,7 +70,7 @@ class Artifact:
     @property
     def tokens_per_step(self) -> int:
         """Number of tokens of all ranks in one step, or 0 if the model has no input "tokens"."""
-        return self._info.tokens_per_rank * self._info.ranks
+        return self._info.tokens_per_rank * self._info.data_ranks
 
     @property
     def lr(self) -> float:

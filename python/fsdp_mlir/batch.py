@@ -16,16 +16,20 @@ from .native import refuse
 
 class BoundInput:
     """Converts the arrays of one input of a program. An array contains the examples of one or more
-    ranks."""
+    ranks.
 
-    def __init__(self, about: StepInput, ranks: Sequence[int]):
+    ``readers`` consecutive ranks read the same examples, which a batch contains once."""
+
+    def __init__(self, about: StepInput, ranks: Sequence[int], readers: int = 1):
         self.about = about
         self.dtype = native.numpy_dtype(about.dtype)
-        parts = len(ranks) * about.micro_batches
+        parts = len(ranks) // readers * about.micro_batches
         self.elements = int(np.prod(about.shape, dtype=np.int64))
         self.shape = (parts * about.shape[0], *about.shape[1:]) if about.shape else (parts,)
         self.size = self.elements * self.dtype.itemsize
-        self.parts = [(rank, micro) for rank in ranks for micro in range(about.micro_batches)]
+        self.parts = [(ranks[first:first + readers], micro)
+                      for first in range(0, len(ranks), readers)
+                      for micro in range(about.micro_batches)]
 
     def convert(self, value: Any) -> np.ndarray:
         """Returns ``value`` as a contiguous array of this input's type. Raises BadInputError."""
@@ -58,8 +62,10 @@ class BoundInput:
 
     def write(self, library, session, array: np.ndarray) -> None:
         address = array.ctypes.data
-        for rank, micro in self.parts:
-            library.session_write_input(session, rank, self.about.index, micro, address, self.size)
+        for ranks, micro in self.parts:
+            for rank in ranks:
+                library.session_write_input(session, rank, self.about.index, micro, address,
+                                            self.size)
             address += self.size
 
 

@@ -177,7 +177,7 @@ def compile(model: Model | str | os.PathLike, mesh: str | Mapping[str, int] | No
             output: str | os.PathLike | None = None, **options: Any) -> Step:
     """Compiles the sharded training step of ``model`` and returns it.
 
-    ``mesh``: ranks per axis, such as "shard=2" or {"replicate": 2, "shard": 4}. ``param_dtype``:
+    ``mesh``: ranks per axis, such as "shard=2" or {"shard": 4, "tensor": 2}. ``param_dtype``:
     f32, bf16 or f16. ``output``: path of the .fsdp file. By default, the file is temporary.
     ``options``: any other options of fsdp-compile, whose names are written with underscores, for
     example ``grad_accum=4``, ``activation_checkpointing="full"``, ``config="fsdp.json"``.

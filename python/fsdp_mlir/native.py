@@ -79,7 +79,7 @@ class ArtifactInfo(_Sized):
                 ("threads_per_rank", c_uint32), ("workers", c_uint32), ("lr", c_double),
                 ("sha256", c_uint8 * 32), ("seed", c_uint64), ("host_bytes", c_uint64),
                 ("file_bytes", c_uint64), ("constants", c_uint64), ("loss_scale", c_uint32),
-                ("snapshot_bytes", c_uint64)]
+                ("snapshot_bytes", c_uint64), ("data_ranks", c_uint64)]
 
 
 class ParamInfo(_Sized):

@@ -143,7 +143,11 @@ class Run:
 
     def _bind(self, program: str) -> list[BoundInput]:
         ranks = [native.REFERENCE] if program == "reference" else list(self.local_ranks)
-        return [BoundInput(one, ranks) for one in self.artifact.inputs_of(program)]
+        readers = self.artifact.ranks // self.artifact._info.data_ranks
+        if readers > 1 and self.processes > 1:
+            refuse(f"{self.artifact.path}: a mesh with an axis 'tensor' needs all ranks in one "
+                    "process, because its ranks read the same examples; start fsdp-run instead")
+        return [BoundInput(one, ranks, readers) for one in self.artifact.inputs_of(program)]
 
     @property
     def is_root(self) -> bool:
@@ -169,7 +173,8 @@ class Run:
         ``batch``: arrays of NumPy, PyTorch or JAX, by name or in the order of the model's inputs,
         or a single array if there is one input. The leading dimension counts the examples of all
         ranks of this process, beginning with rank 0. The examples of a rank begin with micro-batch
-        0. A contiguous array that has the input's type is not copied.
+        0. Ranks of the axis ``tensor`` read the same examples, which the batch contains once. A
+        contiguous array that has the input's type is not copied.
 
         ``lr``: learning rate from this step on. By default a step has the rate of the previous
         step. If the first step has no ``lr``, it uses the rate of the resumed save, or the rate of

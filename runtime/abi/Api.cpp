@@ -52,6 +52,7 @@ void fsdprt_artifact_get_info(const fsdprt_artifact *handle, fsdprt_artifact_inf
   filled.optimizer = manifest.optimizer() ? orEmpty(manifest.optimizer()->kind()) : "";
   filled.lr = manifest.optimizer() ? manifest.optimizer()->lr() : 0;
   filled.ranks = artifact.getMesh().ranks();
+  filled.data_ranks = artifact.getMesh().dataRanks();
   filled.params = manifest.params() ? manifest.params()->size() : 0;
   for (uint64_t i = 0; i < filled.params; ++i)
     filled.parameter_elements += elementsOf(*manifest.params()->Get(i));

@@ -115,7 +115,7 @@ void Artifact::checkHeader(const void *beginning) {
              name, printable(header.magic, sizeof header.magic).c_str());
   if (header.version < FSDPRT_ARTIFACT_PLAIN_VERSION || header.version > FSDPRT_ARTIFACT_VERSION)
     badInput(
-        "%s: expected format version %u or %u, found %u; compile the model again with this release",
+        "%s: expected format version %u to %u, found %u; compile the model again with this release",
         name, FSDPRT_ARTIFACT_PLAIN_VERSION, FSDPRT_ARTIFACT_VERSION, header.version);
   if (header.header_size != sizeof header)
     badInput("%s: expected a header of %zu bytes, found %u", name, sizeof header,
@@ -138,9 +138,9 @@ void Artifact::checkHeader(const void *beginning) {
                  end);
   if (header.values_offset != 0 || header.values_size != 0) {
     if (header.version == FSDPRT_ARTIFACT_PLAIN_VERSION || header.values_size == 0)
-      badInput("%s: expected format version %u and at least one byte of values, found version %u "
-               "and %llu bytes",
-               name, FSDPRT_ARTIFACT_VERSION, header.version,
+      badInput("%s: expected format version %u or later and at least one byte of values, found "
+               "version %u and %llu bytes",
+               name, FSDPRT_ARTIFACT_VALUES_VERSION, header.version,
                (unsigned long long)header.values_size);
     checkSection("values", header.values_offset, header.values_size,
                  FSDPRT_ARTIFACT_VALUES_ALIGNMENT, end);

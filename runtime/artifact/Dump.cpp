@@ -149,11 +149,16 @@ void Dumper::units() {
                (ull)unit.shards(), (ull)unit.shard_size(), nameOf(unit.dtype())));
     for (uint32_t p = 0; p < count(manifest.params()); ++p) {
       const fb::Param &param = *manifest.params()->Get(p);
-      if (param.unit() == u)
-        put(format("  %8llu  '%s' %s%s%s%s  %s\n", (ull)param.offset(), text(param.name()).c_str(),
-                   shape(param.shape()).c_str(), nameOf(param.dtype()),
-                   param.trainable() ? "" : " frozen", param.decay() ? " decay" : "",
-                   start(param).c_str()));
+      if (param.unit() != u)
+        continue;
+      std::string split;
+      if (param.split())
+        split = format(" (dimension %u split over tensor in %u block(s))", param.split()->dim(),
+                       count(param.split()->blocks()));
+      put(format("  %8llu  '%s' %s%s%s%s%s  %s\n", (ull)param.offset(), text(param.name()).c_str(),
+                 shape(param.shape()).c_str(), nameOf(param.dtype()), split.c_str(),
+                 param.trainable() ? "" : " frozen", param.decay() ? " decay" : "",
+                 start(param).c_str()));
     }
   }
 }

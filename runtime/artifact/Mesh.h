@@ -15,6 +15,8 @@
 // groups of 2 neighbours are {0 1} {2 3} {4 5}. In a mesh with n axes, an axis index n + i denotes
 // these groups for the axis and the size in getNeighbours()[i].
 //
+// Ranks that differ only on the axis "tensor", which is the last axis, read the same samples.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_ARTIFACT_MESH_H
@@ -50,6 +52,8 @@ public:
       product *= axis.size;
     return product;
   }
+  /// Returns the number of ranks that read different samples.
+  uint64_t dataRanks() const { return ranks() / sizeOf("tensor"); }
   /// Returns a text such as "replicate=2,shard=3", or "one rank" if the mesh has no axes.
   std::string text() const;
   /// Returns the mesh of the unsharded reference. Its axes have the names of the axes of this mesh,

@@ -6,13 +6,14 @@
 //
 // (V1)  The mesh has 1 to 64 axes and at most 16384 ranks. Axes have distinct names, and sizes of
 //       at least 1. The manifest lists at most 64 sizes of groups of neighbours on an axis. Each
-//       size divides the size of its axis.
+//       size divides the size of its axis. An axis "tensor" is the last axis.
 // (V2) A unit has a dtype, and a size that does not overflow. The number of shards is 1 or the size
 //       of the axis "shard".
 // (V3)  A parameter lies in its unit, does not overlap other parameters, and has a unique name. If
 //       the file stores initial values of a parameter, it stores either one value for all elements
 //       or one value per element. Stored values are floats if the parameter has floats, are aligned
-//       to 64 bytes, and lie in the file's section of values.
+//       to 64 bytes, and lie in the file's section of values. The split of a parameter is valid for
+//       the axis "tensor" of the mesh (ParamSlice.h).
 // (V4) A kernel has 1 to 64 phases. The extent and the tile of a phase are at least 1. The kernel
 //       has a size for each binding.
 // (V5)  The processor has every feature that the image needs.
@@ -38,6 +39,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/CpuFeatures.h"
+#include "artifact/ParamSlice.h"
 #include "artifact/Verifier.h"
 #include "core/DType.h"
 #include "core/Error.h"
@@ -144,6 +146,9 @@ void ManifestVerifier::verifyMesh() { // (V1)
   for (uint32_t i = 0; i < count(manifest.mesh()); ++i) {
     const fb::Axis &axis = *manifest.mesh()->Get(i);
     std::string name = nameOrRefuse(axis.name(), "mesh axis", i);
+    if (names.count("tensor"))
+      refuse("expected 'tensor' to be the last axis of the mesh, found '%s' after it",
+             printable(name).c_str());
     if (!names.insert(name).second)
       refuse("the mesh has two axes called '%s'", printable(name).c_str());
     uint64_t size = 1;
@@ -220,12 +225,19 @@ void ManifestVerifier::verifyParams() { // (V3)
              "to one value that %s can hold",
              name.c_str(), nameOf(param.dtype()));
     uint64_t elements, flat = unit.shards() * unit.shard_size();
-    if (!elementsOf(param.shape(), elements) || !isInside(param.offset(), elements, flat))
+    bool fits = elementsOf(param.shape(), elements);
+    uint64_t whole = elements;
+    if (fits && param.split()) {
+      if (std::string problem = problemOfSplit(param, mesh); !problem.empty())
+        refuse("parameter '%s': %s", name.c_str(), problem.c_str());
+      elements /= mesh.sizeOf("tensor");
+    }
+    if (!fits || !isInside(param.offset(), elements, flat))
       refuse(
           "parameter '%s': expected its elements, from element %llu, within the %llu of unit '%s'",
           name.c_str(), (ull)param.offset(), (ull)flat, printable(unit.name()->str()).c_str());
     if (param.value())
-      verifyValue(*param.value(), param.dtype(), name, elements);
+      verifyValue(*param.value(), param.dtype(), name, whole);
     if (elements)
       used[param.unit()].push_back({param.offset(), param.offset() + elements, name});
   }

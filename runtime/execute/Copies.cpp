@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Arenas.h"
+#include "artifact/ParamSlice.h"
 #include "core/Initialise.h"
 #include "core/Philox.h"
 #include "execute/RankExecutor.h"
@@ -127,9 +128,8 @@ void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration)
 void RankExecutor::initialise(const fb::Initialise &initialise) {
   const fb::State &state = *layout.states()->Get(initialise.state());
   const fb::Param &param = *context.artifact.manifest().params()->Get(initialise.param());
-  uint64_t elements = 1;
-  for (uint32_t i = 0; param.shape() && i < param.shape()->size(); ++i)
-    elements *= param.shape()->Get(i);
+  const ParamSlice slice(param, context.mesh);
+  uint64_t elements = slice.elements(), coordinate = ParamSlice::coordinateOf(context.mesh, rank);
   uint64_t held = firstElement(context.mesh, state, rank);
   uint64_t begin = std::max(param.offset(), held),
            end = std::min(param.offset() + elements, held + state.elements());
@@ -142,19 +142,23 @@ void RankExecutor::initialise(const fb::Initialise &initialise) {
     stored = {context.artifact.values(*value), value->dtype(),
               value->bytes() == sizeOf(value->dtype())};
   uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
-  // Writes the initial values of elements [from, from + count) to `to`, with all threads of the
-  // rank.
+  // Writes the initial values of elements [from, from + count) of the rank's slice to `to`, with
+  // all threads of the rank.
   auto generate = [&](uint64_t from, uint64_t count, std::byte *to) {
     pool.run([&](uint32_t worker) {
       uint64_t first, last;
       WorkerPool::split(count, 4096, pool.size(), worker, first, last);
       if (first >= last)
         return;
-      if (value)
-        storedValues(stored, from + first, last - first, state.dtype(), to + first * size);
-      else
-        initialValues(distribution, context.options.seed, stream, from + first, last - first,
-                      state.dtype(), to + first * size);
+      slice.forSlice(coordinate, from + first, last - first,
+                     [&](uint64_t index, uint64_t held, uint64_t length) {
+                       std::byte *target = to + (held - from) * size;
+                       if (value)
+                         storedValues(stored, index, length, state.dtype(), target);
+                       else
+                         initialValues(distribution, context.options.seed, stream, index, length,
+                                       state.dtype(), target);
+                     });
     });
   };
   if (std::byte *memory = memoryOf(state))

@@ -5,10 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 // Callers select an element by a parameter p and an index e in p. The selected element is element
-// p.offset + e of the flat buffer of p's unit. A rank's shard is a range of the flat buffer.
+// p.offset + e of the flat buffer of p's unit. A rank's shard is a range of the flat buffer. If p
+// is split over the axis "tensor", e is an index in the whole parameter, which selects a coordinate
+// on this axis and an index in the slice of this coordinate (ParamSlice.h).
 //
 //===----------------------------------------------------------------------===//
 
+#include "artifact/ParamSlice.h"
 #include "artifact/Snapshot.h"
 #include "core/Error.h"
 #include "execute/Session.h"
@@ -127,6 +130,36 @@ struct Overlap {
 };
 } // namespace
 
+/// Reads elements [flat, flat + count) of the flat buffer of a state from the ranks with the given
+/// coordinate on the axis "tensor". All processes must call readFlat(). Only the process of rank 0
+/// receives the elements.
+static void readFlat(const RankGroup &on, const fb::State &from, const fb::Param &param,
+                     uint64_t coordinate, uint64_t flat, uint64_t count, std::byte *to) {
+  const Mesh &mesh = on.getCommunicator().getMesh();
+  uint64_t each = sizeOf(from.dtype());
+  for (uint64_t next = flat; next < flat + count;) {
+    uint32_t r = 0;
+    auto part = [&] { return Overlap(on, from, r, next, flat + count - next); };
+    while (r < on.ranks() && (ParamSlice::coordinateOf(mesh, r) != coordinate ||
+                              part().begin != next || part().begin >= part().end))
+      ++r;
+    if (r == on.ranks())
+      failed("parameter '%s': no rank has element %llu", printable(param.name()->str()).c_str(),
+             (ull)(next - param.offset()));
+    std::vector<std::byte> content;
+    const std::byte *held = nullptr;
+    if (on.isLocal(r) && on.executor(r).memoryOf(from)) {
+      held = on.executor(r).memoryOf(from) + part().first(on, from, r);
+    } else if (on.isLocal(r)) {
+      content = part().read(on, from, r);
+      held = content.data();
+    }
+    uint64_t end = part().end;
+    on.getCommunicator().collect(r, held, (end - next) * each, to + (next - flat) * each);
+    next = end;
+  }
+}
+
 void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint64_t first,
                         uint64_t count, void *data, size_t size) const {
   const RankGroup &on = group(rank);
@@ -136,54 +169,48 @@ void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint6
   if (!from)
     badInput("parameter '%s' has no state '%s'", printable(which.name()->str()).c_str(),
              fb::EnumNameStateRole(role));
-  uint64_t each = sizeOf(from->dtype()), flat = which.offset() + first;
+  uint64_t each = sizeOf(from->dtype());
   if (size != count * each)
     badInput("parameter '%s': expected a buffer of %llu bytes, found %zu",
              printable(which.name()->str()).c_str(), (ull)(count * each), size);
-  for (uint64_t next = flat; next < flat + count;) {
-    uint32_t r = 0;
-    auto part = [&] { return Overlap(on, *from, r, next, flat + count - next); };
-    while (r < on.ranks() && (part().begin != next || part().begin >= part().end))
-      ++r;
-    if (r == on.ranks())
-      failed("parameter '%s': no rank has element %llu", printable(which.name()->str()).c_str(),
-             (ull)(next - which.offset()));
-    std::vector<std::byte> content;
-    const std::byte *held = nullptr;
-    if (on.isLocal(r) && on.executor(r).memoryOf(*from)) {
-      held = on.executor(r).memoryOf(*from) + part().first(on, *from, r);
-    } else if (on.isLocal(r)) {
-      content = part().read(on, *from, r);
-      held = content.data();
-    }
-    uint64_t end = part().end;
-    on.getCommunicator().collect(r, held, (end - next) * each,
-                                 static_cast<std::byte *>(data) + (next - flat) * each);
-    next = end;
+  const ParamSlice slice(which, on.getCommunicator().getMesh());
+  slice.forWhole(first, count,
+                 [&](uint64_t coordinate, uint64_t held, uint64_t index, uint64_t length) {
+                   readFlat(on, *from, which, coordinate, which.offset() + held, length,
+                            static_cast<std::byte *>(data) + (index - first) * each);
+                 });
+}
+
+/// Writes elements [flat, flat + count) of the flat buffer of a state, as far as `rank` has them.
+static void writeFlat(RankGroup &on, const fb::State &to, uint32_t rank, uint64_t flat,
+                      uint64_t count, const std::byte *from, DType type) {
+  Overlap part(on, to, rank, flat, count);
+  if (part.begin >= part.end)
+    return;
+  from += (part.begin - flat) * sizeOf(type);
+  uint64_t place = part.first(on, to, rank);
+  if (type == to.dtype()) {
+    on.executor(rank).writeState(to, place, part.bytes(to), from);
+    return;
   }
+  std::vector<std::byte> content(part.bytes(to));
+  std::byte *into = content.data();
+  for (uint64_t i = part.begin; i < part.end; ++i, from += sizeOf(type), into += sizeOf(to.dtype()))
+    storeElement(to.dtype(), loadElement(type, from), into);
+  on.executor(rank).writeState(to, place, content.size(), content.data());
 }
 
 void Session::writeInto(RankGroup &on, const fb::State &to, const fb::Param &which, uint64_t first,
                         uint64_t count, const void *data, DType type) {
-  uint64_t flat = which.offset() + first;
-  for (uint32_t r = on.firstRank(); r < on.firstRank() + on.localRanks(); ++r) {
-    Overlap part(on, to, r, flat, count);
-    if (part.begin >= part.end)
-      continue;
-    const std::byte *from =
-        static_cast<const std::byte *>(data) + (part.begin - flat) * sizeOf(type);
-    uint64_t place = part.first(on, to, r);
-    if (type == to.dtype()) {
-      on.executor(r).writeState(to, place, part.bytes(to), from);
-      continue;
-    }
-    std::vector<std::byte> content(part.bytes(to));
-    std::byte *into = content.data();
-    for (uint64_t i = part.begin; i < part.end;
-         ++i, from += sizeOf(type), into += sizeOf(to.dtype()))
-      storeElement(to.dtype(), loadElement(type, from), into);
-    on.executor(r).writeState(to, place, content.size(), content.data());
-  }
+  const Mesh &mesh = on.getCommunicator().getMesh();
+  const ParamSlice slice(which, mesh);
+  for (uint32_t r = on.firstRank(); r < on.firstRank() + on.localRanks(); ++r)
+    slice.forWhole(
+        first, count, [&](uint64_t coordinate, uint64_t held, uint64_t index, uint64_t length) {
+          if (!which.split() || coordinate == ParamSlice::coordinateOf(mesh, r))
+            writeFlat(on, to, r, which.offset() + held, length,
+                      static_cast<const std::byte *>(data) + (index - first) * sizeOf(type), type);
+        });
 }
 
 void Session::writeParam(uint64_t index, fb::StateRole role, uint64_t first, uint64_t count,
@@ -218,7 +245,8 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
   const fb::State *held = state(on, index, fb::StateRole::parameter);
   if (!held)
     badInput("the parameter has no state");
-  Overlap part(on, *held, checkRank(rank), param(index).offset(), elementsOf(param(index)));
+  uint64_t elements = ParamSlice(param(index), on.getCommunicator().getMesh()).elements();
+  Overlap part(on, *held, checkRank(rank), param(index).offset(), elements);
   if (part.begin >= part.end)
     badInput("rank %u holds no element of parameter '%s'", rank,
              printable(param(index).name()->str()).c_str());

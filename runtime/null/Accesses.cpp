@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "null/Accesses.h"
+#include "artifact/ParamSlice.h"
 #include "artifact/Verifier.h"
 #include "core/DType.h"
 #include "core/Error.h"
@@ -84,9 +85,7 @@ void Accesses::ofLaunch(const fb::Launch &launch, uint64_t iteration,
 void Accesses::ofInitialise(const fb::Initialise &initialise, std::vector<Access> &into) const {
   const fb::State &state = *layout.states()->Get(initialise.state());
   const fb::Param &param = *manifest.params()->Get(initialise.param());
-  uint64_t elements = 1, size = sizeOf(state.dtype());
-  for (uint32_t i = 0; param.shape() && i < param.shape()->size(); ++i)
-    elements *= param.shape()->Get(i);
+  uint64_t elements = ParamSlice(param, mesh).elements(), size = sizeOf(state.dtype());
   uint64_t held = mesh.pieceOf(static_cast<uint64_t>(state.split()), rank) * state.elements();
   uint64_t begin = std::max(param.offset(), held),
            end = std::min(param.offset() + elements, held + state.elements());

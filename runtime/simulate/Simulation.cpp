@@ -391,7 +391,7 @@ Simulation Simulator::run() {
     walk(*program->commands());
   result.seconds = now;
   result.ranks = artifact.getMesh().ranks();
-  result.tokens = manifest.tokens_per_rank() * result.ranks;
+  result.tokens = manifest.tokens_per_rank() * artifact.getMesh().dataRanks();
   result.arenaBytes = manifest.layouts()->Get(program->layout())->arena_bytes();
   result.chunks = links.chunksMoved();
   for (size_t level = 0; level < cluster.links.size(); ++level)

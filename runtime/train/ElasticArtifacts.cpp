@@ -55,7 +55,7 @@ static Candidate describe(const std::string &path) {
   return {path,
           info.target,
           info.ranks,
-          info.tokens_per_rank * info.ranks,
+          info.tokens_per_rank * info.data_ranks,
           trains,
           fsdprt_artifact_has_program(opened, "snapshot") != 0,
           describeLayout(opened)};

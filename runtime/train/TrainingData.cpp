@@ -101,10 +101,10 @@ void TrainingData::listInputs(uint64_t &limit) {
                    (input.dtype == FSDPRT_I64   ? 8
                     : input.dtype == FSDPRT_I32 ? 4
                                                 : 2) *
-                   run.info.ranks;
+                   run.info.data_ranks;
   }
   if (run.info.tokens_per_rank)
-    stepTokens = run.info.tokens_per_rank * run.info.ranks;
+    stepTokens = run.info.tokens_per_rank * run.info.data_ranks;
 }
 
 TrainingData::TrainingData(const TrainingRun &run) : run(run), options(run.options) {
@@ -124,7 +124,7 @@ TrainingData::TrainingData(const TrainingRun &run) : run(run), options(run.optio
   std::vector<const SampleFile *> rows;
   for (const auto &file : files)
     rows.push_back(file.get());
-  batches = std::make_unique<Batches>(inputs, tokens.get(), run.info.ranks, batch, rows);
+  batches = std::make_unique<Batches>(inputs, tokens.get(), run.info.data_ranks, batch, rows);
   checkFed();
   planValidation();
 }
@@ -333,12 +333,13 @@ void TrainingData::expectDataOf(const RunState &saved, const RunState &own,
 }
 
 void TrainingData::writeInputs(uint64_t number, bool validating, bool reference) {
+  const uint64_t readers = run.info.ranks / run.info.data_ranks; // ranks with the same samples
   for (uint32_t rank = reference ? 0 : run.firstRank; rank < (reference ? run.ranks : run.lastRank);
        ++rank)
     for (size_t i = 0; i < inputs.size(); ++i)
       for (uint32_t k = 0; k < inputs[i].micro_batches; ++k) {
-        const void *data = validating ? batches->validation(number, rank, k, i)
-                                      : batches->train(number, rank, k, i);
+        const void *data = validating ? batches->validation(number, rank / readers, k, i)
+                                      : batches->train(number, rank / readers, k, i);
         if (rank >= run.firstRank && rank < run.lastRank)
           call(fsdprt_session_write_input, run.session.get(), rank, uint64_t(i), k, data,
                batches->bytes(i));

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Package/Package.h"
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Plan/Passes.h"
 #include "fsdprt/artifact_generated.h"
@@ -202,7 +202,7 @@ TEST_F(PackageTest, ValuesAreStoredOnce) {
   FailureOr<std::vector<char>> file = build();
   ASSERT_TRUE(succeeded(file)) << errors;
   std::memcpy(&header, file->data(), sizeof(header));
-  EXPECT_EQ(header.version, FSDPRT_ARTIFACT_VERSION);
+  EXPECT_EQ(header.version, FSDPRT_ARTIFACT_VALUES_VERSION);
   EXPECT_EQ(header.file_size, file->size());
   EXPECT_EQ(header.values_offset % 4096, 0u);
   EXPECT_GE(header.values_offset, header.image_offset + header.image_size);
@@ -231,6 +231,27 @@ TEST_F(PackageTest, ValuesAreStoredOnce) {
           "parameter 'w': expected values in f64, f32, f16 or bf16 for 'tensor<4x4xf32>', found"),
       std::string::npos)
       << errors;
+}
+
+/// An older reader would give every rank of the axis its own samples, and whole parameters.
+TEST_F(PackageTest, OlderReadersRefuseSlices) {
+  Builder b(&context);
+  auto mesh = module->lookupSymbol<MeshOp>("mesh");
+  auto axes = llvm::to_vector(mesh.getAxes());
+  axes.push_back(AxisAttr::get(&context, tensorAxis, {2}));
+  mesh.setAxesAttr(b.getArrayAttr(axes));
+  module->lookupSymbol<UnitOp>("u")->setAttr(
+      tensorSplitAttr,
+      b.getDictionaryAttr(b.getNamedAttr("w", TensorSplit{0, {6, 2}}.toAttribute(&context))));
+  FailureOr<std::vector<char>> file = build();
+  ASSERT_TRUE(succeeded(file)) << errors;
+  fsdprt_artifact_header header;
+  std::memcpy(&header, file->data(), sizeof(header));
+  EXPECT_EQ(header.version, 4u);
+  const fb::Param &w = *fb::GetManifest(file->data() + header.manifest_offset)->params()->Get(0);
+  EXPECT_EQ(w.shape()->Get(0), 8u);
+  EXPECT_EQ(w.split()->dim(), 0u);
+  EXPECT_EQ(w.split()->blocks()->Get(0), 6u);
 }
 
 TEST_F(PackageTest, SameInputSameBytes) {

@@ -181,6 +181,9 @@ TEST(MeshSpec, ReadsAxesInAnyOrder) {
   EXPECT_EQ(mesh->shard, (SmallVector<int64_t>{2, 4}));
   EXPECT_EQ(mesh->replicate, (SmallVector<int64_t>{3}));
   ASSERT_TRUE(succeeded(parse("replicate=2")));
+  mesh = parse("tensor=2,shard=3");
+  ASSERT_TRUE(succeeded(mesh));
+  EXPECT_EQ(mesh->tensor, (SmallVector<int64_t>{2}));
 }
 
 TEST(MeshSpec, ReportsOneErrorForInvalidText) {
@@ -203,6 +206,9 @@ TEST(MeshSpec, ReportsOneErrorForInvalidText) {
                          "shard=65537",
                          "replicate=65536,shard=2",
                          "shard=1024x1024x2",
-                         "tensor=2"})
+                         "shard=1024,tensor=128",
+                         "tensor=0",
+                         "tensor=2,tensor=2",
+                         "context=2"})
     EXPECT_TRUE(failed(parse(text))) << text.str();
 }

@@ -55,6 +55,8 @@ std::optional<std::string> fsdp::checkAlsoMesh(const StepOptions &options) {
   if (driver.alsoMesh.empty())
     return std::nullopt;
   std::string problem, prefix = "--also-mesh=" + driver.alsoMesh + ": ";
+  if (StringRef(options.shard.mesh).contains("tensor="))
+    return prefix + "not supported with an axis 'tensor' of --mesh, because saves are not";
   std::vector<std::string> meshes = splitMeshes(driver.alsoMesh, problem);
   if (!problem.empty())
     return prefix + problem;
@@ -77,8 +79,8 @@ std::optional<std::string> fsdp::checkAlsoMesh(const StepOptions &options) {
 /// Performs step 3 of the list above: returns the number of micro-batches of a rank of `mesh`, and
 /// prints the warning.
 static int64_t chooseAccumulation(const StepOptions &compiled, StringRef mesh) {
-  int64_t all = countRanks(compiled.shard.mesh) * compiled.shard.gradAccum,
-          ranks = countRanks(mesh), each = std::max<int64_t>((all + ranks / 2) / ranks, 1);
+  int64_t all = countDataRanks(compiled.shard.mesh) * compiled.shard.gradAccum,
+          ranks = countDataRanks(mesh), each = std::max<int64_t>((all + ranks / 2) / ranks, 1);
   if (each * ranks != all)
     llvm::errs() << "warning: --also-mesh=" << mesh << ": a step has " << each * ranks
                  << " micro-batches over all ranks instead of " << all << ", because " << ranks

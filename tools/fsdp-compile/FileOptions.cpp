@@ -63,12 +63,13 @@ bool FileOptions::read(StepOptions &options) {
   return true;
 }
 
-int64_t fsdp::countRanks(StringRef mesh) {
+int64_t fsdp::countDataRanks(StringRef mesh) {
   int64_t ranks = 1;
   SmallVector<StringRef> axes, factors;
   mesh.split(axes, ',');
   for (StringRef axis : axes)
-    axis.split('=').second.split(factors, 'x');
+    if (!axis.starts_with("tensor="))
+      axis.split('=').second.split(factors, 'x');
   for (StringRef factor : factors)
     if (int64_t size = 0; !factor.getAsInteger(10, size) && size > 0 && ranks < (1 << 20))
       ranks *= std::min<int64_t>(size, 1 << 20);
@@ -87,7 +88,7 @@ LogicalResult FileOptions::checkBatch(ModuleOp imported, StepOptions &options) c
           type && type.getRank() > 0 && !batch &&
           func.getArgAttr(argument.getArgNumber(), FSDPDialect::batchAttr))
         batch = type.getDimSize(0);
-  if (!fsdp::checkBatch(config, countRanks(options.shard.mesh), batch, accumulation, report))
+  if (!fsdp::checkBatch(config, countDataRanks(options.shard.mesh), batch, accumulation, report))
     return failure();
   options.shard.gradAccum = std::max<int64_t>(accumulation, 1);
   return success();

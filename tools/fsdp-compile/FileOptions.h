@@ -36,9 +36,9 @@ private:
   std::string path;
 };
 
-/// Returns the number of ranks of a mesh such as "shard=2". If the mesh is invalid, reports no
-/// error.
-int64_t countRanks(llvm::StringRef mesh);
+/// Returns the number of ranks of a mesh such as "shard=2" that read different samples. If the mesh
+/// is invalid, reports no error.
+int64_t countDataRanks(llvm::StringRef mesh);
 
 } // namespace mlir::fsdp
 

@@ -15,10 +15,10 @@
 // needs no other libraries, and has neither thread-local storage nor initialisers. If no program
 // launches a kernel, the image may be absent. Its offset and size are then 0. The section of values
 // contains initial values of parameters. The manifest states the offset of each parameter's values.
-// If a file has no values, the offset and the size of this section are 0, and the file has version
-// 2, which older readers accept. The gaps between header, manifest, image and values are zero. The
-// hash is computed over the whole file. For this computation, the bytes of the field sha256 are
-// taken as zeros.
+// If a file has no values, the offset and the size of this section are 0. A file has the oldest
+// version whose readers understand it: 2, or 3 if it has values, or 4 if its mesh has an axis
+// "tensor". The gaps between header, manifest, image and values are zero. The hash is computed over
+// the whole file. For this computation, the bytes of the field sha256 are taken as zeros.
 //
 //===----------------------------------------------------------------------===*/
 
@@ -28,8 +28,9 @@
 #include <stdint.h>
 
 #define FSDPRT_ARTIFACT_MAGIC "FSDPMLIR" /* 8 bytes, without the terminating zero */
-#define FSDPRT_ARTIFACT_VERSION 3u /* raise this version if old readers would misread new files */
-#define FSDPRT_ARTIFACT_PLAIN_VERSION 2u /* version of files without values, the oldest version */
+#define FSDPRT_ARTIFACT_VERSION 4u /* raise this version if old readers would misread new files */
+#define FSDPRT_ARTIFACT_VALUES_VERSION 3u /* version of files with values */
+#define FSDPRT_ARTIFACT_PLAIN_VERSION 2u  /* version of files without values, the oldest version */
 #define FSDPRT_ARTIFACT_HEADER_SIZE 128u
 #define FSDPRT_ARTIFACT_HASH_OFFSET 56u
 #define FSDPRT_ARTIFACT_HASH_SIZE 32u

@@ -1,10 +1,11 @@
-//===- StopGradient.h - The op fsdp.stop_gradient ---------------*- C++ -*-===//
+//===- StopGradient.h - Ops that Differentiate removes ----------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Declares fsdp.stop_gradient, and the attributes of the markers that Import replaces by this op.
+// Declares fsdp.stop_gradient and fsdp.reduce_cotangent, and the attributes of the markers that
+// Import replaces by fsdp.stop_gradient.
 // Only Import, Shard and Differentiate need these declarations, so FSDP.h does not include this
 // header.
 //

@@ -7,22 +7,29 @@
 #ifndef FSDP_SHARD_MESHSPEC_H
 #define FSDP_SHARD_MESHSPEC_H
 
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Diagnostics.h"
 
 namespace mlir {
 namespace fsdp {
 
-/// Sizes of the two axes of a mesh. Each size is a list of factors, outermost first.
+/// Sizes of the axes of a mesh. Each size is a list of factors, outermost first.
 struct MeshSpec {
   SmallVector<int64_t> replicate = {1};
   SmallVector<int64_t> shard = {1};
+  SmallVector<int64_t> tensor = {1};
+
+  /// Returns the axes of the mesh, outermost first. The mesh has an axis `tensor` only if that axis
+  /// has more than one rank.
+  SmallVector<Attribute> getAxes(MLIRContext *context) const;
 };
 
 /// Greatest number of ranks of a mesh.
 constexpr int64_t kMaxRanks = 1 << 16;
 
-/// Parses `[replicate=R,]shard=S`. The two axes may occur in any order. The size of an axis is a
-/// number such as `4`, or a product of factors such as `2x4`. Reports errors through `emitError`.
+/// Parses `[replicate=R,]shard=S[,tensor=T]`. The axes may occur in any order. The size of an axis
+/// is a number such as `4`, or a product of factors such as `2x4`. Reports errors through
+/// `emitError`.
 FailureOr<MeshSpec> parseMeshSpec(StringRef text, function_ref<InFlightDiagnostic()> emitError);
 
 } // namespace fsdp

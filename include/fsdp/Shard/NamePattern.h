@@ -51,6 +51,9 @@ FailureOr<llvm::BitVector> selectNames(ArrayRef<StringRef> names, StringRef patt
                                        StringRef option,
                                        function_ref<InFlightDiagnostic()> emitError);
 
+/// Returns true if `glob` matches `name`, or the part of `name` before some separator.
+bool matchesBeginning(const llvm::GlobPattern &glob, StringRef name);
+
 /// Returns a text such as "; names look like 'a' and 'b'", which is appended to errors about
 /// patterns.
 std::string describeNames(ArrayRef<StringRef> names);

@@ -53,6 +53,42 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
                            "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
+  let summary = "Split parameters and activations over the axis `tensor` of the mesh";
+  let description = [{
+    The function that the pass rewrites is the program of one rank of the axis `tensor` of T ranks.
+    All these ranks run the same program, on the same samples. A value is either *whole*, that is,
+    equal on these ranks, or *split* along one dimension, or a *partial sum*.
+
+    | place | op | adjoint |
+    |---|---|---|
+    | whole value, read by an op that is split | `fsdp.reduce_cotangent` | all-reduce |
+    | result of an op that is split along a reduced loop | `fsdp.all_reduce` | identity |
+
+    The page docs/explanation/tensor-parallel.md describes how the split values are found.
+
+    - Requires: the module has one public function that satisfies the model contract, and no mesh
+      and no unit.
+    - Ensures: if the mesh has more than one rank on the axis `tensor`, the module has the mesh
+      `@mesh`. At least one parameter is split. The argument of a split parameter has the shape of a
+      slice, and the attribute `fsdp.tensor_split`. No use of a partial sum remains except by
+      `fsdp.all_reduce`.
+    - Keeps: the order and the number of arguments, and the loss up to the order of sums. If the
+      mesh has one rank on the axis `tensor`, the pass changes nothing.
+  }];
+  let options = [
+    StepOption<"mesh", "mesh", "std::string">,
+    StepOption<"tensorParallel", "tensor-parallel", "std::string">,
+    StepOption<"remarks", "remarks", "bool">
+  ];
+  let statistics = [
+    Statistic<"numSplit", "split-parameters", "Parameters of which a rank has a slice">,
+    Statistic<"numReduced", "partial-sums", "Partial sums that are added over ranks">,
+    Statistic<"numEntered", "whole-operands", "Whole values that split ops read">
+  ];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
   let summary = "Group parameters into units and lay out each unit as one flat buffer";
   let description = [{
@@ -149,6 +185,8 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
       - the arguments of the programs `step` and `reference` are one buffer of the right size per
         unit, in the order of the units, then the batch inputs;
       - at most one `fsdp.unshard` reads each shard, and this op has site 0;
+      - if the mesh has an axis `tensor`, there is no program `reference`, and each value of `step` is
+        whole, split or a partial sum as its readers expect;
       - no parameter argument is left.
     - Keeps: the IR.
   }];

@@ -149,6 +149,9 @@ typedef struct fsdprt_artifact_info {
      change the loss scale, or 0 if unknown. */
   uint32_t loss_scale;
   uint64_t snapshot_bytes; /* how many of host_bytes are for copies of states, or 0 */
+  /* Number of ranks that read different samples: `ranks` divided by the size T of the axis tensor.
+     A caller writes the same inputs for ranks r·T to r·T + T - 1. */
+  uint64_t data_ranks;
 } fsdprt_artifact_info;
 
 typedef struct fsdprt_param_info {

@@ -414,7 +414,7 @@ std::vector<std::byte> test::pack(const fb::ManifestT &manifest,
   fb::FinishManifestBuffer(builder, fb::Manifest::Pack(builder, &manifest));
   fsdprt_artifact_header header = {};
   std::memcpy(header.magic, FSDPRT_ARTIFACT_MAGIC, sizeof header.magic);
-  header.version = values.empty() ? FSDPRT_ARTIFACT_PLAIN_VERSION : FSDPRT_ARTIFACT_VERSION;
+  header.version = values.empty() ? FSDPRT_ARTIFACT_PLAIN_VERSION : FSDPRT_ARTIFACT_VALUES_VERSION;
   header.header_size = sizeof header;
   header.manifest_offset = sizeof header;
   header.manifest_size = builder.GetSize();

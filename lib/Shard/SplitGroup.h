@@ -1,0 +1,55 @@
+//===- SplitGroup.h - Values that are split together ------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_SHARD_SPLITGROUP_H
+#define FSDP_LIB_SHARD_SPLITGROUP_H
+
+#include "SplitRules.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::fsdp {
+
+/// The values of a function that are split over an axis of `ranks` ranks, and the ops that compute
+/// or read them. All other values are whole.
+class SplitGroup {
+public:
+  SplitGroup(func::FuncOp func, int64_t ranks) : where(func.getLoc()), func(func), ranks(ranks) {}
+
+  /// Splits `seed`, and all values that must be split with it. If an op cannot be split, changes
+  /// nothing, sets `why` and `where`, and fails.
+  LogicalResult spread(Value seed, const TensorSplit &split);
+
+  /// Returns the split of `value`, or null if it is whole.
+  const TensorSplit *find(Value value) const;
+  bool isEmpty() const { return splits.empty(); }
+
+  llvm::MapVector<Value, TensorSplit> splits;
+  llvm::MapVector<Operation *, OpSplits> ops;
+  std::string why; ///< reason of the last failure
+  Location where;  ///< place of the last failure
+
+private:
+  LogicalResult fail(const Twine &reason, Location at);
+  LogicalResult add(Value value, const TensorSplit &split);
+  LogicalResult visit(Operation *op, ValuePlace place, const TensorSplit &split);
+  LogicalResult visit(Value value);
+
+  func::FuncOp func;
+  int64_t ranks;
+  SmallVector<Value> open; ///< values whose ops are not visited yet
+};
+
+/// Describes a value for messages: "parameter 'h.0.w'", or "a result of a 'linalg.generic'".
+std::string describeSplitValue(func::FuncOp func, Value value);
+
+/// Returns a list of the numbers that divide `size`, such as "1, 2, 4". The list has at most 12
+/// numbers.
+std::string listDivisors(int64_t size);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_SHARD_SPLITGROUP_H

@@ -1,0 +1,189 @@
+//===- SplitRules.cpp - How an op ties the splits of its values -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Implements SplitRules.h for linalg ops, attention, lookups and softmax.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SplitRules.h"
+#include "fsdp/IR/StopGradient.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+bool fsdp::isUniform(Value value) {
+  Operation *def = value.getDefiningOp();
+  if (!def)
+    return false;
+  if (isa<tensor::EmptyOp>(def))
+    return true;
+  if (auto fill = dyn_cast<linalg::FillOp>(def))
+    return isa<tensor::EmptyOp>(fill.getDpsInitOperand(0)->get().getDefiningOp());
+  DenseElementsAttr constant;
+  return matchPattern(value, m_Constant(&constant)) && constant.isSplat();
+}
+
+bool fsdp::isConstantOrUniform(Value value) {
+  return isUniform(value) || value.getDefiningOp<arith::ConstantOp>();
+}
+
+bool fsdp::isZero(Value value) {
+  if (auto fill = value.getDefiningOp<linalg::FillOp>())
+    return matchPattern(fill.getInputs()[0], m_AnyZeroFloat());
+  return matchPattern(value, m_AnyZeroFloat());
+}
+
+bool fsdp::addsProducts(Operation *op) {
+  auto structured = dyn_cast_or_null<linalg::LinalgOp>(op);
+  return structured && structured.getNumDpsInputs() >= 2 && structured.getNumReductionLoops() > 0;
+}
+
+/// Returns true if result `index` of `op` is `init + f(inputs)`, added over the reduced loops.
+static bool isSum(linalg::LinalgOp op, unsigned index) {
+  Block *body = op.getBlock();
+  BlockArgument init = body->getArgument(op.getNumDpsInputs() + index);
+  auto add = body->getTerminator()->getOperand(index).getDefiningOp<arith::AddFOp>();
+  return add && init.hasOneUse() && (add.getLhs() == init || add.getRhs() == init) &&
+         add->hasOneUse();
+}
+
+/// Returns a text if a body reads the index of `loop`, or a value that is computed outside of the
+/// body and is not constant.
+static std::string findForeignReads(linalg::LinalgOp op, unsigned loop) {
+  std::string why;
+  op.getBlock()->walk([&](linalg::IndexOp index) {
+    if (index.getDim() == loop)
+      why = "reads the index of the dimension";
+  });
+  llvm::SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  for (Value value : captured)
+    if (!matchPattern(value, m_Constant()))
+      why = "reads a tensor at computed indices";
+  for (Value input : op.getDpsInputs())
+    if (!isa<RankedTensorType>(input.getType()) && !matchPattern(input, m_Constant()))
+      why = "reads a scalar that is not constant";
+  return why;
+}
+
+static std::optional<OpSplits> deriveLinalg(linalg::LinalgOp op, ValuePlace place,
+                                            const TensorSplit &split, std::string &why) {
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  if (!llvm::all_of(maps, [](AffineMap map) { return map.isProjectedPermutation(); })) {
+    why = "has indices that are not dimensions of a loop";
+    return std::nullopt;
+  }
+  unsigned operand = place.isResult ? op.getNumDpsInputs() + place.index : place.index;
+  OpSplits splits(op);
+  splits.loop = maps[operand].getDimPosition(split.dim);
+  if (why = findForeignReads(op, splits.loop); !why.empty())
+    return std::nullopt;
+  for (OpOperand &other : op->getOpOperands())
+    for (auto [dim, expr] : llvm::enumerate(op.getMatchingIndexingMap(&other).getResults()))
+      if (expr == getAffineDimExpr(splits.loop, op.getContext()))
+        splits.operands[other.getOperandNumber()] = TensorSplit{int64_t(dim), split.blocks};
+  splits.partial = op.getIteratorTypesArray()[splits.loop] == utils::IteratorType::reduction;
+  for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
+    if (!splits.partial) {
+      splits.results[i] = splits.operands[op.getNumDpsInputs() + i];
+      continue;
+    }
+    if (!isSum(op, i))
+      why = "reduces the dimension by another function than a sum";
+    else if (!isZero(op.getDpsInits()[i]))
+      why = "adds to an initial value that is not zero";
+    if (!why.empty())
+      return std::nullopt;
+  }
+  return splits;
+}
+
+/// Returns true if a region of an attention op reads its index of dimension `dim`. The first index
+/// of the region is argument `first`.
+static bool readsIndex(Region &region, unsigned first, int64_t dim) {
+  return !region.empty() && !region.front().getArgument(first + dim).use_empty();
+}
+
+/// Derives the splits of attention along heads (dimension 1), or along the leading dimension, which
+/// is not the batch of the model if Import has folded the heads of keys and values into it.
+static std::optional<OpSplits> deriveAttention(AttentionOp op, ValuePlace place,
+                                               const TensorSplit &split, std::string &why) {
+  if (!place.isResult && place.index > 2)
+    why = "reads it in a score or mask function";
+  else if (split.dim > 1)
+    why = "can be split along its first two dimensions (batch and heads) only";
+  else if (split.blocks.size() > 1)
+    why = "has heads that consist of several blocks";
+  else if (readsIndex(op.getScoreMod(), 1, split.dim) ||
+           readsIndex(op.getMaskMod(), 0, split.dim) || readsIndex(op.getWeightMod(), 0, split.dim))
+    why = "has a score, mask or dropout function that reads the number of the head";
+  if (!why.empty())
+    return std::nullopt;
+  OpSplits splits(op);
+  auto along = [&](Value value) {
+    int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(split.dim);
+    return TensorSplit{split.dim, {size}};
+  };
+  for (unsigned i = 0; i < 3; ++i)
+    splits.operands[i] = along(op->getOperand(i));
+  for (unsigned i = 0; i < 2; ++i)
+    splits.results[i] = along(op->getResult(i));
+  return splits;
+}
+
+static std::optional<OpSplits> deriveLookup(GatherRowsOp op, ValuePlace place,
+                                            const TensorSplit &split, std::string &why) {
+  int64_t last = cast<RankedTensorType>(op.getResult().getType()).getRank() - 1;
+  bool isColumns = place.isResult ? split.dim == last : place.index == 0 && split.dim == 1;
+  if (!isColumns) {
+    why = "looks up rows of a table, which can be split along its columns only";
+    return std::nullopt;
+  }
+  OpSplits splits(op);
+  splits.operands[0] = TensorSplit{1, split.blocks};
+  splits.results[0] = TensorSplit{last, split.blocks};
+  return splits;
+}
+
+/// Derives the splits of an op whose operands and result have equal dimensions.
+static OpSplits deriveEqual(Operation *op, const TensorSplit &split) {
+  OpSplits splits(op);
+  llvm::fill(splits.operands, split);
+  llvm::fill(splits.results, split);
+  return splits;
+}
+
+std::optional<OpSplits> fsdp::deriveSplits(Operation *op, ValuePlace place,
+                                           const TensorSplit &split, std::string &why,
+                                           bool splitsUnits) {
+  why.clear();
+  using Result = std::optional<OpSplits>;
+  return llvm::TypeSwitch<Operation *, Result>(op)
+      .Case(
+          [&](linalg::LinalgOp structured) { return deriveLinalg(structured, place, split, why); })
+      .Case([&](AttentionOp attention) { return deriveAttention(attention, place, split, why); })
+      .Case([&](GatherRowsOp lookup) { return deriveLookup(lookup, place, split, why); })
+      .Case([&](linalg::SoftmaxOp softmax) -> Result {
+        if (split.dim != int64_t(softmax.getDimension()))
+          return deriveEqual(op, split);
+        why = "is a softmax over the dimension";
+        return std::nullopt;
+      })
+      .Case([&](StopGradientOp) { return deriveEqual(op, split); })
+      .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
+            tensor::ConcatOp>(
+          [&](Operation *view) { return deriveViewSplits(view, place, split, why, splitsUnits); })
+      .Default([&](Operation *) -> Result {
+        why = isa<CrossEntropyOp>(op)   ? "is a cross-entropy, which needs whole rows of logits"
+              : isa<func::ReturnOp>(op) ? "returns it"
+                                        : "has no rule for split operands";
+        return std::nullopt;
+      });
+}

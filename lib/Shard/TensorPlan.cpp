@@ -1,0 +1,93 @@
+//===- TensorPlan.cpp - Parameters that --tensor-parallel splits *- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   {"layers.*.self_attn.q_proj": "colwise", "layers.*.self_attn.o_proj": "rowwise"}
+//
+// The words are those of base_model_tp_plan in the configurations of Hugging Face. Hugging Face has
+// further words, which are refused.
+//
+// O(entries · parameters).
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorPlan.h"
+#include "fsdp/Analysis/LocatedJson.h"
+#include "fsdp/Shard/NamePattern.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Location.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+using Kind = JsonValue::Kind;
+
+static constexpr std::pair<StringLiteral, TensorWord> words[] = {
+    {"colwise", TensorWord::Colwise},
+    {"rowwise", TensorWord::Rowwise},
+    {"replicate", TensorWord::Replicate},
+};
+
+StringRef fsdp::nameOf(TensorWord word) {
+  return llvm::find_if(words, [&](auto row) { return row.second == word; })->first;
+}
+
+LogicalResult TensorPlan::read(StringRef path, Location origin) {
+  auto at = [&](unsigned line, unsigned column) -> Location {
+    return line ? Location(FileLineColLoc::get(origin.getContext(), path, line, column)) : origin;
+  };
+  JsonProblem problem;
+  std::optional<JsonValue> plan = readJson(path.str(), problem);
+  if (!plan)
+    return emitError(at(problem.line, problem.column))
+           << "tensor-parallel: '" << path << "': " << problem.message
+           << "; expected 'auto' or a JSON file";
+  if (!plan->is(Kind::object) || plan->members.empty())
+    return emitError(at(plan->line, plan->column))
+           << "tensor-parallel: expected an object such as {\"layers.*.mlp.up_proj\": "
+              "\"colwise\"}, found "
+           << (plan->is(Kind::object) ? "an empty one" : plan->describe());
+  for (const JsonMember &member : plan->members) {
+    const JsonValue &value = member.value;
+    auto row = llvm::find_if(words, [&](auto known) { return known.first == value.text; });
+    if (!value.is(Kind::string) || row == std::end(words)) {
+      InFlightDiagnostic diag = emitError(at(value.line, value.column))
+                                << "tensor-parallel: expected a word for pattern '"
+                                << shortText(member.name) << "', found " << value.describe();
+      diag.attachNote() << "use \"colwise\" to split output features, \"rowwise\" to split input "
+                           "features, or \"replicate\"; other words of Hugging Face are not "
+                           "supported";
+      return diag;
+    }
+    entries.push_back({at(member.line, member.column), member.name, row->second});
+  }
+  return success();
+}
+
+FailureOr<SmallVector<const TensorPlanEntry *>> TensorPlan::match(ArrayRef<StringRef> names) const {
+  SmallVector<const TensorPlanEntry *> owners(names.size());
+  for (const TensorPlanEntry &entry : entries) {
+    const std::string suffix = "*." + entry.pattern; // a GlobPattern refers to its text
+    auto glob = llvm::GlobPattern::create(entry.pattern);
+    auto anywhere = llvm::GlobPattern::create(suffix);
+    if (!glob || !anywhere || entry.pattern.empty()) {
+      std::string why = glob ? "it is empty" : llvm::toString(glob.takeError());
+      llvm::consumeError(anywhere.takeError());
+      return emitError(entry.loc) << "tensor-parallel: pattern '" << shortText(entry.pattern)
+                                  << "' cannot be read: " << why;
+    }
+    bool matched = false;
+    for (auto [name, owner] : llvm::zip_equal(names, owners)) {
+      if (!matchesBeginning(*glob, name) && !matchesBeginning(*anywhere, name))
+        continue;
+      matched = true;
+      if (!owner)
+        owner = &entry;
+    }
+    if (!matched)
+      return emitError(entry.loc) << "tensor-parallel: pattern '" << shortText(entry.pattern)
+                                  << "' matches no parameter" << describeNames(names);
+  }
+  return owners;
+}

@@ -1,0 +1,48 @@
+//===- TensorPlan.h - Parameters that --tensor-parallel splits --*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_SHARD_TENSORPLAN_H
+#define FSDP_LIB_SHARD_TENSORPLAN_H
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Support/LLVM.h"
+#include <string>
+
+namespace mlir::fsdp {
+
+/// A word of a plan. With `Colwise`, the output features of a parameter are split. With `Rowwise`,
+/// its input features are split. With `Replicate`, every rank has the whole parameter.
+enum class TensorWord { Colwise, Rowwise, Replicate };
+
+/// Returns the keyword of a word.
+StringRef nameOf(TensorWord word);
+
+/// An entry of a plan.
+struct TensorPlanEntry {
+  Location loc;
+  std::string pattern;
+  TensorWord word;
+};
+
+/// The plan of --tensor-parallel=FILE.
+class TensorPlan {
+public:
+  /// Reads a JSON object of patterns and words. Emits errors at the place in the file, or at
+  /// `origin`.
+  LogicalResult read(StringRef path, Location origin);
+
+  /// Returns, for each of `names`, the first entry that matches it, or null. A pattern matches a
+  /// name as with --freeze, also after a prefix such as "model.". Emits an error if an entry
+  /// matches no name.
+  FailureOr<SmallVector<const TensorPlanEntry *>> match(ArrayRef<StringRef> names) const;
+
+private:
+  SmallVector<TensorPlanEntry> entries;
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_SHARD_TENSORPLAN_H

@@ -1,0 +1,314 @@
+//===- TensorSeeds.cpp - Which values the axis tensor splits ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//  1. The seeds are the heads of each attention, and the output features of each product with a
+//     parameter. Spread each seed (SplitGroup.cpp).
+//  2. With `auto`, keep the group of an attention. Keep the group of a product if all partial sums
+//     are products with parameters of the group, as in an MLP: then ranks add one tensor per
+//     group, instead of sums of every norm.
+//  3. With a plan, keep the groups with a parameter that the plan splits along the same dimension.
+//     Spread each other parameter that the plan splits from the parameter itself. Then verify that
+//     all words of the plan hold.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TensorSeeds.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+
+/// Candidates for the split of a group of values, of which the first one that is possible is taken.
+struct Seed {
+  Value value;
+  SmallVector<TensorSplit> splits;
+  bool isAttention;
+};
+
+struct Parameter {
+  StringRef name;
+  BlockArgument value;
+  const TensorPlanEntry *entry;
+  /// The dimension that the plan splits, or nothing if the plan wants the whole parameter.
+  std::optional<int64_t> dim = std::nullopt;
+};
+
+class SplitChooser {
+public:
+  SplitChooser(func::FuncOp func, int64_t ranks, const TensorPlan *plan,
+               SmallVectorImpl<WholeGroup> &whole)
+      : func(func), ranks(ranks), plan(plan), whole(whole), chosen(func, ranks) {}
+
+  FailureOr<SplitGroup> run();
+
+private:
+  LogicalResult readPlan();
+  LogicalResult findDim(Parameter &param);
+  std::optional<bool> isOutput(Value value, int64_t dim);
+  SmallVector<Seed> findSeeds();
+  LogicalResult checkHeads(AttentionOp op, ArrayRef<TensorSplit> splits);
+  LogicalResult spread(const Seed &seed);
+  std::string judge(const SplitGroup &group, const Seed &seed);
+  LogicalResult spreadPlan();
+  LogicalResult checkPlan();
+
+  func::FuncOp func;
+  int64_t ranks;
+  const TensorPlan *plan;
+  SmallVectorImpl<WholeGroup> &whole;
+  SplitGroup chosen;
+  SmallVector<Parameter> parameters;
+};
+
+} // namespace
+
+BlockArgument fsdp::findParameter(func::FuncOp func, Value value) {
+  while (Operation *def = value.getDefiningOp()) {
+    auto structured = dyn_cast<linalg::LinalgOp>(def);
+    bool isCopy = structured && structured.getNumDpsInputs() == 1 &&
+                  structured.getNumReductionLoops() == 0 && structured.getNumDpsInits() == 1;
+    if (!isCopy && !isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(def))
+      return {};
+    value = def->getOperand(0);
+  }
+  auto argument = cast<BlockArgument>(value);
+  return func.getArgAttr(argument.getArgNumber(), FSDPDialect::paramAttr) ? argument
+                                                                          : BlockArgument();
+}
+
+/// Follows dimension `dim` of a parameter to a product that reads it. Returns true if the dimension
+/// is a dimension of the product's result (output features), false if the product reduces it
+/// (input features), or nothing if there is no such product. Columns of a table are output
+/// features, and its rows are input features.
+std::optional<bool> SplitChooser::isOutput(Value value, int64_t dim) {
+  int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
+  std::vector<std::pair<Value, TensorSplit>> open{{value, {dim, {size}}}};
+  llvm::DenseSet<Value> seen{value};
+  std::optional<bool> lookup;
+  while (!open.empty()) {
+    auto [from, split] = open.back();
+    open.pop_back();
+    for (OpOperand &use : from.getUses()) {
+      Operation *user = use.getOwner();
+      ValuePlace place{/*isResult=*/false, use.getOperandNumber()};
+      std::string why;
+      if (isa<GatherRowsOp>(user))
+        lookup = split.dim == 1;
+      std::optional<OpSplits> derived = deriveSplits(user, place, split, why);
+      if (derived && addsProducts(user))
+        return !derived->partial;
+      if (!derived || user->getNumResults() != 1 || !derived->results[0] ||
+          !findParameter(func, user->getResult(0)) || !seen.insert(user->getResult(0)).second)
+        continue;
+      open.push_back({user->getResult(0), *derived->results[0]});
+    }
+  }
+  return lookup;
+}
+
+/// Sets the dimension of `param` that its entry of the plan splits.
+LogicalResult SplitChooser::findDim(Parameter &param) {
+  auto type = cast<RankedTensorType>(param.value.getType());
+  TensorWord word = param.entry->word;
+  // A rowwise bias is added to the sum of all ranks.
+  if (word == TensorWord::Replicate || (type.getRank() < 2 && word == TensorWord::Rowwise))
+    return success();
+  if (type.getRank() == 1) {
+    param.dim = 0;
+    return success();
+  }
+  for (int64_t dim = 0; dim < type.getRank() && !param.dim; ++dim)
+    if (std::optional<bool> output = isOutput(param.value, dim);
+        output && *output == (word == TensorWord::Colwise))
+      param.dim = dim;
+  if (param.dim)
+    return success();
+  InFlightDiagnostic diag = emitError(param.entry->loc)
+                            << "tensor-parallel: '" << param.name << "' of type " << type
+                            << " cannot be " << nameOf(word) << ": no product has its "
+                            << (word == TensorWord::Colwise ? "output" : "input") << " features";
+  diag.attachNote(param.value.getLoc()) << "the parameter is here";
+  return diag;
+}
+
+LogicalResult SplitChooser::readPlan() {
+  for (BlockArgument arg : func.getArguments())
+    if (auto name = func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), FSDPDialect::paramAttr))
+      parameters.push_back({name, arg, nullptr});
+  if (!plan)
+    return success();
+  auto owners = plan->match(
+      llvm::map_to_vector(parameters, [](const Parameter &param) { return param.name; }));
+  if (failed(owners))
+    return failure();
+  for (auto [param, owner] : llvm::zip_equal(parameters, *owners)) {
+    param.entry = owner;
+    if (owner && failed(findDim(param)))
+      return failure();
+  }
+  return success();
+}
+
+SmallVector<Seed> SplitChooser::findSeeds() {
+  SmallVector<Seed> seeds;
+  for (Operation &op : func.getBody().front()) {
+    if (auto attention = dyn_cast<AttentionOp>(op)) {
+      ArrayRef<int64_t> shape = attention.getO().getType().getShape();
+      seeds.push_back({attention.getO(), {{1, {shape[1]}}, {0, {shape[0]}}}, true});
+    }
+    auto product = dyn_cast<linalg::LinalgOp>(op);
+    if (!addsProducts(&op) || op.getNumResults() != 1)
+      continue;
+    AffineMap result = product.getMatchingIndexingMap(product.getDpsInitOperand(0));
+    ArrayRef<int64_t> shape = cast<RankedTensorType>(op.getResult(0).getType()).getShape();
+    for (OpOperand *input : product.getDpsInputOperands()) {
+      AffineMap map = product.getMatchingIndexingMap(input);
+      if (!findParameter(func, input->get()) || !map.isProjectedPermutation() ||
+          !result.isProjectedPermutation())
+        continue;
+      for (auto [dim, expr] : llvm::enumerate(result.getResults()))
+        if (map.getResultPosition(expr))
+          seeds.push_back({op.getResult(0), {TensorSplit{int64_t(dim), {shape[dim]}}}, false});
+    }
+  }
+  return seeds;
+}
+
+/// Emits an error if attention can be split, but only for other numbers of ranks.
+LogicalResult SplitChooser::checkHeads(AttentionOp op, ArrayRef<TensorSplit> splits) {
+  int64_t best = 0, dim = 0;
+  auto sizeOf = [](Value value, int64_t dim) {
+    return cast<RankedTensorType>(value.getType()).getDimSize(dim);
+  };
+  for (const TensorSplit &split : splits) {
+    if (failed(SplitGroup(func, /*ranks=*/1).spread(op.getO(), split)))
+      continue; // the dimension has no heads, or an op prevents the split for any number of ranks
+    int64_t common = std::gcd(sizeOf(op.getQ(), split.dim), sizeOf(op.getK(), split.dim));
+    if (common % ranks == 0)
+      return success();
+    if (common > best) {
+      best = common;
+      dim = split.dim;
+    }
+  }
+  if (best == 0)
+    return success();
+  InFlightDiagnostic diag = emitError(op.getLoc())
+                            << "axis 'tensor' of " << ranks
+                            << " ranks does not divide the heads of attention (dimension " << dim
+                            << "): " << sizeOf(op.getQ(), dim) << " heads of queries, "
+                            << sizeOf(op.getK(), dim)
+                            << " heads of keys and values; sizes of the axis that divide them: "
+                            << listDivisors(best);
+  diag.attachNote() << "or give a file to --tensor-parallel that does not split attention";
+  return diag;
+}
+
+/// Returns the reason why the group of `seed`, the new ops of `group`, is not useful. Returns an
+/// empty text if it is to be split.
+std::string SplitChooser::judge(const SplitGroup &group, const Seed &seed) {
+  if (plan) {
+    bool isWanted = llvm::any_of(parameters, [&](const Parameter &param) {
+      const TensorSplit *split = group.find(param.value);
+      return param.dim && split && split->dim == *param.dim && !chosen.find(param.value);
+    });
+    return isWanted ? "" : "the plan of --tensor-parallel does not split it";
+  }
+  unsigned numSums = 0;
+  for (auto &[op, splits] : group.ops) {
+    if (!splits.partial || chosen.ops.contains(op))
+      continue;
+    ++numSums;
+    bool isPair = addsProducts(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+                    return group.find(operand) && findParameter(func, operand);
+                  });
+    if (!isPair && !seed.isAttention)
+      return "ranks would have to add the results of an op that is no product with a parameter";
+  }
+  return numSums ? "" : "no product reduces the dimension";
+}
+
+LogicalResult SplitChooser::spread(const Seed &seed) {
+  if (chosen.find(seed.value))
+    return success();
+  Operation *op = seed.value.getDefiningOp();
+  if (seed.isAttention && !plan && failed(checkHeads(cast<AttentionOp>(op), seed.splits)))
+    return failure();
+  std::string why;
+  for (const TensorSplit &split : seed.splits) {
+    SplitGroup group = chosen;
+    std::string reason =
+        succeeded(group.spread(seed.value, split)) ? judge(group, seed) : group.why;
+    if (reason.empty()) {
+      chosen = std::move(group);
+      return success();
+    }
+    if (why.empty())
+      why = reason;
+  }
+  whole.push_back({op, why});
+  return success();
+}
+
+/// Spreads from the parameters that the plan splits and that are not split yet.
+LogicalResult SplitChooser::spreadPlan() {
+  for (const Parameter &param : parameters) {
+    if (!param.dim || chosen.find(param.value))
+      continue;
+    int64_t size = cast<RankedTensorType>(param.value.getType()).getDimSize(*param.dim);
+    if (succeeded(chosen.spread(param.value, {*param.dim, {size}})))
+      continue;
+    InFlightDiagnostic diag = emitError(param.entry->loc)
+                              << "tensor-parallel: parameter '" << param.name << "' cannot be "
+                              << nameOf(param.entry->word) << " (dimension " << *param.dim
+                              << " split over axis 'tensor' of " << ranks
+                              << " ranks): " << chosen.why;
+    diag.attachNote(chosen.where) << "here";
+    diag.attachNote(param.value.getLoc()) << "the parameter is here; \"replicate\" keeps it whole";
+    return diag;
+  }
+  return success();
+}
+
+/// Verifies that the chosen splits follow all words of the plan.
+LogicalResult SplitChooser::checkPlan() {
+  for (const Parameter &param : parameters) {
+    const TensorSplit *split = chosen.find(param.value);
+    if (!param.entry || (split ? param.dim == split->dim : !param.dim))
+      continue;
+    InFlightDiagnostic diag = emitError(param.entry->loc)
+                              << "tensor-parallel: the plan contradicts itself: '" << param.name
+                              << "' is " << nameOf(param.entry->word)
+                              << ", but other parameters of the plan split it along dimension "
+                              << split->dim;
+    for (const Parameter &other : parameters)
+      if (other.dim && other.entry != param.entry && chosen.find(other.value)) {
+        diag.attachNote(other.entry->loc)
+            << "such as '" << other.name << "', which is " << nameOf(other.entry->word);
+        break;
+      }
+    return diag;
+  }
+  return success();
+}
+
+FailureOr<SplitGroup> SplitChooser::run() {
+  if (failed(readPlan()))
+    return failure();
+  for (const Seed &seed : findSeeds())
+    if (failed(spread(seed)))
+      return failure();
+  if (plan && (failed(spreadPlan()) || failed(checkPlan())))
+    return failure();
+  return std::move(chosen);
+}
+
+FailureOr<SplitGroup> fsdp::chooseSplits(func::FuncOp func, int64_t ranks, const TensorPlan *plan,
+                                         SmallVectorImpl<WholeGroup> &whole) {
+  return SplitChooser(func, ranks, plan, whole).run();
+}

@@ -1,0 +1,68 @@
+"""Compares the metrics and the exported weights of two runs.
+
+    compare-runs.py RUN REFERENCE [--bytes=N]
+
+RUN and REFERENCE are prefixes of RUN.jsonl (fsdp-run --metrics) and RUN.safetensors (--export).
+Losses and norms of each step, and each tensor of the weights, must be equal within 2e-6: relative
+for numbers, and by the Euclidean norm of the difference for tensors. With --bytes, each step of RUN
+must send N bytes to all_reduces. Prints the largest differences.
+"""
+
+import array
+import json
+import math
+import struct
+import sys
+
+LIMIT = 2e-6
+
+
+def read_metrics(prefix):
+    with open(prefix + ".jsonl") as file:
+        return [json.loads(line) for line in file]
+
+
+def read_weights(prefix):
+    with open(prefix + ".safetensors", "rb") as file:
+        data = file.read()
+    size, = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8:8 + size])
+    weights = {}
+    for name, about in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = about["data_offsets"]
+        assert about["dtype"] == "F32", name
+        weights[name] = (about["shape"], array.array("f", data[8 + size + begin:8 + size + end]))
+    return weights
+
+
+def difference(a, b):
+    norm = math.sqrt(sum(y * y for y in b))
+    return math.sqrt(sum((x - y) ** 2 for x, y in zip(a, b))) / max(norm, 1e-30)
+
+
+def main(run, reference, *options):
+    steps, expected = read_metrics(run), read_metrics(reference)
+    assert len(steps) == len(expected) and steps, "different numbers of steps"
+    worst = {"loss": 0.0, "grad_norm": 0.0}
+    for step, other in zip(steps, expected):
+        for key in worst:
+            worst[key] = max(worst[key], abs(step[key] - other[key]) / abs(other[key]))
+        for option in options:
+            wanted = int(option.removeprefix("--bytes="))
+            if step["all_reduce_bytes"] != wanted:
+                sys.exit(f"step {step['step']}: expected {wanted} bytes of all_reduces, found "
+                         f"{step['all_reduce_bytes']}")
+    weights, others = read_weights(run), read_weights(reference)
+    if {n: s for n, (s, _) in weights.items()} != {n: s for n, (s, _) in others.items()}:
+        sys.exit("the runs have different weights")
+    name, worst["weights"] = max(((n, difference(weights[n][1], others[n][1])) for n in weights),
+                                 key=lambda pair: pair[1])
+    text = ", ".join(f"{key} {value:.1e}" for key, value in worst.items())
+    if max(worst.values()) > LIMIT:
+        sys.exit(f"differs: {text} (most in {name})")
+    print(f"equal within 2e-6: {text}, {len(steps)} steps, {len(weights)} tensors")
+
+
+main(*sys.argv[1:])
