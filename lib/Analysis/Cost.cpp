@@ -25,10 +25,10 @@ FailureOr<Cluster> fsdp::loadCluster(MLIRContext *context, StringRef path) {
   Location loc = problem.line
                      ? Location(FileLineColLoc::get(context, path, problem.line, problem.column))
                      : UnknownLoc::get(context);
-  InFlightDiagnostic diag = emitError(loc) << (problem.line ? "" : "cluster '" + path.str() + "' ")
-                                           << problem.message;
+  InFlightDiagnostic diag = emitError(loc)
+                            << (problem.line ? "" : "'" + path.str() + "': ") << problem.message;
   if (!problem.line)
-    diag.attachNote() << "expected a file as in examples/clusters, or the preset "
+    diag.attachNote() << "expected a cluster file as in examples/clusters, or the preset "
                       << gpuClusterName;
   return failure();
 }
