@@ -13,15 +13,20 @@
 //   +---+       |    |    |
 //               +----+----+
 //
-// Chooses the tile and the parts of k with the fewest clocks by the model of GpuGemmClocks.cpp. The
-// candidates are all tiles of a table that fit the chip, with
+// 1. Chooses the cheapest tile of a table that fits the chip, and the cheapest number of equal
+// parts
+//    of k. The cost of a tile has three terms. The first term is the time of the multiply-adds or
+//    of the loads, whichever is longer. The second term is a fraction of the shorter time. The
+//    third term is the time before and after the loop. The cost of a launch is the cost of a tile
+//    times the number of rounds that the multiprocessors need for all tiles.
+// 2. If that tile uses wgmma, chooses among the tiles with wgmma again, by the clocks of the model
+// of
+//    GpuGemmClocks.cpp. If there are fewer tiles than multiprocessors, k can then be divided into
+//    unequal parts, such that all multiprocessors have work (PartOrder.h). If k is in parts, the
+//    clocks include the launch that adds the parts.
 //
-//   1. k as a whole, or in equal parts;
-//   2. with wgmma, if there are fewer tiles than multiprocessors: k in unequal parts, such that all
-//      multiprocessors have work (PartOrder.h).
-//
-// If k is in parts, the clocks include the launch that adds the parts. If the kernel has the
-// attribute `fsdp.gemm_tile` ("128x64"), the attribute selects the tile and the parts instead.
+// If the kernel has the attribute `fsdp.gemm_tile` ("128x64"), the attribute selects the tile and
+// the parts instead.
 //
 // A thread needs registers for its sums and for the factors of mma. Split factors of f32 need twice
 // as many registers. A thread also needs two registers per copy, and 48 for addresses and bounds.
@@ -56,8 +61,14 @@ static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
 static constexpr int64_t minSplitBlocks = 8;
 /// Number of larger sizes of unequal parts that are tried.
 static constexpr int64_t moreSteps = 5;
-/// Clocks from the end of a launch to the begin of the next one.
-static constexpr double launchClocks = 4000;
+/// In the model, an additional launch takes `launchCycles` cycles. A tile takes `tileCycles` cycles
+/// before and after its loop.
+static constexpr double launchCycles = 4000, tileCycles = 1500;
+/// In the model, a multiprocessor does `macsPerCycle` multiply-adds per cycle by mma, or
+/// `macsOfGroupsPerCycle` by wgmma. It loads `bytesPerCycle` or stores `bytesOutPerCycle` bytes per
+/// cycle.
+static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,
+                        bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;
 
 static int64_t bytesOf(Type type) {
@@ -171,6 +182,24 @@ static bool fits(const GpuPlan &plan, const GpuTarget &target) {
          (shared + target.sharedReserved) * c.blocksPerSm <= target.sharedPerSm;
 }
 
+/// Estimates the cycles of a plan.
+static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
+  const GpuConfig &c = plan.config;
+  double steps = static_cast<double>(llvm::divideCeil(plan.kBlocks, plan.splits) * c.blockK),
+         parts = plan.element.isF32() ? 6 : 1;
+  double macs = static_cast<double>(c.blockRows * c.blockCols) * steps * parts /
+                (c.warpgroups ? macsOfGroupsPerCycle : macsPerCycle);
+  double loads = static_cast<double>((plan.lhs.bytes + plan.rhs.bytes / c.cluster) / c.blockK) *
+                 steps / bytesPerCycle;
+  double out = static_cast<double>(c.blockRows * c.blockCols * 4) / bytesOutPerCycle;
+  double rounds = static_cast<double>(llvm::divideCeil(plan.blocks(), target.multiprocessors));
+  double cycles = rounds * (std::max(macs, loads) + std::min(macs, loads) / 4 + out + tileCycles);
+  if (plan.splits > 1)
+    cycles += launchCycles + static_cast<double>(plan.scratchBytes()) /
+                                 (bytesOutPerCycle * static_cast<double>(target.multiprocessors));
+  return cycles;
+}
+
 /// Estimates the clocks of a plan's launches. Of plans that take as long as global memory, the one
 /// with the fewest clocks is the better one.
 static std::pair<double, double> estimateClocks(const Problem &problem, const GpuPlan &plan) {
@@ -183,7 +212,7 @@ static std::pair<double, double> estimateClocks(const Problem &problem, const Gp
   append(costOf(problem, plan));
   if (plan.splits > 1) {
     append(costOfPartSums(problem, plan));
-    sum.first += launchClocks;
+    sum.first += launchCycles;
   }
   return sum;
 }
@@ -270,31 +299,47 @@ static void forEachUnevenDivision(const Problem &problem, GpuPlan &plan, const A
     tryDivision(slots / tiles, partSteps);
 }
 
-static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuTarget &target,
-                         GpuPlan &plan) {
-  AskedPlan asked(kernel);
-  std::optional<GpuPlan> best;
-  std::pair<double, double> least;
-  auto keepBest = [&] {
-    std::pair<double, double> clocks = estimateClocks(problem, plan);
-    if (best && clocks >= least)
-      return;
-    best = plan;
-    least = clocks;
-  };
-  SmallVector<GpuConfig> table(plan.element.isF32() ? ArrayRef(table32) : ArrayRef(table16));
-  llvm::append_range(table, tableGroups);
+/// Calls `visit` for each tile of `table` that fits.
+static void forEachTile(const Problem &problem, const GpuTarget &target, GpuPlan &plan,
+                        ArrayRef<GpuConfig> table, const AskedPlan &asked,
+                        function_ref<void()> visit) {
   for (const GpuConfig &config : table) {
-    if (!asked.isValid || (asked.isPresent && asked.tile != nameOf(config)))
+    if (asked.isPresent && asked.tile != nameOf(config))
       continue;
     plan.splits = 1;
     setConfig(problem, plan, config);
-    if (!fits(plan, target) || (config.warpgroups && !makeTensorMaps(problem, plan)))
-      continue;
-    if (!asked.partSteps)
-      forEachEqualDivision(plan, asked, keepBest);
-    if (!asked.isPresent || asked.partSteps)
-      forEachUnevenDivision(problem, plan, asked, keepBest);
+    if (fits(plan, target) && (!config.warpgroups || makeTensorMaps(problem, plan)))
+      visit();
+  }
+}
+
+static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuTarget &target,
+                         GpuPlan &plan) {
+  AskedPlan asked(kernel);
+  if (!asked.isValid)
+    return false;
+  SmallVector<GpuConfig> table(plan.element.isF32() ? ArrayRef(table32) : ArrayRef(table16));
+  llvm::append_range(table, tableGroups);
+  std::optional<GpuPlan> best;
+  auto keepBest = [&, least = std::pair<double, double>()](std::pair<double, double> cost) mutable {
+    if (best && cost >= least)
+      return;
+    best = plan;
+    least = cost;
+  };
+  if (!asked.partSteps)
+    forEachTile(problem, target, plan, table, asked, [&] {
+      forEachEqualDivision(plan, asked, [&] { keepBest({estimateCycles(plan, target), 0}); });
+    });
+  if (asked.partSteps || (best && best->config.warpgroups)) {
+    best.reset();
+    forEachTile(problem, target, plan, tableGroups, asked, [&] {
+      auto visit = [&] { keepBest(estimateClocks(problem, plan)); };
+      if (!asked.partSteps)
+        forEachEqualDivision(plan, asked, visit);
+      if (!asked.isPresent || asked.partSteps)
+        forEachUnevenDivision(problem, plan, asked, visit);
+    });
   }
   if (best)
     plan = *best;
