@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Writes contraction kernels for fsdp-kernel-test:
-#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|uneven|gradients|table|grouptable|grouploops DTYPE...
+#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|uneven|gradients|equalparts|table|grouptable|grouploops DTYPE...
 # short: every epilogue and every transpose once; full: all combinations at odd sizes; tiles: each tile of the type; splits: k in parts;
-# gradients: those of GPT-2's weights; table, grouptable: the input of the ptxas tables; grouploops: that of grouptable with 16 times as many k, so that main loops take most of the time.
+# gradients, equalparts: those of GPT-2's weights; table, grouptable: the input of the ptxas tables; grouploops: that of grouptable with 16 times as many k, so that main loops take most of the time.
 import itertools
 import sys
 
@@ -214,6 +214,13 @@ def gradients(dtype):
         yield Kernel(dtype, "tn", m, n, k, out=out)
 
 
+def equalparts(dtype):
+    """The kernels of gradients() with each tile and each number of equal parts, of 512 k or more."""
+    for kernel, tile, parts in itertools.product(gradients(dtype), GROUP_TILES, (1, 2, 3, 4, 6, 8, 12, 16)):
+        if kernel.k % (64 * parts) == 0 and (parts == 1 or kernel.k >= 512 * parts):
+            yield Kernel(dtype, "tn", kernel.m, kernel.n, kernel.k, out=kernel.out, tile=f"{tile}/{parts}")
+
+
 def grouptable(dtype, times=1):
     for tile, transposes in itertools.product(GROUP_TILES, TRANSPOSES):
         yield Kernel(dtype, transposes, 4096, 4096, 4096 * times, tile=tile)
@@ -230,5 +237,5 @@ def grouploops(dtype):
 
 
 for dtype in sys.argv[2:] if __name__ == "__main__" else []:
-    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "uneven": uneven, "gradients": gradients, "grouptable": grouptable, "grouploops": grouploops, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
+    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "uneven": uneven, "gradients": gradients, "equalparts": equalparts, "grouptable": grouptable, "grouploops": grouploops, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
         kernel.write()
