@@ -40,16 +40,22 @@ class Comparison:
         return max(self.verdicts, key=lambda v: v["error"] / v["allowed"] if v["ok"] and v["allowed"] else 0.0 if v["ok"] else np.inf)
 
 
-class Forward:
-    """The check of a forward kernel."""
+class Subject:
+    """A kernel that is checked. `kind` is the class of its problem, and `prefix` begins its name."""
 
-    prefix = "fwd_"
+    kind, prefix = Problem, ""
 
     def __init__(self, case, spots):
-        self.case, self.problem, self.spots = case, Problem(case), spots
+        self.case, self.problem, self.spots = case, self.kind(case), spots
 
     def inputs(self):
         return self.problem.inputs()
+
+
+class Forward(Subject):
+    """The check of a forward kernel."""
+
+    prefix = "fwd_"
 
     def flops(self):
         return self.problem.flops(False)
@@ -72,13 +78,13 @@ def ends(case):
     return sorted({(0, 0), (case["b"] - 1, case["h"] - 1)})
 
 
-class Backward:
+class Backward(Subject):
     """The check of a backward kernel."""
 
     prefix = "bwd_"
 
     def __init__(self, case, spots):
-        self.case, self.problem, self.spots = case, Problem(case), spots
+        super().__init__(case, spots)
         shape = self.problem.do.shape
         if spots:
             self.o = noise(np.random.default_rng(2), shape, case["dtype"])
@@ -128,16 +134,10 @@ class Backward:
             into.compare("dslope", results[3], slopes[:, 0], slopes[:, 1])
 
 
-class Multiplication:
+class Multiplication(Subject):
     """The check of a product."""
 
-    prefix = ""
-
-    def __init__(self, case, spots):
-        self.case, self.problem, self.spots = case, Product(case), spots
-
-    def inputs(self):
-        return self.problem.inputs()
+    kind = Product
 
     def flops(self):
         return self.problem.flops()

@@ -188,9 +188,9 @@ struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
   /// elements (step 2 of the file header).
   void padWithOperands(OpResult result, int64_t columns) {
     SmallVector<int64_t> shape(cast<RankedTensorType>(result.getType()).getShape());
-    SmallVector<OpResult> todo = {result};
-    while (!todo.empty()) {
-      OpResult next = todo.pop_back_val();
+    SmallVector<OpResult> worklist = {result};
+    while (!worklist.empty()) {
+      OpResult next = worklist.pop_back_val();
       auto type = cast<RankedTensorType>(next.getType());
       if (type.getShape() != ArrayRef(shape))
         continue; // padded already: another dispatch has the same operand
@@ -201,7 +201,7 @@ struct AlignRowsPass : fsdp::impl::AlignRowsPassBase<AlignRowsPass> {
       for (Value operand : next.getOwner()->getOperands())
         if (auto type = dyn_cast<RankedTensorType>(operand.getType());
             type && type.getShape() == ArrayRef(shape) && canPadResult(operand))
-          todo.push_back(cast<OpResult>(operand));
+          worklist.push_back(cast<OpResult>(operand));
     }
   }
 

@@ -16,11 +16,11 @@
 //
 // 1. Build a function from the dispatch's block. For each result that is not in place, add an
 //    argument for its destination. The body does not use this argument.
-// 2. Print the function without locations, under a fixed name, and hash the text. The printer
-//    numbers values in order, so that equal bodies have equal texts. For large tables of constants,
+// 2. Of all functions that are equal but for locations, keep the first one, and erase the others.
+//    Functions are compared only if the hashes of their ops are equal.
+// 3. Print the function that is kept without locations, under a fixed name, and name it k_<hash of
+//    the text>. The name therefore does not depend on other kernels. For large tables of constants,
 //    a hash is printed.
-// 3. Of all functions with the same text, keep the first one under the name k_<hash>, and erase the
-//    others.
 //
 // Takes O(size of the dispatches) time. Dispatches with different constants have different kernels.
 //
@@ -29,7 +29,6 @@
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/Plan/Passes.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MD5.h"
 
 namespace mlir::fsdp {
@@ -78,7 +77,7 @@ static std::string hashText(StringRef text) {
 
 namespace {
 
-/// Prints kernels (step 2). Computes the hash of a table of constants only once, even if many
+/// Prints kernels (step 3). Computes the hash of a table of constants only once, even if many
 /// dispatches contain the table.
 class StructurePrinter {
 public:
@@ -115,12 +114,46 @@ private:
   DenseMap<Attribute, std::string> digests;
 };
 
+/// Finds kernels that are equal but for locations (step 2).
+class KernelSet {
+public:
+  /// Returns the kernel of the set that is equal to `kernel`, or null after adding `kernel`.
+  func::FuncOp findOrAdd(func::FuncOp kernel) {
+    SmallVector<func::FuncOp> &similar = kernels[hash(kernel)];
+    for (func::FuncOp known : similar)
+      if (isEqual(kernel, known))
+        return known;
+    similar.push_back(kernel);
+    return {};
+  }
+
+private:
+  static llvm::hash_code hash(func::FuncOp kernel) {
+    llvm::hash_code code = llvm::hash_value(kernel.getFunctionType().getAsOpaquePointer());
+    kernel.getBody().walk([&](Operation *op) {
+      code = llvm::hash_combine(code, op->getName(), op->getDiscardableAttrDictionary(),
+                                op->hashProperties(), op->getResultTypes());
+    });
+    return code;
+  }
+
+  static bool isEqual(func::FuncOp a, func::FuncOp b) {
+    return a.getFunctionType() == b.getFunctionType() &&
+           a.getArgAttrsAttr() == b.getArgAttrsAttr() &&
+           a->getDiscardableAttrDictionary() == b->getDiscardableAttrDictionary() &&
+           OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(),
+                                                      OperationEquivalence::IgnoreLocations);
+  }
+
+  DenseMap<llvm::hash_code, SmallVector<func::FuncOp>> kernels;
+};
+
 class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKernelsPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
-    llvm::StringMap<func::FuncOp> kernels;
-    printer = StructurePrinter();
+    StructurePrinter printer;
+    KernelSet kernels;
     SmallVector<DispatchOp> dispatches;
     module.walk([&](DispatchOp op) { dispatches.push_back(op); });
     for (DispatchOp dispatch : dispatches) {
@@ -128,7 +161,16 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
       for (NamedAttribute attr : dispatch->getDiscardableAttrs())
         if (attr.getName() != dispatchKindAttr)
           attributes.push_back(attr);
-      func::FuncOp kernel = findOrInsert(buildKernel(dispatch), kernels, symbols);
+      func::FuncOp built = buildKernel(dispatch), kernel = kernels.findOrAdd(built);
+      if (kernel) {
+        built.erase();
+      } else { // add the kernel at the end of the module, in the order of the first uses
+        kernel = built;
+        kernel.setName("k_" + hashText(printer.print(kernel)));
+        // insert() renames the kernel if another symbol has the same name.
+        symbols.insert(kernel, module.getBody()->end());
+        ++numKernels;
+      }
       OpBuilder builder(dispatch);
       auto call = KernelCallOp::create(builder, dispatch.getLoc(), dispatch.getResultTypes(),
                                        FlatSymbolRefAttr::get(kernel.getNameAttr()),
@@ -138,25 +180,7 @@ class OutlineKernelsPass : public fsdp::impl::OutlineKernelsPassBase<OutlineKern
       dispatch.erase();
       ++numCalls;
     }
-    numKernels += kernels.size();
   }
-
-  /// Inserts kernels at the end of the module, in the order of their first use (step 3).
-  func::FuncOp findOrInsert(func::FuncOp kernel, llvm::StringMap<func::FuncOp> &kernels,
-                            SymbolTable &symbols) {
-    std::string text = printer.print(kernel);
-    func::FuncOp &known = kernels[text];
-    if (known) {
-      kernel.erase();
-      return known;
-    }
-    kernel.setName("k_" + hashText(text));
-    // insert() renames the kernel if another symbol has the same name.
-    symbols.insert(kernel, getOperation().getBody()->end());
-    return known = kernel;
-  }
-
-  StructurePrinter printer;
 };
 
 } // namespace

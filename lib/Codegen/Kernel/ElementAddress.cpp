@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CacheLine.h"
 #include "Evaluator.h"
 #include "Lowering.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -25,9 +26,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// A cache line of a CPU has `lineBytes` bytes. Tensors of at least `prefetchedBytes` are
-/// prefetched.
-static constexpr int64_t lineBytes = 64, prefetchedBytes = 4 << 20;
+/// Tensors of at least `prefetchedBytes` are prefetched.
+static constexpr int64_t prefetchedBytes = 4 << 20;
 
 Value Evaluator::materialise(AffineExpr expr) {
   expr = simplify(expr);

@@ -18,14 +18,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "CpuTiles.h"
+#include "Codegen/Kernel/CacheLine.h"
 #include "Codegen/Math/MathPatterns.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
-
-static constexpr int64_t lineBytes = 64;
 
 Numbers::Numbers(Type element, const CpuTarget &target) : element(element) {
   MLIRContext *context = element.getContext();

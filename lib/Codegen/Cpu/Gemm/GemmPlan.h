@@ -13,6 +13,7 @@
 #define FSDP_LIB_CODEGEN_CPU_GEMM_GEMMPLAN_H
 
 #include "Codegen/Cpu/Amx/AmxTiles.h"
+#include "Codegen/Kernel/CacheLine.h"
 #include "Codegen/Kernel/Gemm/GemmProblem.h"
 #include "fsdp/Codegen/CpuTarget.h"
 
@@ -29,9 +30,6 @@ enum class Arithmetic {
 };
 
 using amx::tileSize;
-
-/// Size of a cache line, in bytes.
-inline constexpr int64_t lineBytes = 64;
 
 struct Plan {
   Type accType;  ///< type of the accumulators: f32 or f64
