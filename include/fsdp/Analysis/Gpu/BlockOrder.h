@@ -77,6 +77,7 @@ struct Integers {
   int64_t mul(int64_t a, int64_t b) const { return a * b; }
   int64_t div(int64_t a, int64_t b) const { return a / b; }
   int64_t rem(int64_t a, int64_t b) const { return a % b; }
+  int64_t min(int64_t a, int64_t b) const { return std::min(a, b); }
   int64_t max(int64_t a, int64_t b) const { return std::max(a, b); }
   bool isEqual(int64_t a, int64_t b) const { return a == b; }
   bool isLower(int64_t a, int64_t b) const { return a < b; }

@@ -25,6 +25,7 @@ struct GpuRates {
   double macs;          ///< multiply-adds of bf16 or f16 by mma.sync
   double tf32Macs;      ///< multiply-adds of tf32 by mma.sync
   double cache;         ///< bytes from and to the L2 cache, if all multiprocessors use it
+  double memory;        ///< bytes from and to global memory, if all multiprocessors use it
   double lanes = 128;   ///< number of threads for which an instruction can be issued; a warp has 32
   double compare = 16;  ///< threads with comparisons or conversions, for one of four schedulers
   double special = 16;  ///< number of results of special functions

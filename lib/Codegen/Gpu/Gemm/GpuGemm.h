@@ -9,6 +9,7 @@
 
 #include "Codegen/Gpu/Ptx/GpuBuilder.h"
 #include "Codegen/Kernel/Gemm/GemmShared.h"
+#include "fsdp/Analysis/Gpu/PartOrder.h"
 #include "fsdp/Codegen/Gpu/GpuImage.h"
 
 namespace mlir::fsdp::gemm {
@@ -53,7 +54,10 @@ struct GpuPlan {
   /// The member `kBlocks` is the number of tiles of k, over all digits of k.
   int64_t outerCount = 1, k = 1, kBlocks = 1;
   int64_t multiprocessors = 1;
-  int64_t splits = 1;    ///< number of parts of k; a second launch adds their sums in order
+  /// Number of parts of k, whose sums a second launch adds in order. If `uneven` is present, it
+  /// divides k, and `splits` is the largest number of parts of a tile.
+  int64_t splits = 1;
+  std::optional<PartOrder> uneven;
   int64_t storeCols = 1; ///< number of contiguous elements of a row of the result that one thread
                          ///< computes
 
@@ -62,8 +66,11 @@ struct GpuPlan {
   int64_t tileRows() const { return config.blockRows * config.cluster; }
   int64_t rowTiles() const { return llvm::divideCeil(lhs.size, tileRows()); }
   int64_t colTiles() const { return llvm::divideCeil(rhs.size, config.blockCols); }
-  int64_t tiles() const { return outerCount * splits * rowTiles() * colTiles(); }
-  int64_t blocks() const { return tiles() * config.cluster; }
+  int64_t resultTiles() const { return outerCount * rowTiles() * colTiles(); }
+  int64_t tiles() const { return resultTiles() * splits; }
+  int64_t blocks() const { return (uneven ? uneven->blocks() : tiles()) * config.cluster; }
+  /// Returns the number of parts of k of all tiles of the result together.
+  int64_t allParts() const { return uneven ? uneven->allParts() : tiles(); }
   /// Returns the number of tiles of k in each part, if all parts are equal.
   int64_t partBlocks() const { return kBlocks / splits; }
   int64_t stageBytes() const { return lhs.bytes + rhs.bytes; }
@@ -85,7 +92,8 @@ static_assert(groupBytes >= 64 * groupPitch);
 /// kept in registers.
 inline constexpr int64_t maxUnrolledCopies = 8;
 /// The name of a kernel's attribute that selects the tile of a contraction, for tuning and tests.
-/// Its value is "128x64", or "128x64/4" for k in four parts.
+/// Its value is "128x64", or "128x64/4" for k in four parts. "wg128x64/2+9" asks for two equal
+/// parts of nine tiles of k; the remaining blocks divide the remaining tiles of k among them.
 inline constexpr StringLiteral gemmTileAttr = "fsdp.gemm_tile";
 
 /// Returns how many contiguous elements of a row of the result one aligned access to `operand` can
@@ -93,8 +101,12 @@ inline constexpr StringLiteral gemmTileAttr = "fsdp.gemm_tile";
 int64_t alignedColumns(const Problem &problem, const GpuPlan &plan, const Operand &operand);
 /// Returns the cost of a plan's launch, and of the launch that adds the sums of parts.
 GpuCost costOf(const Problem &problem, const GpuPlan &plan);
-GpuCost costOfPartSums(const Problem &problem, const GpuPlan &plan, int64_t blocks,
-                       int64_t threads);
+GpuCost costOfPartSums(const Problem &problem, const GpuPlan &plan);
+/// Returns how many tiles of k take as long as the epilogue of a tile, for plans with wgmma.
+double epilogueSteps(const Problem &problem, const GpuPlan &plan);
+/// Threads per block, and blocks, of the launch that adds the sums of parts.
+inline constexpr int64_t sumThreads = 256;
+int64_t sumBlocks(const GpuPlan &plan);
 /// Returns an estimate of the number of registers per thread that a plan needs.
 int64_t estimateRegisters(const GpuPlan &plan);
 
@@ -107,6 +119,8 @@ FailureOr<GpuPlan> makeGpuPlan(Problem &problem, func::FuncOp kernel, const GpuT
 /// eight rows of tiles. Within a group, they are ordered column by column. With this order, blocks
 /// that run at the same time read the same rows and columns from the L2 cache.
 std::pair<Value, Value> emitTile(GpuBuilder &b, const GpuPlan &plan, Value number);
+/// Returns the number of the tile that contains an element of the result.
+Value emitTileNumber(GpuBuilder &b, const GpuPlan &plan, Value row, Value col);
 
 /// Returns the tensor maps of lhs and rhs. Returns nothing if the plan does not use warpgroups or
 /// if tensor maps cannot copy the factors.

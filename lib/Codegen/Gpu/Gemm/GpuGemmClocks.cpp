@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A tile takes its steps of k, each as long as the busiest unit, and the epilogue, during which
-// tensor cores are idle. Tiles run in rounds of all multiprocessors.
+// tensor cores are idle. Tiles run in rounds of all multiprocessors, and unequal parts of k in the
+// order of blocks. The epilogue of a part of k only stores sums.
 //
 //   wgmma       Warpgroups of 64 rows read both factors from shared memory. A cluster loads the
 //               right factor once for all of its blocks. Stages hide the latency of loads.
@@ -39,6 +40,12 @@ static double bytesOf(Type type) {
   return std::max<double>(getStorageType(type).getIntOrFloatBitWidth() / 8.0, 1);
 }
 
+/// Elements of all parts of k together, if k is split.
+static double partElements(const GpuPlan &plan) {
+  double parts = toDouble(plan.allParts()) / toDouble(plan.resultTiles());
+  return parts * toDouble(plan.outerCount * plan.lhs.size * plan.rhs.size);
+}
+
 /// Instructions of the epilogue for an element of the result.
 static OpWork workOfMaps(const Problem &problem) {
   OpWork work{1, 0}; // the conversion
@@ -48,7 +55,7 @@ static OpWork workOfMaps(const Problem &problem) {
   return work;
 }
 
-/// Bytes of memory: factors, operands of the epilogue and results.
+/// Bytes of memory: factors, operands of the epilogue and results, or sums of parts.
 static double countBytes(const Problem &problem, const GpuPlan &plan) {
   double lhs = toDouble(plan.outerCount * plan.lhs.size * plan.k) * bytesOf(plan.element),
          rhs = toDouble(plan.outerCount * plan.rhs.size * plan.k) * bytesOf(plan.element);
@@ -63,6 +70,8 @@ static double countBytes(const Problem &problem, const GpuPlan &plan) {
     lhs *= std::max(cols / width, 1.0);
     rhs *= rows / height;
   }
+  if (plan.splits > 1)
+    return lhs + rhs + partElements(plan) * sumBytes;
   double results = toDouble(plan.outerCount * plan.lhs.size * plan.rhs.size), bytes = lhs + rhs;
   auto moved = [&](const Operand &operand) {
     double size = 1;
@@ -95,12 +104,15 @@ static GpuClocks stepOfGroups(const GpuPlan &plan, const GpuRates &rates) {
 static std::pair<GpuClocks, double> epilogueOf(const Problem &problem, const GpuPlan &plan,
                                                double columns, double barriers, double warps,
                                                double latency, const GpuRates &rates) {
-  OpWork element = workOfMaps(problem);
+  bool isPart = plan.splits > 1;
+  OpWork element = isPart ? OpWork{1, 0} : workOfMaps(problem);
   double elements = toDouble(plan.config.blockRows * plan.config.blockCols),
          chunks = toDouble(plan.config.blockCols) / columns, perChunk = 40, stored = 0;
   for (const StoreStep &store : problem.stores)
     stored += bytesOf(store.dest.access.elementType);
-  bool loads = !problem.loads.empty() || !startsFromZero(problem);
+  if (isPart)
+    stored = sumBytes;
+  bool loads = !isPart && (!problem.loads.empty() || !startsFromZero(problem));
   GpuClocks units{0,
                   elements * element.issue / rates.lanes + chunks * perChunk * warps / schedulers,
                   elements * element.special / rates.special, 2 * elements * stored / rates.shared,
@@ -109,21 +121,52 @@ static std::pair<GpuClocks, double> epilogueOf(const Problem &problem, const Gpu
           units.longest() + chunks * (barriers * GpuLatencies::barrier + (loads ? latency : 0))};
 }
 
+static std::pair<GpuClocks, double> epilogueOfGroups(const Problem &problem, const GpuPlan &plan,
+                                                     const GpuRates &rates) {
+  bool storesBoxes = makeResultMap(problem, plan).has_value();
+  return epilogueOf(problem, plan,
+                    storesBoxes ? toDouble(Sm90Builder::panelCols) : toDouble(groupCols), 2,
+                    toDouble(plan.config.blockRows / Sm90Builder::groupRows) * 4,
+                    storesBoxes ? GpuLatencies::cache : GpuLatencies::global, rates);
+}
+
+double gemm::epilogueSteps(const Problem &problem, const GpuPlan &plan) {
+  const GpuRates &rates = GpuRates::get(plan.chip);
+  return epilogueOfGroups(problem, plan, rates).second / stepOfGroups(plan, rates).longest();
+}
+
+/// Schedules the blocks of unequal parts of k. Blocks of a cluster run together.
+static GpuCost costOfUnevenParts(const Problem &problem, const GpuPlan &plan,
+                                 const GpuRates &rates) {
+  const PartOrder &order = *plan.uneven;
+  const int64_t cluster = plan.config.cluster;
+  GpuClocks step = stepOfGroups(plan, rates);
+  auto [epilogue, epilogueClocks] = epilogueOfGroups(problem, plan, rates);
+  Integers m;
+  BlockScheduler schedule(plan.multiprocessors / cluster);
+  for (int64_t block = 0; block < order.blocks(); ++block) {
+    double clocks = 0;
+    for (int64_t tile = order.firstTile(m, block); tile < order.endTile(m, block); ++tile)
+      clocks += toDouble(order.turnAt(m, block, tile).steps) * step.longest() + epilogueClocks;
+    schedule.add(clocks);
+  }
+  GpuClocks all = step * toDouble(order.tiles * order.steps * cluster);
+  all += epilogue * toDouble(order.allParts() * cluster);
+  return getLaunchCost(schedule, all, plan.multiprocessors, countBytes(problem, plan));
+}
+
 static GpuCost costOfGroups(const Problem &problem, const GpuPlan &plan, const GpuRates &rates) {
+  if (plan.uneven)
+    return costOfUnevenParts(problem, plan, rates);
   const GpuConfig &c = plan.config;
   GpuClocks step = stepOfGroups(plan, rates);
-  bool storesBoxes = makeResultMap(problem, plan).has_value();
-  auto [epilogue, epilogueClocks] = epilogueOf(
-      problem, plan, storesBoxes ? toDouble(Sm90Builder::panelCols) : toDouble(groupCols), 2,
-      toDouble(c.blockRows / Sm90Builder::groupRows) * 4,
-      storesBoxes ? GpuLatencies::cache : GpuLatencies::global, rates);
+  auto [epilogue, epilogueClocks] = epilogueOfGroups(problem, plan, rates);
   double steps = toDouble(plan.partBlocks());
   GpuClocks tile = step * steps;
   tile += epilogue;
   GpuCost cost =
       getUniformCost(plan.blocks(), 1, tile, steps * step.longest() + epilogueClocks,
                      plan.multiprocessors / c.cluster * c.cluster, countBytes(problem, plan));
-  cost.clocks += GpuLatencies::global; // the first stage
   return cost;
 }
 
@@ -155,19 +198,18 @@ static GpuCost costOfWarps(const Problem &problem, const GpuPlan &plan, const Gp
 }
 
 GpuCost gemm::costOf(const Problem &problem, const GpuPlan &plan) {
-  GpuPlan whole = plan;
-  whole.storeCols = std::max<int64_t>(plan.storeCols, 2); // not known before the tile is chosen
   const GpuRates &rates = GpuRates::get(plan.chip);
-  GpuCost cost = plan.config.warpgroups ? costOfGroups(problem, whole, rates)
-                                        : costOfWarps(problem, whole, rates);
-  if (plan.splits > 1) // sums of parts to scratch instead of results
-    cost.bytes += toDouble(plan.scratchBytes());
+  if (!plan.config.warpgroups)
+    return costOfWarps(problem, plan, rates);
+  GpuCost cost = costOfGroups(problem, plan, rates);
+  cost.clocks += GpuLatencies::global; // the first stage
   return cost;
 }
 
-GpuCost gemm::costOfPartSums(const Problem &problem, const GpuPlan &plan, int64_t blocks,
-                             int64_t threads) {
-  double strip = toDouble(plan.storeCols), parts = toDouble(plan.splits), stored = 0;
+GpuCost gemm::costOfPartSums(const Problem &problem, const GpuPlan &plan) {
+  int64_t blocks = sumBlocks(plan), threads = sumThreads;
+  double strip = toDouble(plan.storeCols), stored = 0,
+         parts = toDouble(plan.allParts()) / toDouble(plan.resultTiles());
   for (const StoreStep &store : problem.stores)
     stored += bytesOf(store.dest.access.elementType);
   OpWork element = workOfMaps(problem);

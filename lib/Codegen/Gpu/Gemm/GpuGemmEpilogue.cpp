@@ -140,20 +140,37 @@ void GpuEpilogue::keep(const Strip &strip, Value split, ArrayRef<Value> sums) {
   strip.exists ? b.when(strip.exists, run) : run();
 }
 
+/// Returns the number of parts of k of the tile that contains a strip.
+Value GpuEpilogue::partsOf(const Strip &strip) {
+  Value tile = emitTileNumber(b, plan, strip.row, strip.col);
+  tile = b.add(tile, b.mul(strip.outer, plan.rowTiles() * plan.colTiles()));
+  return plan.uneven->partsOf(b, tile);
+}
+
 SmallVector<Value> GpuEpilogue::collect(const Strip &strip) {
   auto part = [&](int64_t split) {
     return loadRow(b, partOf(strip, b.i32(split)), plan.storeCols, plan.storeCols);
   };
+  SmallVector<Type> types(plan.storeCols, b.getF32Type());
   auto run = [&] {
-    Row sums = part(0);
-    for (int64_t split = 1; split < plan.splits; ++split)
-      for (auto [sum, value] : llvm::zip_equal(sums, part(split)))
+    int64_t least = plan.uneven ? plan.uneven->leastParts() : plan.splits;
+    Value count = least < plan.splits ? partsOf(strip) : Value();
+    SmallVector<Row> parts;
+    for (int64_t split = 0; split < plan.splits; ++split)
+      parts.push_back(split < least
+                          ? part(split)
+                          : b.choose(
+                                b.isLess(b.i32(split), count), types, [&] { return part(split); },
+                                // A sum keeps its bits if -0 is added.
+                                [&] { return Row(plan.storeCols, b.number(-0.0)); }));
+    Row sums = parts.front();
+    for (const Row &values : ArrayRef(parts).drop_front())
+      for (auto [sum, value] : llvm::zip_equal(sums, values))
         sum = b.addf(sum, value);
     return sums;
   };
   if (!strip.exists)
     return run();
-  SmallVector<Type> types(plan.storeCols, b.getF32Type());
   return b.choose(strip.exists, types, run, [&] { return Row(plan.storeCols, b.number(0)); });
 }
 
@@ -230,19 +247,21 @@ static void emitFinish(GpuBuilder &b, const Problem &problem, const GpuPlan &pla
   epilogue.finish(strip, [&](unsigned) { return epilogue.collect(strip); });
 }
 
+int64_t gemm::sumBlocks(const GpuPlan &plan) {
+  int64_t strips = plan.outerCount * plan.lhs.size * plan.rhs.size / plan.storeCols;
+  return llvm::divideCeil(strips, sumThreads);
+}
+
 void gemm::addPartSums(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,
                        ModuleOp entries, GpuKernel &info) {
   if (plan.splits == 1)
     return;
-  constexpr int64_t threads = 256;
-  GpuBuilder b(kernel.getLoc(), kernel.getContext(), threads);
+  GpuBuilder b(kernel.getLoc(), kernel.getContext(), sumThreads);
   std::string symbol = kernel.getName().str() + "_sum";
-  int64_t strips = plan.outerCount * plan.lhs.size * plan.rhs.size / plan.storeCols,
-          blocks = llvm::divideCeil(strips, threads);
   b.enter(entries, kernel, symbol, 1, /*scratch=*/true);
   emitFinish(b, problem, plan, kernel);
   b.leave();
-  GpuLaunch launch{symbol, blocks, threads};
-  launch.cost = costOfPartSums(problem, plan, blocks, threads);
+  GpuLaunch launch{symbol, sumBlocks(plan), sumThreads};
+  launch.cost = costOfPartSums(problem, plan);
   info.launches.push_back(std::move(launch));
 }

@@ -70,6 +70,7 @@ private:
   void finish(const Strip &strip, const Loaded &loaded, Row sums);
   void keep(const Strip &strip, Value split, ArrayRef<Value> sums);
   Pointer partOf(const Strip &strip, Value split);
+  Value partsOf(const Strip &strip);
   Value indexOf(ArrayRef<int64_t> strides, const Position &position, int64_t lane);
   int64_t colStride(ArrayRef<int64_t> strides) const { return strides[plan.rhs.digits.back()]; }
 

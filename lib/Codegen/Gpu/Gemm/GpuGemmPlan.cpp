@@ -13,12 +13,20 @@
 //   +---+       |    |    |
 //               +----+----+
 //
-// Chooses the cheapest tile of a table that fits the chip, and the cheapest number of parts of k.
-// The cost of a tile has three terms. The first term is the time of the multiply-adds or of the
-// loads, whichever is longer. The second term is a fraction of the shorter time. The third term is
-// the time before and after the loop. The cost of a launch is the cost of a tile times the number
-// of rounds that the multiprocessors need for all tiles. If the kernel has the attribute
-// `fsdp.gemm_tile` ("128x64"), the attribute selects the tile instead.
+// 1. Chooses the cheapest tile of a table that fits the chip, and the cheapest number of equal
+// parts
+//    of k. The cost of a tile has three terms. The first term is the time of the multiply-adds or
+//    of the loads, whichever is longer. The second term is a fraction of the shorter time. The
+//    third term is the time before and after the loop. The cost of a launch is the cost of a tile
+//    times the number of rounds that the multiprocessors need for all tiles.
+// 2. If that tile uses wgmma, chooses among the tiles with wgmma again, by the clocks of the model
+// of
+//    GpuGemmClocks.cpp. If there are fewer tiles than multiprocessors, k can then be divided into
+//    unequal parts, such that all multiprocessors have work (PartOrder.h). If k is in parts, the
+//    clocks include the launch that adds the parts.
+//
+// If the kernel has the attribute `fsdp.gemm_tile` ("128x64"), the attribute selects the tile and
+// the parts instead.
 //
 // A thread needs registers for its sums and for the factors of mma. Split factors of f32 need twice
 // as many registers. A thread also needs two registers per copy, and 48 for addresses and bounds.
@@ -26,6 +34,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GpuGemm.h"
+#include "fsdp/Analysis/Gpu/GpuClocks.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -50,6 +59,8 @@ static const GpuConfig table32[] = {
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
 /// Minimum number of tiles of k that a part has if k is split.
 static constexpr int64_t minSplitBlocks = 8;
+/// Number of larger sizes of unequal parts that are tried.
+static constexpr int64_t moreSteps = 5;
 /// In the model, an additional launch takes `launchCycles` cycles. A tile takes `tileCycles` cycles
 /// before and after its loop.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
@@ -189,6 +200,44 @@ static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
   return cycles;
 }
 
+/// Estimates the clocks of a plan's launches. Of plans that take as long as global memory, the one
+/// with the fewest clocks is the better one.
+static std::pair<double, double> estimateClocks(const Problem &problem, const GpuPlan &plan) {
+  double memory = GpuRates::get(plan.chip).memory * static_cast<double>(plan.multiprocessors);
+  std::pair<double, double> sum;
+  auto append = [&](const GpuCost &cost) {
+    sum.first += std::max(cost.clocks, cost.bytes / memory);
+    sum.second += cost.clocks;
+  };
+  append(costOf(problem, plan));
+  if (plan.splits > 1) {
+    append(costOfPartSums(problem, plan));
+    sum.first += launchCycles;
+  }
+  return sum;
+}
+
+namespace {
+/// The tile and the parts of k that the attribute `fsdp.gemm_tile` selects.
+struct AskedPlan {
+  bool isPresent = false, isValid = true;
+  StringRef tile;
+  int64_t parts = 1, partSteps = 0; ///< `partSteps` is 0 if all parts are equal
+
+  explicit AskedPlan(func::FuncOp kernel) {
+    auto attribute = kernel->getAttrOfType<StringAttr>(gemmTileAttr);
+    if (!attribute)
+      return;
+    isPresent = true;
+    auto [name, division] = attribute.getValue().split('/');
+    auto [count, steps] = division.split('+');
+    tile = name;
+    isValid = (division.empty() || !count.getAsInteger(10, parts)) &&
+              (steps.empty() || !steps.getAsInteger(10, partSteps));
+  }
+};
+} // namespace
+
 /// Returns the text by which the attribute `fsdp.gemm_tile` selects a tile.
 static std::string nameOf(const GpuConfig &config) {
   return (config.warpgroups ? "wg" : "") + std::to_string(config.blockRows) + "x" +
@@ -196,36 +245,101 @@ static std::string nameOf(const GpuConfig &config) {
          (config.cluster > 1 ? "c" + std::to_string(config.cluster) : "");
 }
 
-static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuTarget &target,
-                         GpuPlan &plan) {
-  auto asked = kernel->getAttrOfType<StringAttr>(gemmTileAttr);
-  auto [tile, parts] = asked ? asked.getValue().split('/') : std::pair<StringRef, StringRef>();
-  int64_t askedSplits = 1;
-  if (!parts.empty() && parts.getAsInteger(10, askedSplits))
+/// Calls `visit` for each division of k into equal parts.
+static void forEachEqualDivision(GpuPlan &plan, const AskedPlan &asked,
+                                 function_ref<void()> visit) {
+  for (int64_t splits : splitCounts) {
+    if ((asked.isPresent ? splits != asked.parts
+                         : splits > 1 && plan.kBlocks < splits * minSplitBlocks) ||
+        // The kernel with wgmma requires that all parts of k have the same size.
+        (plan.config.warpgroups && plan.kBlocks % splits))
+      continue;
+    plan.splits = splits;
+    visit();
+  }
+}
+
+/// Divides k into `parts` parts of `partSteps` tiles of k, and the remaining tiles of k among the
+/// blocks that remain. Returns false if no tile of k or no block remains.
+static bool divideUnevenly(GpuPlan &plan, int64_t parts, int64_t partSteps) {
+  int64_t tiles = plan.resultTiles(), slots = plan.multiprocessors / plan.config.cluster;
+  PartOrder order{tiles, plan.kBlocks, parts, partSteps};
+  order.helpers = std::min(slots - order.owners(), tiles * order.tail());
+  if (parts < 1 || partSteps < 1 || order.tail() < 1 || order.helpers < 1)
     return false;
-  std::optional<GpuPlan> best;
-  double least = 0;
-  SmallVector<GpuConfig> table(plan.element.isF32() ? ArrayRef(table32) : ArrayRef(table16));
-  llvm::append_range(table, tableGroups);
+  plan.uneven = order;
+  plan.splits = order.mostParts();
+  return true;
+}
+
+/// Calls `visit` for each division of k into unequal parts. Helpers have more parts, and thus more
+/// epilogues, than other blocks. If an epilogue takes as long as e steps, the times with epilogues
+/// are about equal for partSteps = tiles · (kBlocks + e) / slots. The best division may have a few
+/// steps more, because all helpers then have fewer parts.
+static void forEachUnevenDivision(const Problem &problem, GpuPlan &plan, const AskedPlan &asked,
+                                  function_ref<void()> visit) {
+  if (!plan.config.warpgroups)
+    return;
+  auto tryDivision = [&](int64_t parts, int64_t partSteps) {
+    if (divideUnevenly(plan, parts, partSteps))
+      visit();
+    plan.uneven.reset();
+  };
+  if (asked.isPresent)
+    return tryDivision(asked.parts, asked.partSteps);
+  int64_t tiles = plan.resultTiles(), slots = plan.multiprocessors / plan.config.cluster;
+  if (tiles >= slots)
+    return;
+  plan.splits = 2; // parts of k are stored by another epilogue than results
+  double steps = static_cast<double>(tiles) *
+                 (static_cast<double>(plan.kBlocks) + epilogueSteps(problem, plan)) /
+                 static_cast<double>(slots);
+  auto first = std::max(static_cast<int64_t>(steps), minSplitBlocks);
+  for (int64_t partSteps = first; partSteps <= first + moreSteps; ++partSteps)
+    tryDivision(slots / tiles, partSteps);
+}
+
+/// Calls `visit` for each tile of `table` that fits.
+static void forEachTile(const Problem &problem, const GpuTarget &target, GpuPlan &plan,
+                        ArrayRef<GpuConfig> table, const AskedPlan &asked,
+                        function_ref<void()> visit) {
   for (const GpuConfig &config : table) {
-    if (asked && tile != nameOf(config))
+    if (asked.isPresent && asked.tile != nameOf(config))
       continue;
     plan.splits = 1;
     setConfig(problem, plan, config);
-    if (!fits(plan, target) || (config.warpgroups && !makeTensorMaps(problem, plan)))
-      continue;
-    for (int64_t splits : splitCounts) {
-      plan.splits = splits;
-      if ((asked ? splits != askedSplits : splits > 1 && plan.kBlocks < splits * minSplitBlocks) ||
-          // The kernel with wgmma requires that all parts of k have the same size.
-          (config.warpgroups && plan.kBlocks % splits))
-        continue;
-      double cycles = estimateCycles(plan, target);
-      if (best && cycles >= least)
-        continue;
-      best = plan;
-      least = cycles;
-    }
+    if (fits(plan, target) && (!config.warpgroups || makeTensorMaps(problem, plan)))
+      visit();
+  }
+}
+
+static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuTarget &target,
+                         GpuPlan &plan) {
+  AskedPlan asked(kernel);
+  if (!asked.isValid)
+    return false;
+  SmallVector<GpuConfig> table(plan.element.isF32() ? ArrayRef(table32) : ArrayRef(table16));
+  llvm::append_range(table, tableGroups);
+  std::optional<GpuPlan> best;
+  auto keepBest = [&, least = std::pair<double, double>()](std::pair<double, double> cost) mutable {
+    if (best && cost >= least)
+      return;
+    best = plan;
+    least = cost;
+  };
+  if (!asked.partSteps)
+    forEachTile(problem, target, plan, table, asked, [&] {
+      forEachEqualDivision(plan, asked, [&] { keepBest({estimateCycles(plan, target), 0}); });
+    });
+  if (asked.partSteps || (best && best->config.warpgroups)) {
+    best.reset();
+    forEachTile(problem, target, plan, tableGroups, asked, [&] {
+      auto visit = [&] { keepBest(estimateClocks(problem, plan)); };
+      if (!asked.partSteps)
+        forEachEqualDivision(plan, asked, visit);
+      if (!asked.isPresent || asked.partSteps)
+        forEachUnevenDivision(problem, plan, asked, visit);
+    });
   }
   if (best)
     plan = *best;
@@ -263,11 +377,11 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
   plan.kOuter = problem.digitsOf(Role::K);
   plan.kInner = plan.kOuter.pop_back_val();
   plan.k = problem.digits[plan.kInner].size;
+  plan.storeCols = chooseStoreCols(problem, plan);
   if (!chooseConfig(problem, kernel, target, plan)) {
     reason = "contractions for which no tile size fits";
     return failure();
   }
-  plan.storeCols = chooseStoreCols(problem, plan);
   if (plan.blocks() >= INT64_C(1) << 31 ||
       plan.outerCount * plan.lhs.size * plan.rhs.size / plan.storeCols >= INT64_C(1) << 31) {
     reason = "contractions with 2^31 blocks";

@@ -35,3 +35,13 @@ std::pair<Value, Value> gemm::emitTile(GpuBuilder &b, const GpuPlan &plan, Value
   return {b.mul(b.add(b.mul(group, height), rowTile), plan.tileRows()),
           b.mul(colTile, plan.config.blockCols)};
 }
+
+Value gemm::emitTileNumber(GpuBuilder &b, const GpuPlan &plan, Value row, Value col) {
+  int64_t rowTiles = plan.rowTiles(), height = std::min(rasterRows, rowTiles);
+  Value rowTile = b.div(row, plan.tileRows()), colTile = b.div(col, plan.config.blockCols),
+        group = b.div(rowTile, height), rows = b.i32(height);
+  if (rowTiles % height)
+    rows = b.min(b.sub(b.i32(rowTiles), b.mul(group, height)), rows);
+  return b.add(b.add(b.mul(group, height * plan.colTiles()), b.mul(colTile, rows)),
+               b.rem(rowTile, height));
+}

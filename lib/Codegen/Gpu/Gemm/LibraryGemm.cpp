@@ -404,8 +404,14 @@ void gemm::lowerToLibraryProduct(func::FuncOp kernel, const GpuProduct &product,
   // The library's kernel is taken to cost as much as the generated one.
   std::string reason;
   if (FailureOr<Problem> problem = analyseTileable(kernel); succeeded(problem))
-    if (FailureOr<GpuPlan> plan = makeGpuPlan(*problem, kernel, target, reason); succeeded(plan))
+    if (FailureOr<GpuPlan> plan = makeGpuPlan(*problem, kernel, target, reason); succeeded(plan)) {
       launch.cost = costOf(*problem, *plan);
+      if (plan->splits > 1) {
+        GpuCost sums = costOfPartSums(*problem, *plan);
+        launch.cost.clocks += sums.clocks;
+        launch.cost.bytes += sums.bytes;
+      }
+    }
   info.launches.push_back(launch);
   info.scratchBytes = target.gemmWorkspace;
 }

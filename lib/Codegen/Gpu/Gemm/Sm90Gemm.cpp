@@ -17,9 +17,9 @@
 //                                               for each 32 columns: sums to shared memory,
 //                                                 strips of the result;
 //
-// If k is split into equal parts, each tile of the result is processed once for each part. The sums
-// of a part are stored in scratch. A second launch adds the sums of the parts and applies the
-// epilogue.
+// If k is split, each tile of the result is processed once for each part, by the same or by other
+// blocks (PartOrder.h). The sums of a part are stored in scratch. A second launch adds the sums of
+// the parts and applies the epilogue.
 //
 // The two blocks of a cluster compute adjacent tiles of a column of tiles. Both tiles need the same
 // tile of rhs. Each block copies half of the tile of rhs to both blocks, after the consumers of
@@ -64,6 +64,8 @@ private:
   void initBarriers();
   Stage stageOf(Value number);
   void forEachTile(function_ref<void(Value first)> body);
+  void forEachUnevenPart(function_ref<void(Value first)> body);
+  void placeTile(Value number);
   void produce();
   void release(const Stage &stage);
   void copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
@@ -85,6 +87,7 @@ private:
   const bool storesBoxes;
   Value barriers; ///< address of the first barrier in memory
   Value inCluster, leaves, group, ownThread, outer, split, firstRow, firstCol;
+  Value kFirst, kCount; ///< first tile of k, and number of tiles of k
 };
 } // namespace
 
@@ -108,17 +111,39 @@ Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
           b.shiftBytes(barrier, 8 * config.stages), b.rem(b.div(number, config.stages), 2)};
 }
 
-/// Emits body(first) for each tile of the result. `first` is the number of tiles of k that were
-/// processed before this tile of the result.
+void Sm90Gemm::placeTile(Value number) {
+  std::tie(firstRow, firstCol) = emitTile(b, plan, number);
+  if (config.cluster > 1)
+    firstRow = b.add(firstRow, b.mul(inCluster, config.blockRows));
+}
+
+void Sm90Gemm::forEachUnevenPart(function_ref<void(Value)> body) {
+  int64_t tiles = plan.rowTiles() * plan.colTiles();
+  Value number = b.div(b.block(), config.cluster);
+  b.loop(plan.uneven->firstTile(b, number), plan.uneven->endTile(b, number), 1, [&](Value tile) {
+    PartOrder::Turn<Value> turn = plan.uneven->turnAt(b, number, tile);
+    split = turn.part;
+    kFirst = turn.firstStep;
+    kCount = turn.steps;
+    outer = b.div(tile, tiles);
+    placeTile(b.rem(tile, tiles));
+    body(turn.before);
+  });
+}
+
+/// Emits body(first) for each tile of the result, or for each part of a tile. `first` is the number
+/// of tiles of k that were processed before.
 void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
+  if (plan.uneven)
+    return forEachUnevenPart(body);
   int64_t tiles = plan.rowTiles() * plan.colTiles(), atATime = blocks / config.cluster;
   b.loop(b.div(b.block(), config.cluster), b.i32(plan.tiles()), atATime, [&](Value number) {
     Value rest = b.div(number, tiles);
     split = b.rem(rest, plan.splits);
     outer = b.div(rest, plan.splits);
-    std::tie(firstRow, firstCol) = emitTile(b, plan, b.rem(number, tiles));
-    if (config.cluster > 1)
-      firstRow = b.add(firstRow, b.mul(inCluster, config.blockRows));
+    placeTile(b.rem(number, tiles));
+    kFirst = b.mul(split, plan.partBlocks());
+    kCount = b.i32(plan.partBlocks());
     body(b.mul(b.div(number, atATime), plan.partBlocks()));
   });
 }
@@ -157,8 +182,7 @@ void Sm90Gemm::produce() {
     setDigits(b, problem, corner, outer, plan.outer);
     setDigits(b, problem, corner, firstRow, plan.lhs.digits);
     setDigits(b, problem, corner, firstCol, plan.rhs.digits);
-    Value kFirst = b.mul(split, plan.partBlocks());
-    b.loop(b.i32(0), b.i32(plan.partBlocks()), 1, [&](Value number) {
+    b.loop(b.i32(0), kCount, 1, [&](Value number) {
       Stage stage = stageOf(b.add(first, number));
       Value kBlock = b.add(kFirst, number);
       b.wait(stage.empty, b.sub(b.i32(1), stage.parity));
@@ -306,7 +330,7 @@ void Sm90Gemm::consume() {
   SmallVector<Value> zeros(config.blockCols / 2, b.number(0));
   forEachTile([&](Value first) {
     SmallVector<Value> sums =
-        b.loop(b.i32(0), b.i32(plan.partBlocks()), 1, zeros, [&](Value kBlock, ValueRange carried) {
+        b.loop(b.i32(0), kCount, 1, zeros, [&](Value kBlock, ValueRange carried) {
           Value number = b.add(first, kBlock);
           Stage stage = stageOf(number);
           b.wait(stage.full, stage.parity);
@@ -316,7 +340,7 @@ void Sm90Gemm::consume() {
           return next;
         });
     sums = b.waitForSums(sums);
-    release(stageOf(b.add(first, plan.partBlocks() - 1)));
+    release(stageOf(b.add(first, b.sub(kCount, b.i32(1)))));
     storesBoxes ? finishInBoxes(sums) : finishInStrips(sums);
   });
   if (storesBoxes)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # Writes contraction kernels for fsdp-kernel-test:
-#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|table|grouptable|grouploops DTYPE...
+#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|uneven|gradients|equalparts|table|grouptable|grouploops DTYPE...
 # short: every epilogue and every transpose once; full: all combinations at odd sizes; tiles: each tile of the type; splits: k in parts;
-# table, grouptable: the input of the ptxas tables; grouploops: that of grouptable with 16 times as many k, so that main loops take most of the time.
+# gradients, equalparts: those of GPT-2's weights; table, grouptable: the input of the ptxas tables; grouploops: that of grouptable with 16 times as many k, so that main loops take most of the time.
 import itertools
 import sys
 
@@ -59,7 +59,7 @@ class Kernel:
     def __init__(self, dtype, transposes, m, n, k, epilogue="none", out=None, batch=0, tile=None):
         self.dtype, self.transposes, self.m, self.n, self.k = dtype, transposes, m, n, k
         self.epilogue, self.out, self.batch, self.tile = epilogue, out or dtype, batch, tile
-        self.name = f"{transposes}_{dtype}_{batch}x{m}x{n}x{k}_{epilogue}_{self.out}" + (f"_{tile}" if tile else "").replace("/", "in")
+        self.name = f"{transposes}_{dtype}_{batch}x{m}x{n}x{k}_{epilogue}_{self.out}" + (f"_{tile}" if tile else "").replace("/", "in").replace("+", "and")
 
     def contraction(self, start):
         lead, dims = (f"{self.batch}x", "b,") if self.batch else ("", "")
@@ -175,6 +175,16 @@ def groups(dtype):
     for (tile, parts), epilogue in zip((("wg128x128", 4), ("wg128x192", 2), ("wg128x256c2", 2), ("wg128x128c2", 4)), EPILOGUES[::2]):
         yield Kernel(dtype, "tn", 200, 328, 512, epilogue, tile=f"{tile}/{parts}")
     yield Kernel(dtype, "nt", 520, 520, 256, "accumulate", "f32", tile="wg128x64/4")  # more parts than a round
+    yield from uneven(dtype)
+
+
+def uneven(dtype):
+    """k in unequal parts: a helper for each tile of k, for parts of tiles, for several tiles; in clusters; in a batch; in several rows of groups."""
+    yield Kernel(dtype, "tn", 200, 328, 512, "none", tile="wg128x128/1+5")
+    yield Kernel(dtype, "tn", 1032, 392, 512, "gelu", tile="wg128x64/2+3")
+    yield Kernel(dtype, "nt", 1160, 584, 328, "accumulate", "f32", tile="wg128x64/1+3")
+    yield Kernel(dtype, "nn", 520, 1288, 456, "residual", tile="wg128x256c2/3+2")
+    yield Kernel(dtype, "tt", 264, 392, 576, "none", "f32", batch=9, tile="wg128x128/1+6")
 
 
 def groupgrid(dtype):
@@ -186,13 +196,29 @@ def groupgrid(dtype):
         for m, n, k in ((8, 8, 8), (264, 520, 456), (136, 136, 1032)):
             yield Kernel(dtype, transposes, m, n, k, tile=tile)
         yield Kernel(dtype, transposes, 264, 264, 72, "none", "f32", batch=3, tile=tile)
-        for parts, epilogue in itertools.product((2, 4), EPILOGUES):
+        for parts, epilogue in itertools.product((2, 4, "1+5", "3+2"), EPILOGUES):
             yield Kernel(dtype, transposes, 200, 328, 512, epilogue, tile=f"{tile}/{parts}")
 
 
 def faulty(dtype):
     """A kernel that uses every mechanism: reused stages, clusters, boxes of the result."""
     yield Kernel(dtype, "nt", 264, 264, 456, tile="wg128x256c2")
+
+
+GRADIENTS = [(768, 3072), (3072, 768), (768, 768), (768, 2304)]
+
+
+def gradients(dtype):
+    """Gradients of GPT-2's weights: of k tokens. The plan chooses tiles and parts."""
+    for (m, n), k, out in itertools.product(GRADIENTS, (1024, 2048, 4096, 8192, 16384), (dtype, "f32")):
+        yield Kernel(dtype, "tn", m, n, k, out=out)
+
+
+def equalparts(dtype):
+    """The kernels of gradients() with each tile and each number of equal parts, of 512 k or more."""
+    for kernel, tile, parts in itertools.product(gradients(dtype), GROUP_TILES, (1, 2, 3, 4, 6, 8, 12, 16)):
+        if kernel.k % (64 * parts) == 0 and (parts == 1 or kernel.k >= 512 * parts):
+            yield Kernel(dtype, "tn", kernel.m, kernel.n, kernel.k, out=kernel.out, tile=f"{tile}/{parts}")
 
 
 def grouptable(dtype, times=1):
@@ -203,6 +229,7 @@ def grouptable(dtype, times=1):
     yield Kernel(dtype, "nt", 4000, 4000, 4000 * times, "residual", tile="wg128x256")
     for tile in GROUP_TILES:
         yield Kernel(dtype, "tn", 768, 768, 8192 * times, "accumulate", "f32", tile=tile + "/4")
+        yield Kernel(dtype, "tn", 768, 768, 8192 * times, "accumulate", "f32", tile=tile + f"/1+{24 * times}")
 
 
 def grouploops(dtype):
@@ -210,5 +237,5 @@ def grouploops(dtype):
 
 
 for dtype in sys.argv[2:] if __name__ == "__main__" else []:
-    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "grouptable": grouptable, "grouploops": grouploops, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
+    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "uneven": uneven, "gradients": gradients, "equalparts": equalparts, "grouptable": grouptable, "grouploops": grouploops, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
         kernel.write()
