@@ -252,8 +252,15 @@ void PartitionTensorsPass::runOnOperation() {
   auto spec = parseMeshSpec(mesh, [&] { return mlir::emitError(module.getLoc()); });
   if (failed(spec))
     return signalPassFailure();
-  if (llvm::product_of(spec->tensor) == 1)
-    return;
+  if (llvm::product_of(spec->tensor) == 1) {
+    // A file for --config may have a plan for other meshes.
+    if (tensorParallel == "auto" || !StringRef(mesh).contains("tensor="))
+      return;
+    mlir::emitError(module.getLoc())
+        << "--tensor-parallel=" << tensorParallel
+        << " has no effect, because axis 'tensor' has one rank; expected at least 2";
+    return signalPassFailure();
+  }
   auto functions = llvm::to_vector(llvm::make_filter_range(
       module.getOps<func::FuncOp>(), [](func::FuncOp func) { return func.isPublic(); }));
   if (functions.size() != 1 || !functions[0].getBody().hasOneBlock() ||

@@ -77,17 +77,31 @@ FailureOr<SmallVector<const TensorPlanEntry *>> TensorPlan::match(ArrayRef<Strin
       return emitError(entry.loc) << "tensor-parallel: pattern '" << shortText(entry.pattern)
                                   << "' cannot be read: " << why;
     }
-    bool matched = false;
+    bool matched = false, decides = false;
+    const TensorPlanEntry *earlier = nullptr;
     for (auto [name, owner] : llvm::zip_equal(names, owners)) {
       if (!matchesBeginning(*glob, name) && !matchesBeginning(*anywhere, name))
         continue;
       matched = true;
-      if (!owner)
+      if (!owner) {
         owner = &entry;
+        decides = true;
+      } else if (!earlier) {
+        earlier = owner;
+      }
     }
     if (!matched)
       return emitError(entry.loc) << "tensor-parallel: pattern '" << shortText(entry.pattern)
                                   << "' matches no parameter" << describeNames(names);
+    if (!decides) {
+      InFlightDiagnostic diag = emitError(entry.loc)
+                                << "tensor-parallel: pattern '" << shortText(entry.pattern)
+                                << "' has no effect, because earlier patterns match all of its "
+                                   "parameters";
+      diag.attachNote(earlier->loc)
+          << "such as '" << shortText(earlier->pattern) << "'; write the special pattern first";
+      return diag;
+    }
   }
   return owners;
 }

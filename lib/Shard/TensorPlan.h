@@ -36,7 +36,7 @@ public:
 
   /// Returns, for each of `names`, the first entry that matches it, or null. A pattern matches a
   /// name as with --freeze, also after a prefix such as "model.". Emits an error if an entry
-  /// matches no name.
+  /// matches no name, or only names that earlier entries match.
   FailureOr<SmallVector<const TensorPlanEntry *>> match(ArrayRef<StringRef> names) const;
 
 private:

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TensorSeeds.h"
+#include "llvm/ADT/MapVector.h"
 #include <numeric>
 
 using namespace mlir;
@@ -146,11 +147,21 @@ LogicalResult SplitChooser::readPlan() {
       llvm::map_to_vector(parameters, [](const Parameter &param) { return param.name; }));
   if (failed(owners))
     return failure();
+  llvm::MapVector<const TensorPlanEntry *, bool> splits; // whether an entry splits a parameter
   for (auto [param, owner] : llvm::zip_equal(parameters, *owners)) {
     param.entry = owner;
     if (owner && failed(findDim(param)))
       return failure();
+    if (owner)
+      splits[owner] |= param.dim.has_value();
   }
+  for (auto [entry, isSplit] : splits)
+    if (entry->word != TensorWord::Replicate && !isSplit)
+      return emitError(entry->loc)
+             << "tensor-parallel: pattern '" << entry->pattern << "' is " << nameOf(entry->word)
+             << ", but it selects only vectors, which have no input features; expected "
+                "\"colwise\", "
+                "or \"replicate\" to keep them whole";
   return success();
 }
 
@@ -281,11 +292,12 @@ LogicalResult SplitChooser::checkPlan() {
     const TensorSplit *split = chosen.find(param.value);
     if (!param.entry || (split ? param.dim == split->dim : !param.dim))
       continue;
-    InFlightDiagnostic diag = emitError(param.entry->loc)
-                              << "tensor-parallel: the plan contradicts itself: '" << param.name
-                              << "' is " << nameOf(param.entry->word)
-                              << ", but other parameters of the plan split it along dimension "
-                              << split->dim;
+    InFlightDiagnostic diag =
+        emitError(param.entry->loc)
+        << "tensor-parallel: the plan contradicts itself: '" << param.name << "' is "
+        << nameOf(param.entry->word)
+        << (param.dim ? " (dimension " + std::to_string(*param.dim) + ")" : "")
+        << ", but other parameters of the plan split it along dimension " << split->dim;
     for (const Parameter &other : parameters)
       if (other.dim && other.entry != param.entry && chosen.find(other.value)) {
         diag.attachNote(other.entry->loc)
