@@ -54,8 +54,8 @@ static bool isSum(linalg::LinalgOp op, unsigned index) {
          add->hasOneUse();
 }
 
-/// Returns a text if a body reads the index of `loop`, or a value that is computed outside of the
-/// body and is not constant.
+/// Returns why the body of `op` prevents a split along `loop`: it reads the index of the loop, or a
+/// value from outside that is not constant. Returns an empty text if it does neither.
 static std::string findForeignReads(linalg::LinalgOp op, unsigned loop) {
   std::string why;
   op.getBlock()->walk([&](linalg::IndexOp index) {

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TensorSeeds.h"
+#include "fsdp/Analysis/LocatedJson.h"
 #include "llvm/ADT/MapVector.h"
 #include <numeric>
 
@@ -158,7 +159,8 @@ LogicalResult SplitChooser::readPlan() {
   for (auto [entry, isSplit] : splits)
     if (entry->word != TensorWord::Replicate && !isSplit)
       return emitError(entry->loc)
-             << "tensor-parallel: pattern '" << entry->pattern << "' is " << nameOf(entry->word)
+             << "tensor-parallel: pattern '" << shortText(entry->pattern) << "' is "
+             << nameOf(entry->word)
              << ", but it selects only vectors, which have no input features; expected "
                 "\"colwise\", "
                 "or \"replicate\" to keep them whole";

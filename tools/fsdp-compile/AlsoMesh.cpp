@@ -50,12 +50,16 @@ std::string fsdp::getPathFor(StringRef output, StringRef mesh) {
   return (output.drop_back(extension.size()) + "." + suffix + extension).str();
 }
 
+bool fsdp::hasTensorAxis(const StepOptions &options) {
+  return StringRef(options.shard.mesh).contains("tensor=");
+}
+
 std::optional<std::string> fsdp::checkAlsoMesh(const StepOptions &options) {
   const DriverOptions &driver = options.driver;
   if (driver.alsoMesh.empty())
     return std::nullopt;
   std::string problem, prefix = "--also-mesh=" + driver.alsoMesh + ": ";
-  if (StringRef(options.shard.mesh).contains("tensor="))
+  if (hasTensorAxis(options))
     return prefix + "not supported with an axis 'tensor' of --mesh, because saves are not";
   std::vector<std::string> meshes = splitMeshes(driver.alsoMesh, problem);
   if (!problem.empty())

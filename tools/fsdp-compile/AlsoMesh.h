@@ -25,6 +25,9 @@ std::vector<std::string> splitMeshes(llvm::StringRef text, std::string &problem)
 /// shard=3, the result is gpt.shard3.fsdp.
 std::string getPathFor(llvm::StringRef output, llvm::StringRef mesh);
 
+/// Returns true if --mesh gives the size of the axis `tensor`. Such a mesh has no saves.
+bool hasTensorAxis(const StepOptions &options);
+
 /// Returns an error if --also-mesh or the path of an artifact is not valid. Otherwise returns
 /// nothing.
 std::optional<std::string> checkAlsoMesh(const StepOptions &options);

@@ -300,7 +300,7 @@ std::optional<std::string> fsdp::checkUsage(const StepOptions &options) {
   if (!options.codegen.isForCpu() && last == "codegen")
     return "--compile-to=codegen contradicts --target=" + options.codegen.target +
            ": it prints kernels for a CPU; to print kernels for a GPU, give --emit=kernel-mlir";
-  if (options.plan.asyncSave && StringRef(options.shard.mesh).contains("tensor="))
+  if (options.plan.asyncSave && hasTensorAxis(options))
     return "--async-save: not supported with an axis 'tensor' of --mesh, because saves are not";
   const std::string &checkpointing = options.plan.checkpointing;
   if (std::string problem; !CheckpointingPolicy::parse(checkpointing, problem))

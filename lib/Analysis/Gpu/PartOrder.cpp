@@ -5,29 +5,21 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/Gpu/PartOrder.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir::fsdp;
 
-int64_t PartOrder::leastParts() const {
+/// Returns the number of parts of each tile.
+static llvm::SmallVector<int64_t> listParts(const PartOrder &order) {
   Integers m;
-  int64_t least = partsOf(m, INT64_C(0));
-  for (int64_t tile = 1; tile < tiles; ++tile)
-    least = std::min(least, partsOf(m, tile));
-  return least;
+  return llvm::map_to_vector(llvm::seq<int64_t>(0, order.tiles),
+                             [&](int64_t tile) { return order.partsOf(m, tile); });
 }
 
-int64_t PartOrder::mostParts() const {
-  Integers m;
-  int64_t most = 0;
-  for (int64_t tile = 0; tile < tiles; ++tile)
-    most = std::max(most, partsOf(m, tile));
-  return most;
-}
+int64_t PartOrder::leastParts() const { return *llvm::min_element(listParts(*this)); }
 
-int64_t PartOrder::allParts() const {
-  Integers m;
-  int64_t all = 0;
-  for (int64_t tile = 0; tile < tiles; ++tile)
-    all += partsOf(m, tile);
-  return all;
-}
+int64_t PartOrder::mostParts() const { return *llvm::max_element(listParts(*this)); }
+
+int64_t PartOrder::allParts() const { return llvm::sum_of(listParts(*this)); }

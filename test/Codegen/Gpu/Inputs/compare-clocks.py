@@ -6,8 +6,8 @@ TABLE is the output of --emit=sass-stats, CLOCKS that of --emit=clocks for the s
 the tensor clocks for a clock of issue are compared. A main loop that holds two versions of its code, for masked blocks and for others,
 does not tell how often each runs; its launches are left out. --mma: the kernels use mma.sync. Fails if a ratio is further from 1 than LIMIT.
 
-The clocks include the epilogues of contractions, which the main loops of the table do not. So the contractions in CLOCKS may have more k than
-those in TABLE.
+CLOCKS counts the epilogues of contractions, and TABLE counts main loops only. The contractions in CLOCKS may therefore have a larger k than those
+in TABLE, so that epilogues matter less.
 """
 import re
 import sys
