@@ -13,8 +13,9 @@
 //     published? no                   event.notify(): ++counter, wake if any sleep
 //     event.sleep(seen, limit)
 //
-// A waiter spins for some microseconds before it sleeps, unless the process has more threads than
-// the machine has cores. A SharedFutexEvent may be in memory that several processes share.
+// Before a waiter sleeps, it spins for some microseconds and then yields for some milliseconds,
+// unless the process has more threads than the machine has cores. A SharedFutexEvent may be in
+// memory that several processes share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +27,7 @@
 #include <cstdint>
 #include <ctime>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -65,18 +67,34 @@ inline void pauseBriefly() {
 #endif
 }
 
+inline double monotonicSeconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+/// For how long a waiter that spins also yields. If a thread sleeps beside a busy process of low
+/// priority, this process runs until the end of its time slice (several milliseconds) although the
+/// thread is awake again.
+inline constexpr double yieldSeconds = 0.01;
+
 /// Returns how often a waiter tests its condition before it sleeps. `threads` is the number of
 /// threads that compete for the cores of the machine.
 uint32_t spinsFor(uint32_t threads);
 
-/// Waits until `ready` returns true. First spins, and then sleeps for at most `milliseconds`
-/// milliseconds at a time. Calls `idle` after each sleep.
+/// Waits until `ready` returns true. First spins and yields, unless `spins` is 0, and then sleeps
+/// for at most `milliseconds` milliseconds at a time. Calls `idle` after each sleep.
 template <typename AnyEvent, typename Ready, typename Idle>
 void waitFor(AnyEvent &event, uint32_t spins, uint32_t milliseconds, Ready ready, Idle idle) {
   for (uint32_t i = 0; i < spins; ++i) {
     if (ready())
       return;
     pauseBriefly();
+  }
+  for (double end = spins ? monotonicSeconds() + yieldSeconds : 0; end > monotonicSeconds();) {
+    if (ready())
+      return;
+    sched_yield();
   }
   while (true) {
     uint32_t seen = event.read();
@@ -87,12 +105,6 @@ void waitFor(AnyEvent &event, uint32_t spins, uint32_t milliseconds, Ready ready
       return;
     idle();
   }
-}
-
-inline double monotonicSeconds() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
 } // namespace fsdprt
