@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes contraction kernels for fsdp-kernel-test:
-#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|faultyboxes|uneven|gradients|equalparts|table|grouptable|grouploops|rates DTYPE...
+#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|faultyboxes|uneven|gradients|equalparts|table|grouptable|grouploops|rates|narrow DTYPE...
 # short: every epilogue and every transpose once; full: all combinations at odd sizes; tiles: each tile of the type; splits: k in parts;
 # gradients, equalparts: those of GPT-2's weights; table, grouptable: the input of the ptxas tables; grouploops: that of grouptable with 16 times as many k, so that main loops take most of the time.
 import itertools
@@ -249,10 +249,16 @@ def rates(dtype):
     yield Kernel(dtype, "nt", 8192, 8192, 8192)
 
 
+def narrow(dtype):
+    """The projection to the keys of a Llama of 1 B parameters with four kv heads, and the gradient of its weight."""
+    yield Kernel(dtype, "nt", 2048, 256, 2048)
+    yield Kernel(dtype, "tn", 256, 2048, 2048, out="f32")
+
+
 def grouploops(dtype):
     return grouptable(dtype, times=16)
 
 
 for dtype in sys.argv[2:] if __name__ == "__main__" else []:
-    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "faultyboxes": faultyboxes, "uneven": uneven, "gradients": gradients, "equalparts": equalparts, "grouptable": grouptable, "grouploops": grouploops, "rates": rates, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
+    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "faultyboxes": faultyboxes, "uneven": uneven, "gradients": gradients, "equalparts": equalparts, "grouptable": grouptable, "grouploops": grouploops, "rates": rates, "narrow": narrow, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
         kernel.write()
