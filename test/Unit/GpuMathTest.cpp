@@ -39,6 +39,21 @@ Value shortTanh(OpBuilder &b, Location loc, Value x) {
   return math::TanhOp::create(b, loc, x, arith::FastMathFlags::afn);
 }
 
+Value one(OpBuilder &b, Location loc) {
+  return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1));
+}
+
+/// 1 + tanh(x)
+Value shiftedTanh(OpBuilder &b, Location loc, Value x) {
+  return arith::AddFOp::create(b, loc, one(b, loc), math::TanhOp::create(b, loc, x));
+}
+
+/// 1 - tanh(x)^2
+Value tanhSlope(OpBuilder &b, Location loc, Value x) {
+  Value tanh = math::TanhOp::create(b, loc, x);
+  return arith::SubFOp::create(b, loc, one(b, loc), arith::MulFOp::create(b, loc, tanh, tanh));
+}
+
 class GpuMath : public testing::TestWithParam<Function> {};
 } // namespace
 
@@ -102,6 +117,8 @@ static double rsqrt(double x) { return 1 / std::sqrt(x); }
 static double third(double x) { return x / 3; }
 static double inverse(double x) { return 1 / x; }
 static double byLargest(double x) { return x / 0x1p127; }
+static double onePlusTanh(double x) { return 2 / (1 + std::exp(-2 * x)); }
+static double slopeOfTanh(double x) { return 1 / (std::cosh(x) * std::cosh(x)); }
 static double cubed(double x) { return std::pow(x, 2.7); }
 
 INSTANTIATE_TEST_SUITE_P(All, GpuMath,
@@ -119,6 +136,8 @@ INSTANTIATE_TEST_SUITE_P(All, GpuMath,
                                           4},
                                  Function{"tanhShort", shortTanh, std::tanh, -100, 100, 4, 0.9},
                                  Function{"tanhShortNear", shortTanh, std::tanh, -0.7, 0.7, 4, 0.9},
+                                 Function{"shiftedTanh", shiftedTanh, onePlusTanh, -12, 12, 32},
+                                 Function{"tanhSlope", tanhSlope, slopeOfTanh, -12, 12, 16, 1},
                                  Function{"sin", unary<math::SinOp>(), std::sin, -50, 50, 2},
                                  Function{"cos", unary<math::CosOp>(), std::cos, -50, 50, 2},
                                  Function{"tan", unary<math::TanOp>(), std::tan, -1.5, 1.5, 2},

@@ -126,10 +126,34 @@ Value emitTileNumber(GpuBuilder &b, const GpuPlan &plan, Value row, Value col);
 /// if tensor maps cannot copy the factors.
 std::optional<std::array<GpuTensorMap, 2>> makeTensorMaps(const Problem &problem,
                                                           const GpuPlan &plan);
-/// Returns the tensor map with which the result is stored in boxes of 64 x 64. Returns nothing
-/// unless there is a single result, the result has the type of the factors, and no load of the
-/// epilogue depends on the row.
-std::optional<GpuTensorMap> makeResultMap(const Problem &problem, const GpuPlan &plan);
+/// A tensor whose elements at a tile of the result the epilogue reads or stores in boxes. The
+/// elements of 64 columns are one box of 16-bit elements, or two boxes of f32.
+struct EpilogueBox {
+  const Operand *operand;
+  GpuTensorMap map;
+  bool isWide; ///< true for f32
+  int64_t boxes() const { return isWide ? 2 : 1; }
+};
+struct EpilogueBoxes {
+  SmallVector<EpilogueBox, 2> loads, stores;
+
+  int64_t loadsPerPanel() const { return countBoxes(loads); }
+  int64_t storesPerPanel() const { return countBoxes(stores); }
+  /// A box of a load has all rows of the tile. Returns how many of these boxes fit a stage, and
+  /// over how many stages the boxes of a tile extend.
+  static int64_t loadsPerStage(const GpuPlan &plan);
+  int64_t stages(const GpuPlan &plan) const;
+
+private:
+  static int64_t countBoxes(ArrayRef<EpilogueBox> tensors);
+};
+/// Returns true if all elements of the operand at a tile of the result are in one row, or in one
+/// column.
+bool isVector(const GpuPlan &plan, const Operand &operand);
+/// Returns the tensors that the epilogue reads and stores in boxes. Returns nothing if k is split,
+/// if tensor maps cannot copy a result or a load that is not a vector, or if the epilogue reads
+/// boxes and is so long that registers would be spilled.
+std::optional<EpilogueBoxes> makeEpilogueBoxes(const Problem &problem, const GpuPlan &plan);
 /// Emits the kernel with mma.sync.
 void lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,
                    ModuleOp entries, GpuKernel &info);

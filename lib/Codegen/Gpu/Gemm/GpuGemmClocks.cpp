@@ -11,16 +11,18 @@
 //   wgmma       Warpgroups of 64 rows read both factors from shared memory. A cluster loads the
 //               right factor once for all of its blocks. Stages hide the latency of loads.
 //   mma.sync    Warps read their parts of both factors with ldmatrix, 512 bytes at a time.
-//   epilogue    Per panel of 64 columns (boxes) or chunk of columns (strips) two barriers, the
-//               instructions, and the latency of loads, if there are any. Those of boxes do not
-//               depend on the row, and hit a cache.
+//   strips      Per chunk of columns two barriers, the instructions, and the latency of loads, if
+//               there are any.
+//   boxes       Per box of results two barriers. Loads are copied while factors are multiplied, and
+//               delay a tile only if a unit is busy for longer than the tile takes otherwise. A
+//               panel waits for its loads like for a barrier. Vectors hit a cache; they are loaded
+//               one panel ahead, for the first panel before the main loop.
 //
 // Factors that exceed the L2 cache are read again for each round: tiles of a round are eight rows
 // of tiles high (GpuGemmTiles.cpp).
 //
 //===----------------------------------------------------------------------===//
 
-#include "Codegen/Gpu/Ptx/OpWork.h"
 #include "Codegen/Gpu/Ptx/Sm90Builder.h"
 #include "GpuGemmEpilogue.h"
 #include "fsdp/Analysis/Gpu/GpuClocks.h"
@@ -46,8 +48,7 @@ static double partElements(const GpuPlan &plan) {
   return parts * toDouble(plan.outerCount * plan.lhs.size * plan.rhs.size);
 }
 
-/// Instructions of the epilogue for an element of the result.
-static OpWork workOfMaps(const Problem &problem) {
+OpWork gemm::workOfMaps(const Problem &problem) {
   OpWork work{1, 0}; // the conversion
   for (const MapStep &map : problem.maps)
     for (Operation &op : linalg::LinalgOp(map.op).getBlock()->without_terminator())
@@ -121,13 +122,48 @@ static std::pair<GpuClocks, double> epilogueOf(const Problem &problem, const Gpu
           units.longest() + chunks * (barriers * GpuLatencies::barrier + (loads ? latency : 0))};
 }
 
+/// Work of an epilogue with boxes, and its clocks after the last product.
+static std::pair<GpuClocks, double> epilogueOfBoxes(const Problem &problem, const GpuPlan &plan,
+                                                    const EpilogueBoxes &boxes, double warps,
+                                                    const GpuRates &rates) {
+  constexpr double perBox = 40; // instructions of a warp
+  OpWork element = workOfMaps(problem);
+  double elements = toDouble(plan.config.blockRows * plan.config.blockCols),
+         panels = toDouble(plan.config.blockCols / Sm90Builder::panelCols),
+         perPanel = toDouble(boxes.storesPerPanel()), wide = 0, shared = 0, stored = 0, loaded = 0;
+  auto count = [&](ArrayRef<EpilogueBox> tensors, double &moved) {
+    for (const EpilogueBox &box : tensors) {
+      double bytes = bytesOf(box.operand->access.elementType);
+      shared += 2 * bytes;
+      wide += box.isWide ? 1.5 : 0; // accesses to pairs, exchanges
+      moved += bytes;
+    }
+  };
+  count(boxes.stores, stored);
+  count(boxes.loads, loaded);
+  GpuClocks units{0,
+                  elements * (element.issue + wide) / rates.lanes +
+                      panels * (perPanel + toDouble(boxes.loadsPerPanel())) * perBox * warps /
+                          schedulers,
+                  elements * element.special / rates.special, elements * shared / rates.shared,
+                  elements * stored / rates.cache};
+  bool loadsVectors = llvm::any_of(problem.loads, [&](const Operand &load) {
+    return load.access.binding >= 0 && isVector(plan, load);
+  });
+  double barriers = panels * (2 * perPanel + (loaded > 0 ? 1 : 0)) * GpuLatencies::barrier,
+         clocks = units.longest() + barriers;
+  if (loadsVectors)
+    clocks += (panels - 1) * std::max(GpuLatencies::cache - clocks / panels, 0.0);
+  units.cache += elements * loaded / rates.cache;
+  return {units, clocks};
+}
+
 static std::pair<GpuClocks, double> epilogueOfGroups(const Problem &problem, const GpuPlan &plan,
                                                      const GpuRates &rates) {
-  bool storesBoxes = makeResultMap(problem, plan).has_value();
-  return epilogueOf(problem, plan,
-                    storesBoxes ? toDouble(Sm90Builder::panelCols) : toDouble(groupCols), 2,
-                    toDouble(plan.config.blockRows / Sm90Builder::groupRows) * 4,
-                    storesBoxes ? GpuLatencies::cache : GpuLatencies::global, rates);
+  double warps = toDouble(plan.config.blockRows / Sm90Builder::groupRows) * 4;
+  if (auto boxes = makeEpilogueBoxes(problem, plan))
+    return epilogueOfBoxes(problem, plan, *boxes, warps, rates);
+  return epilogueOf(problem, plan, toDouble(groupCols), 2, warps, GpuLatencies::global, rates);
 }
 
 double gemm::epilogueSteps(const Problem &problem, const GpuPlan &plan) {
@@ -164,10 +200,9 @@ static GpuCost costOfGroups(const Problem &problem, const GpuPlan &plan, const G
   double steps = toDouble(plan.partBlocks());
   GpuClocks tile = step * steps;
   tile += epilogue;
-  GpuCost cost =
-      getUniformCost(plan.blocks(), 1, tile, steps * step.longest() + epilogueClocks,
-                     plan.multiprocessors / c.cluster * c.cluster, countBytes(problem, plan));
-  return cost;
+  return getUniformCost(plan.blocks(), 1, tile,
+                        std::max(steps * step.longest() + epilogueClocks, tile.longest()),
+                        plan.multiprocessors / c.cluster * c.cluster, countBytes(problem, plan));
 }
 
 static GpuCost costOfWarps(const Problem &problem, const GpuPlan &plan, const GpuRates &rates) {

@@ -40,7 +40,7 @@ bool gemm::startsFromZero(const Problem &problem) {
 /// tiles are in the result.
 Value GpuEpilogue::existsAt(Value row, Value col) {
   Value exists;
-  if (plan.lhs.size % plan.config.blockRows)
+  if (plan.lhs.size % plan.tileRows())
     exists = b.isLess(row, b.i32(plan.lhs.size));
   if (plan.rhs.size % plan.config.blockCols) {
     Value inRow = b.isLess(col, b.i32(plan.rhs.size));
@@ -205,18 +205,25 @@ void GpuEpilogue::finish(const Strip &strip, const Loaded &loaded, Row sums) {
   strip.exists ? b.when(strip.exists, run) : run();
 }
 
-GpuEpilogue::Loaded GpuEpilogue::loadAll(const Strip &strip) {
+GpuEpilogue::Loaded GpuEpilogue::loadAll(const Strip &strip,
+                                         function_ref<bool(const Operand &)> isElsewhere) {
   Loaded loaded;
   loaded.position = positionOf(strip);
+  auto loadRow = [&](const Operand &operand) {
+    return isElsewhere && isElsewhere(operand) ? Row()
+                                               : loadExisting(operand, strip, loaded.position);
+  };
   if (!startsFromZero(problem))
-    loaded.init = loadExisting(problem.init, strip, loaded.position);
+    loaded.init = loadRow(problem.init);
   for (const Operand &operand : problem.loads)
-    loaded.loads.push_back(loadExisting(operand, strip, loaded.position));
+    loaded.loads.push_back(loadRow(operand));
   return loaded;
 }
 
-SmallVector<Value> GpuEpilogue::compute(const Strip &strip, ArrayRef<Value> sums) {
-  return results(loadAll(strip), Row(sums)).front();
+void GpuEpilogue::setInput(Loaded &loaded, const Operand &operand, Row values) {
+  Row &row =
+      &operand == &problem.init ? loaded.init : loaded.loads[&operand - problem.loads.data()];
+  row = applyMaps(operand, std::move(values));
 }
 
 void GpuEpilogue::finish(ArrayRef<Strip> strips, SumsOf sums) {

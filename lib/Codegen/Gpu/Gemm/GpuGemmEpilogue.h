@@ -8,6 +8,7 @@
 #define FSDP_LIB_CODEGEN_GPU_GEMM_GPUGEMMEPILOGUE_H
 
 #include "Codegen/Gpu/Ptx/GpuBuilder.h"
+#include "Codegen/Gpu/Ptx/OpWork.h"
 #include "GpuGemm.h"
 
 namespace mlir::fsdp::gemm {
@@ -26,6 +27,8 @@ struct StagedSums {
   Value outer, firstRow, firstCol; ///< position of the first accumulator in the result
 };
 
+/// Returns the instructions of the epilogue for an element of the result.
+OpWork workOfMaps(const Problem &problem);
 /// Returns true if the accumulation starts from zero.
 bool startsFromZero(const Problem &problem);
 
@@ -43,8 +46,19 @@ public:
   /// returns the sums of strip i. The inputs of all strips are loaded before the first strip is
   /// computed.
   void finish(ArrayRef<Strip> strips, SumsOf sums);
-  /// Computes the elements of the result from the sums of a strip. There must be a single result.
-  SmallVector<Value> compute(const Strip &strip, ArrayRef<Value> sums);
+  using Row = SmallVector<Value>;
+  /// The inputs of a strip, except its sums. `init` is empty if sums start from zero.
+  struct Loaded {
+    Position position;
+    Row init;
+    SmallVector<Row> loads;
+  };
+  /// Loads the inputs of a strip, except those that `isElsewhere` returns true for.
+  Loaded loadAll(const Strip &strip, function_ref<bool(const Operand &)> isElsewhere = nullptr);
+  /// Sets an input that loadAll() did not load.
+  void setInput(Loaded &loaded, const Operand &operand, Row values);
+  /// Computes the elements of each result from the inputs and the sums of a strip.
+  SmallVector<Row> results(const Loaded &loaded, Row sums);
   /// If k is split into parts, stores the sums of the strips in scratch, at the place of the part
   /// with the index `split`. Otherwise calls finish().
   void finishOrKeep(ArrayRef<Strip> strips, Value split, SumsOf sums);
@@ -52,12 +66,6 @@ public:
   SmallVector<Value> collect(const Strip &strip);
 
 private:
-  using Row = SmallVector<Value>;
-  struct Loaded {
-    Position position;
-    Row init;
-    SmallVector<Row> loads;
-  };
   Value existsAt(Value row, Value col);
   Position positionOf(const Strip &strip);
   Pointer placeOf(const Operand &operand, const Position &position);
@@ -65,8 +73,6 @@ private:
   Row loadExisting(const Operand &operand, const Strip &strip, const Position &position);
   Row applyMaps(const Operand &operand, Row row);
   void store(const StoreStep &step, const Position &position, const Row &values);
-  Loaded loadAll(const Strip &strip);
-  SmallVector<Row> results(const Loaded &loaded, Row sums);
   void finish(const Strip &strip, const Loaded &loaded, Row sums);
   void keep(const Strip &strip, Value split, ArrayRef<Value> sums);
   Pointer partOf(const Strip &strip, Value split);

@@ -19,11 +19,12 @@
 //    of the loads, whichever is longer. The second term is a fraction of the shorter time. The
 //    third term is the time before and after the loop. The cost of a launch is the cost of a tile
 //    times the number of rounds that the multiprocessors need for all tiles.
-// 2. If that tile uses wgmma, chooses among the tiles with wgmma again, by the clocks of the model
-// of
-//    GpuGemmClocks.cpp. If there are fewer tiles than multiprocessors, k can then be divided into
-//    unequal parts, such that all multiprocessors have work (PartOrder.h). If k is in parts, the
-//    clocks include the launch that adds the parts.
+// 2. Chooses among the tiles with wgmma again, by the clocks of the model of GpuGemmClocks.cpp.
+// Keeps
+//    a tile with mma.sync of step 1 if it takes fewer clocks than all of them. If there are fewer
+//    tiles than multiprocessors, k can then be divided into unequal parts, such that all
+//    multiprocessors have work (PartOrder.h). If k is in parts, the clocks include the launch that
+//    adds the parts.
 //
 // If the kernel has the attribute `fsdp.gemm_tile` ("128x64"), the attribute selects the tile and
 // the parts instead.
@@ -321,7 +322,8 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
   SmallVector<GpuConfig> table(plan.element.isF32() ? ArrayRef(table32) : ArrayRef(table16));
   llvm::append_range(table, tableGroups);
   std::optional<GpuPlan> best;
-  auto keepBest = [&, least = std::pair<double, double>()](std::pair<double, double> cost) mutable {
+  std::pair<double, double> least;
+  auto keepBest = [&](std::pair<double, double> cost) {
     if (best && cost >= least)
       return;
     best = plan;
@@ -331,8 +333,11 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
     forEachTile(problem, target, plan, table, asked, [&] {
       forEachEqualDivision(plan, asked, [&] { keepBest({estimateCycles(plan, target), 0}); });
     });
-  if (asked.partSteps || (best && best->config.warpgroups)) {
-    best.reset();
+  if (asked.partSteps || (best && (best->config.warpgroups || !asked.isPresent))) {
+    if (asked.partSteps || best->config.warpgroups)
+      best.reset();
+    else
+      least = estimateClocks(problem, *best);
     forEachTile(problem, target, plan, tableGroups, asked, [&] {
       auto visit = [&] { keepBest(estimateClocks(problem, plan)); };
       if (!asked.partSteps)

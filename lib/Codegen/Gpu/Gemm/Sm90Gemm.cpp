@@ -14,8 +14,11 @@
 //     expect its bytes                            wait until the stage is full
 //     copy the boxes of both factors              sums += products, four steps of k = 16
 //                                                 release the previous stage;
-//                                               for each 32 columns: sums to shared memory,
-//                                                 strips of the result;
+//     copy boxes of the epilogue                epilogue and stores;
+//
+// The epilogue reads and stores boxes if tensor maps can copy its tensors (Sm90GemmBoxes.cpp).
+// Otherwise, for each 32 columns, it writes sums to shared memory and computes strips of the
+// result.
 //
 // If k is split, each tile of the result is processed once for each part, by the same or by other
 // blocks (PartOrder.h). The sums of a part are stored in scratch. A second launch adds the sums of
@@ -30,9 +33,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Codegen/Gpu/Ptx/Sm90Builder.h"
 #include "Codegen/Kernel/Fragment.h"
-#include "GpuGemmEpilogue.h"
+#include "Sm90GemmBoxes.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -52,15 +54,16 @@ namespace {
 class Sm90Gemm {
 public:
   Sm90Gemm(Sm90Builder &b, const Problem &problem, const GpuPlan &plan, func::FuncOp kernel,
-           int64_t blocks, bool storesBoxes)
+           int64_t blocks, std::optional<EpilogueBoxes> boxes)
       : b(b), problem(problem), plan(plan), config(plan.config), kernel(kernel), blocks(blocks),
-        storesBoxes(storesBoxes), barriers(b.sharedAt(barriersAt(plan))) {}
+        barriers(b.sharedAt(barriersAt(plan))) {
+    if (boxes)
+      boxEpilogue.emplace(b, problem, plan, kernel, std::move(*boxes));
+  }
   void emit();
 
 private:
-  struct Stage {
-    Value begin, full, empty, parity;
-  };
+  using Stage = GemmStage;
   void initBarriers();
   Stage stageOf(Value number);
   void forEachTile(function_ref<void(Value first)> body);
@@ -74,9 +77,8 @@ private:
   SmallVector<Value> multiply(ArrayRef<Value> sums, const Stage &stage);
   Value ownChunk();
   std::pair<Value, Value> placeOfLane();
+  BoxEpilogue::Place placeOfGroup();
   void finishInStrips(ArrayRef<Value> sums);
-  void finishInBoxes(ArrayRef<Value> sums);
-  SmallVector<Value> computeWords(ArrayRef<Value> sums, int64_t from);
 
   Sm90Builder &b;
   const Problem &problem;
@@ -84,7 +86,7 @@ private:
   const GpuConfig &config;
   func::FuncOp kernel;
   const int64_t blocks;
-  const bool storesBoxes;
+  std::optional<BoxEpilogue> boxEpilogue;
   Value barriers; ///< address of the first barrier in memory
   Value inCluster, leaves, group, ownThread, outer, split, firstRow, firstCol;
   Value kFirst, kCount; ///< first tile of k, and number of tiles of k
@@ -132,7 +134,7 @@ void Sm90Gemm::forEachUnevenPart(function_ref<void(Value)> body) {
 }
 
 /// Emits body(first) for each tile of the result, or for each part of a tile. `first` is the number
-/// of tiles of k that were processed before.
+/// of stages that were used before.
 void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
   if (plan.uneven)
     return forEachUnevenPart(body);
@@ -144,7 +146,8 @@ void Sm90Gemm::forEachTile(function_ref<void(Value)> body) {
     placeTile(b.rem(number, tiles));
     kFirst = b.mul(split, plan.partBlocks());
     kCount = b.i32(plan.partBlocks());
-    body(b.mul(b.div(number, atATime), plan.partBlocks()));
+    int64_t stages = plan.partBlocks() + (boxEpilogue ? boxEpilogue->stages() : 0);
+    body(b.mul(b.div(number, atATime), stages));
   });
 }
 
@@ -154,19 +157,15 @@ void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map
                         const Stage &stage, Position position) {
   int inner = side.digits.back(), first = side.alongK ? plan.kInner : inner,
       second = side.alongK ? inner : plan.kInner;
-  auto at = [&](int digit) { return position[digit] ? position[digit] : b.i32(0); };
   int64_t boxes = side.alongK ? 1 : side.width / panel / parts,
           boxBytes = panelBytes * (side.alongK ? side.width / parts : config.blockK);
   int64_t boxCols = side.alongK ? side.width / parts : panel;
   for (int64_t i = 0; i < boxes; ++i) {
     Value number = parts == 1 ? b.i32(i) : b.add(b.mul(inCluster, boxes), i),
           shift = b.mul(number, boxCols);
-    SmallVector<Value> coordinates = {at(first), at(second)};
+    SmallVector<Value> coordinates = coordinatesOf(b, operand, first, second, position);
     Value &moved = coordinates[side.alongK ? 1 : 0];
     moved = b.add(moved, shift);
-    for (auto [digit, stride] : llvm::enumerate(operand.strides))
-      if (static_cast<int>(digit) != first && static_cast<int>(digit) != second && stride != 0)
-        coordinates.push_back(at(digit));
     Value target = b.shiftBytes(b.shiftBytes(stage.begin, side.offset), b.mul(number, boxBytes));
     if (parts == 1)
       b.copyBox(target, b.tensorMap(map), coordinates, stage.full);
@@ -194,6 +193,9 @@ void Sm90Gemm::produce() {
       copySide(plan.lhs, problem.lhs, 0, 1, stage, position);
       copySide(plan.rhs, problem.rhs, 1, config.cluster, stage, position);
     });
+    if (boxEpilogue)
+      boxEpilogue->produce(
+          corner, [&](int64_t number) { return stageOf(b.add(b.add(first, kCount), number)); });
   });
 }
 
@@ -244,73 +246,8 @@ void Sm90Gemm::finishInStrips(ArrayRef<Value> sums) {
   }
 }
 
-/// Computes the results for 16 rows and 64 columns, rounds them to 16 bits, and returns them in
-/// words of two results.
-SmallVector<Value> Sm90Gemm::computeWords(ArrayRef<Value> sums, int64_t from) {
-  GpuPlan pairs = plan;
-  pairs.storeCols = 2;
-  GpuEpilogue epilogue(b, problem, pairs, kernel);
-  Layout layout = Layout::mmaSums(16, config.blockCols);
-  auto [row, col] = placeOfLane();
-  Value firstOfLane = b.add(b.add(firstRow, b.mul(group, panel)), row);
-  SmallVector<Value> words;
-  for (int64_t i = from; i < from + panel / 2; i += 2) {
-    auto [r, c] = layout.place(i);
-    Strip strip{outer, b.add(firstOfLane, r), b.add(b.add(firstCol, col), c), Value()};
-    if (plan.rhs.size % config.blockCols)
-      strip.exists = b.isLess(strip.col, b.i32(plan.rhs.size));
-    SmallVector<Value> results = epilogue.compute(strip, sums.slice(i, 2));
-    for (Value &result : results) {
-      // Remove the rounding of each result, because pack() rounds two f32 results with one
-      // instruction.
-      auto narrowed = result.getDefiningOp<arith::TruncFOp>();
-      bool isPacked = narrowed && narrowed.getIn().getType().isF32() && !narrowed.getRoundingmode();
-      result = isPacked ? narrowed.getIn() : b.convertFloat(result, b.getF32Type());
-    }
-    words.push_back(b.pack(results[0], results[1], plan.element));
-  }
-  return words;
-}
-
-/// Applies the epilogue to the tile and stores the results in boxes. One panel is written to shared
-/// memory while the previous panel is copied from shared to global memory.
-void Sm90Gemm::finishInBoxes(ArrayRef<Value> sums) {
-  const Operand &dest = problem.stores.front().dest;
-  int first = plan.rhs.digits.back(), second = plan.lhs.digits.back();
-  Value chunk = ownChunk(), barrier = b.add(group, 1), isFirst = b.isEqual(ownThread, 0),
-        lane = b.lane();
-  // The row whose address this lane provides to storeMatrices().
-  Value row = b.add(b.mul(b.div(ownThread, 32), 16), b.rem(lane, 16));
-  Value swizzled = b.createOrFold<arith::XOrIOp>(b.loc, b.div(lane, 16), b.rem(lane, 8));
-  Value place = b.add(b.mul(row, panelBytes), b.mul(swizzled, 16));
-  for (int64_t from = 0; from < config.blockCols; from += panel) {
-    Value target = b.shiftBytes(chunk, from / panel % 2 * panel * panelBytes);
-    // Wait until the buffer of this panel has been read. The two buffers alternate, so it is
-    // usually sufficient to wait for all stores except the latest. But if the number of panels is
-    // odd, the first panel of a tile uses the same buffer as the latest store.
-    int64_t pending = from == 0 && config.blockCols / panel % 2 ? 0 : 1;
-    b.when(isFirst, [&] { b.waitForStores(pending, /*sourceOnly=*/true); });
-    b.syncNamed(barrier, groupThreads);
-    SmallVector<Value> words = computeWords(sums, from / 2);
-    for (int64_t i = 0; i < panel / 16; ++i) {
-      Value own = b.createOrFold<arith::XOrIOp>(b.loc, place, b.i32(i * 32));
-      b.storeMatrices(b.shiftBytes(target, own), ArrayRef(words).slice(4 * i, 4));
-    }
-    b.fenceAsync();
-    b.syncNamed(barrier, groupThreads);
-    b.when(isFirst, [&] {
-      Position position(problem.digits.size());
-      setDigits(b, problem, position, outer, plan.outer);
-      setDigits(b, problem, position, b.add(firstRow, b.mul(group, panel)), plan.lhs.digits);
-      setDigits(b, problem, position, b.add(firstCol, from), plan.rhs.digits);
-      SmallVector<Value> coordinates = {position[first], position[second]};
-      for (auto [digit, stride] : llvm::enumerate(dest.strides))
-        if (static_cast<int>(digit) != first && static_cast<int>(digit) != second && stride != 0)
-          coordinates.push_back(position[digit]);
-      b.storeBox(b.tensorMap(2), coordinates, target);
-      b.commitStores();
-    });
-  }
+BoxEpilogue::Place Sm90Gemm::placeOfGroup() {
+  return {outer, b.add(firstRow, b.mul(group, panel)), firstCol, group, ownThread, ownChunk()};
 }
 
 /// Releases a stage. In each warp, lane i signals block i of the cluster.
@@ -329,6 +266,9 @@ void Sm90Gemm::consume() {
   leaves = b.rem(b.lane(), config.cluster);
   SmallVector<Value> zeros(config.blockCols / 2, b.number(0));
   forEachTile([&](Value first) {
+    BoxEpilogue::Inputs inputs;
+    if (boxEpilogue)
+      inputs = boxEpilogue->begin(placeOfGroup());
     SmallVector<Value> sums =
         b.loop(b.i32(0), kCount, 1, zeros, [&](Value kBlock, ValueRange carried) {
           Value number = b.add(first, kBlock);
@@ -341,10 +281,15 @@ void Sm90Gemm::consume() {
         });
     sums = b.waitForSums(sums);
     release(stageOf(b.add(first, b.sub(kCount, b.i32(1)))));
-    storesBoxes ? finishInBoxes(sums) : finishInStrips(sums);
+    if (!boxEpilogue)
+      return finishInStrips(sums);
+    boxEpilogue->finish(
+        placeOfGroup(), sums, std::move(inputs),
+        [&](int64_t number) { return stageOf(b.add(b.add(first, kCount), number)); },
+        [&](const Stage &stage) { release(stage); });
   });
-  if (storesBoxes)
-    b.when(b.isEqual(ownThread, 0), [&] { b.waitForStores(0, /*sourceOnly=*/false); });
+  if (boxEpilogue)
+    boxEpilogue->end(ownThread);
 }
 
 void Sm90Gemm::emit() {
@@ -376,12 +321,14 @@ void gemm::lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuP
   std::string symbol = kernel.getName().str();
   GpuLaunch launch{symbol, blocks, threads, plan.sharedBytes()};
   launch.maps.assign(maps.begin(), maps.end());
-  auto resultMap = makeResultMap(problem, plan);
-  if (resultMap)
-    launch.maps.push_back(*resultMap);
+  std::optional<EpilogueBoxes> boxes = makeEpilogueBoxes(problem, plan);
+  if (boxes)
+    for (const auto *tensors : {&boxes->loads, &boxes->stores})
+      for (const EpilogueBox &box : *tensors)
+        launch.maps.push_back(box.map);
   info.scratchBytes = plan.scratchBytes();
   b.enter(entries, kernel, symbol, 1, info.scratchBytes > 0, launch.maps.size(), cluster);
-  Sm90Gemm(b, problem, plan, kernel, blocks, resultMap.has_value()).emit();
+  Sm90Gemm(b, problem, plan, kernel, blocks, std::move(boxes)).emit();
   b.leave();
   launch.cluster = cluster;
   launch.cost = costOf(problem, plan);

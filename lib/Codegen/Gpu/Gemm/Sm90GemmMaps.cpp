@@ -27,22 +27,23 @@ static bool isFlat(const Problem &problem, const GpuSide &side) {
   return side.digits.size() == 1 || problem.digits[side.digits.back()].size % side.width == 0;
 }
 
-/// Returns a tensor map whose boxes have 64 contiguous elements along digit `first`, and `rows`
-/// elements along digit `second`.
+/// Returns a tensor map whose boxes have 128 contiguous bytes along digit `first`, and `rows`
+/// elements along digit `second`. In the map, an f32 element is two elements of 16 bits.
 static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan,
                                                  const Operand &operand, int first, int second,
                                                  int64_t rows) {
+  int64_t bytes = operand.access.elementType.isF32() ? 4 : 2;
   GpuTensorMap map{operand.access.binding,
-                   operand.access.offset * 2,
+                   operand.access.offset * bytes,
                    plan.element.isBF16(),
-                   {problem.digits[first].size},
+                   {problem.digits[first].size * bytes / 2},
                    {},
                    {Sm90Builder::panelCols}};
   auto append = [&](int digit, int64_t box) {
     int64_t size = problem.digits[digit].size;
     map.sizes.push_back(size);
     // The stride of a dimension of size 1 is not used, but must be valid.
-    map.strides.push_back(size == 1 ? strideAlignment : operand.strides[digit] * 2);
+    map.strides.push_back(size == 1 ? strideAlignment : operand.strides[digit] * bytes);
     map.box.push_back(box);
   };
   append(second, rows);
@@ -69,19 +70,67 @@ static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const G
   return makeTensorMap(problem, plan, operand, inner, plan.kInner, plan.config.blockK);
 }
 
-std::optional<GpuTensorMap> gemm::makeResultMap(const Problem &problem, const GpuPlan &plan) {
-  if (problem.stores.size() != 1 || plan.splits != 1 || !startsFromZero(problem) ||
-      !isFlat(problem, plan.lhs) || !isFlat(problem, plan.rhs))
-    return std::nullopt;
-  const Operand &dest = problem.stores.front().dest;
-  bool dependsOnRow = llvm::any_of(problem.loads, [&](const Operand &load) {
-    return llvm::any_of(plan.lhs.digits, [&](int digit) { return load.strides[digit] != 0; });
-  });
+int64_t EpilogueBoxes::countBoxes(ArrayRef<EpilogueBox> tensors) {
+  return llvm::sum_of(llvm::map_range(tensors, [](const EpilogueBox &box) { return box.boxes(); }));
+}
+
+int64_t EpilogueBoxes::loadsPerStage(const GpuPlan &plan) {
+  return plan.stageBytes() / (plan.config.blockRows * Sm90Builder::panelBytes);
+}
+
+int64_t EpilogueBoxes::stages(const GpuPlan &plan) const {
+  int64_t boxes = plan.config.blockCols / Sm90Builder::panelCols * loadsPerPanel();
+  return llvm::divideCeil(boxes, loadsPerStage(plan));
+}
+
+bool gemm::isVector(const GpuPlan &plan, const Operand &operand) {
+  return operand.access.binding < 0 || operand.strides[plan.lhs.digits.back()] == 0 ||
+         operand.strides[plan.rhs.digits.back()] == 0;
+}
+
+/// Returns the map of a tensor of the epilogue, whose boxes have `rows` rows.
+static std::optional<EpilogueBox> makeEpilogueBox(const Problem &problem, const GpuPlan &plan,
+                                                  const Operand &operand, int64_t rows) {
+  Type type = operand.access.elementType;
   int inner = plan.rhs.digits.back();
-  if (dependsOnRow || dest.access.elementType != plan.element || dest.strides[inner] != 1 ||
-      dest.access.offset * 2 % strideAlignment || plan.storeCols % 2)
+  bool isWide = type.isF32();
+  if ((!isWide && !type.isBF16() && !type.isF16()) || operand.strides[inner] != 1 ||
+      operand.access.offset * (isWide ? 4 : 2) % strideAlignment)
     return std::nullopt;
-  return makeTensorMap(problem, plan, dest, inner, plan.lhs.digits.back(), Sm90Builder::groupRows);
+  auto map = makeTensorMap(problem, plan, operand, inner, plan.lhs.digits.back(), rows);
+  return map ? std::optional(EpilogueBox{&operand, *map, isWide}) : std::nullopt;
+}
+
+std::optional<EpilogueBoxes> gemm::makeEpilogueBoxes(const Problem &problem, const GpuPlan &plan) {
+  if (plan.splits != 1 || !isFlat(problem, plan.lhs) || !isFlat(problem, plan.rhs) ||
+      plan.storeCols % 2)
+    return std::nullopt;
+  EpilogueBoxes boxes;
+  auto append = [&](const Operand &operand, int64_t rows, SmallVectorImpl<EpilogueBox> &list) {
+    auto box = makeEpilogueBox(problem, plan, operand, rows);
+    if (box)
+      list.push_back(*box);
+    return box.has_value();
+  };
+  auto appendLoad = [&](const Operand &load) {
+    return isVector(plan, load) || append(load, plan.config.blockRows, boxes.loads);
+  };
+  if ((!startsFromZero(problem) && !appendLoad(problem.init)) ||
+      !llvm::all_of(problem.loads, appendLoad) ||
+      !llvm::all_of(problem.stores, [&](const StoreStep &store) {
+        return append(store.dest, Sm90Builder::groupRows, boxes.stores);
+      }))
+    return std::nullopt;
+  // The boxes of a panel are in the ring of stages together, in addition to a stage of factors.
+  int64_t stages = llvm::divideCeil(boxes.loadsPerPanel(), EpilogueBoxes::loadsPerStage(plan)) + 1;
+  constexpr size_t mostMaps = 14; // in addition to those of the factors
+  // ptxas spills registers of longer epilogues that read boxes.
+  constexpr double mostWork = 40;
+  bool isLong = !boxes.loads.empty() && workOfMaps(problem).issue > mostWork;
+  return stages < plan.config.stages && !isLong &&
+                 boxes.loads.size() + boxes.stores.size() <= mostMaps
+             ? std::optional(boxes)
+             : std::nullopt;
 }
 
 std::optional<std::array<GpuTensorMap, 2>> gemm::makeTensorMaps(const Problem &problem,

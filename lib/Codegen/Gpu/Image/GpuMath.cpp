@@ -10,6 +10,8 @@
 //   exp2    ex2.approx.ftz                    2 ulp; 0 below 2^-126
 //   tanh    1 - 2 / (1 + e), e = 2^(2 log2(e) |x|); x + x^3 p(x^2) up to 0.6     4 ulp
 //           with the flag `afn`: the first form, with x instead of |x|     2^-21, absolute
+//   1 + tanh        2 s, s = 1 / (1 + 2^(-2 log2(e) x))                  32 ulp up to |x| = 12
+//   1 - tanh^2      4 s (1 - s), if tanh has no other uses than in these two
 //   rsqrt   rsqrt.approx.ftz                  2 ulp
 //   /       div.full; by a constant, multiplication by its inverse     2 ulp
 //
@@ -22,6 +24,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Codegen/Gpu/Ptx/GpuBuilder.h"
+#include "Codegen/Gpu/Ptx/OpWork.h"
 #include "GpuLowering.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -90,6 +93,40 @@ struct ApproximateTanh : OpRewritePattern<math::TanhOp> {
   }
 };
 
+/// Computes 1 + tanh(x) and 1 - tanh(x)^2 as in GELU and its derivative. The results have a small
+/// relative error also where tanh(x) is near -1, unlike the sum.
+struct ShiftedTanh : OpRewritePattern<math::TanhOp> {
+  explicit ShiftedTanh(MLIRContext *context) : OpRewritePattern(context, /*benefit=*/20) {}
+  LogicalResult matchAndRewrite(math::TanhOp op, PatternRewriter &rewriter) const override {
+    if (!isInGelu(op))
+      return failure();
+    Location loc = op.getLoc();
+    Value one = real(rewriter, loc, 1), scale = real(rewriter, loc, -2 * 0x1.71547652b82fep0);
+    Value power =
+        callIntrinsic(rewriter, loc, "llvm.nvvm.ex2.approx.ftz",
+                      Value(arith::MulFOp::create(rewriter, loc, op.getOperand(), scale)));
+    Value s = callIntrinsic(rewriter, loc, "llvm.nvvm.rcp.approx.ftz.f",
+                            Value(arith::AddFOp::create(rewriter, loc, power, one)));
+    SetVector<Operation *> users(op->user_begin(), op->user_end()); // t * t uses tanh twice
+    for (Operation *user : users) {
+      rewriter.setInsertionPoint(user);
+      if (isa<arith::AddFOp>(user)) {
+        rewriter.replaceOpWithNewOp<arith::AddFOp>(user, s, s);
+        continue;
+      }
+      for (Operation *difference : llvm::make_early_inc_range(user->getUsers())) {
+        rewriter.setInsertionPoint(difference);
+        Value rest = arith::SubFOp::create(rewriter, loc, one, s),
+              times = arith::MulFOp::create(rewriter, loc, s, real(rewriter, loc, 4));
+        rewriter.replaceOpWithNewOp<arith::MulFOp>(difference, times, rest);
+      }
+      rewriter.eraseOp(user);
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct Divide : OpRewritePattern<arith::DivFOp> {
   explicit Divide(MLIRContext *context) : OpRewritePattern(context, /*benefit=*/10) {}
   LogicalResult matchAndRewrite(arith::DivFOp op, PatternRewriter &rewriter) const override {
@@ -119,5 +156,5 @@ void fsdp::populateGpuMathPatterns(RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
   patterns.add<CallOne<math::Exp2Op>>(context, "llvm.nvvm.ex2.approx.ftz");
   patterns.add<CallOne<math::RsqrtOp>>(context, "llvm.nvvm.rsqrt.approx.ftz.f");
-  patterns.add<ApproximateTanh, Divide>(context);
+  patterns.add<ApproximateTanh, ShiftedTanh, Divide>(context);
 }

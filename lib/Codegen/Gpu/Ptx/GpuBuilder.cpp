@@ -171,6 +171,19 @@ Value GpuBuilder::pack(Value low, Value high, Type element) {
   return LLVM::BitcastOp::create(*this, loc, getI32Type(), packed);
 }
 
+SmallVector<Value> GpuBuilder::loadMatrices(Value place, bool transposed) {
+  SmallVector<Type> words(4, getI32Type());
+  auto all = LLVM::LLVMStructType::getLiteral(getContext(), words);
+  auto layout = transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row;
+  Value loaded = NVVM::LdMatrixOp::create(*this, loc, all, place, 4, layout,
+                                          NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
+                                          NVVM::LdStMatrixEltType::B16);
+  SmallVector<Value> result;
+  for (int64_t i = 0; i < 4; ++i)
+    result.push_back(LLVM::ExtractValueOp::create(*this, loc, loaded, i));
+  return result;
+}
+
 void GpuBuilder::storePair(Value first, Value second, const Pointer &place) {
   if (!place.type.isF32()) {
     LLVM::StoreOp::create(*this, loc, pack(first, second, place.type), address(place),

@@ -79,6 +79,9 @@ public:
   Value sharedAt(int64_t bytes);
   Value shiftBytes(Value pointer, Value bytes);
   Value shiftBytes(Value pointer, int64_t bytes);
+  /// Loads four 8x8 matrices of 16-bit elements by ldmatrix. `place` is the address that this lane
+  /// provides: lane l provides row l % 8 of matrix l / 8.
+  SmallVector<Value> loadMatrices(Value place, bool transposed);
   /// Packs two f32 values as 16-bit floats into one 32-bit word, `low` in the low half.
   Value pack(Value low, Value high, Type element);
   /// Stores two f32 values as adjacent elements of the pointer's type. The address is aligned to

@@ -30,18 +30,17 @@ static Pointer shifted(GpuBuilder &b, const Pointer &place, int64_t by) {
   return by ? b.shift(place, b.constant(by)) : place;
 }
 
-/// Appends the elements of a word to `values`.
-static void unpack(GpuBuilder &b, Value word, Type type, SmallVector<Value> &values) {
-  if (bytesOf(type) == wordBytes) {
-    values.push_back(b.createOrFold<arith::BitcastOp>(b.loc, type, word));
-    return;
-  }
+SmallVector<Value> fsdp::unpackWord(GpuBuilder &b, Value word, Type type) {
+  if (bytesOf(type) == wordBytes)
+    return {b.createOrFold<arith::BitcastOp>(b.loc, type, word)};
+  SmallVector<Value> values;
   for (int64_t bits : {0, 16}) {
     Value half =
         arith::TruncIOp::create(b, b.loc, b.getI16Type(),
                                 bits ? arith::ShRUIOp::create(b, b.loc, word, b.i32(bits)) : word);
     values.push_back(b.createOrFold<arith::BitcastOp>(b.loc, type, half));
   }
+  return values;
 }
 
 SmallVector<Value> fsdp::loadRow(GpuBuilder &b, const Pointer &place, int64_t count,
@@ -57,10 +56,12 @@ SmallVector<Value> fsdp::loadRow(GpuBuilder &b, const Pointer &place, int64_t co
     Type type = words == 1 ? Type(b.getI32Type()) : VectorType::get({words}, b.getI32Type());
     Value loaded = LLVM::LoadOp::create(b, b.loc, type, b.address(own), words * wordBytes);
     for (int64_t i = 0; i < words; ++i)
-      unpack(b,
-             words == 1 ? loaded
-                        : Value(LLVM::ExtractElementOp::create(b, b.loc, loaded, b.i32(i))),
-             place.type, values);
+      llvm::append_range(
+          values,
+          unpackWord(b,
+                     words == 1 ? loaded
+                                : Value(LLVM::ExtractElementOp::create(b, b.loc, loaded, b.i32(i))),
+                     place.type));
   }
   return values;
 }

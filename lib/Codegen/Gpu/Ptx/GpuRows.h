@@ -17,6 +17,9 @@ SmallVector<Value> loadRow(GpuBuilder &b, const Pointer &place, int64_t count, i
 /// Stores contiguous elements to `place`, which must be aligned as for loadRow().
 void storeRow(GpuBuilder &b, ArrayRef<Value> values, const Pointer &place, int64_t aligned);
 
+/// Returns the elements of a 32-bit word: one element of 32 bits, or two of 16 bits.
+SmallVector<Value> unpackWord(GpuBuilder &b, Value word, Type type);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_LIB_CODEGEN_GPU_PTX_GPUROWS_H

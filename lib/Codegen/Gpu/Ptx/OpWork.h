@@ -7,7 +7,7 @@
 #ifndef FSDP_LIB_CODEGEN_GPU_PTX_OPWORK_H
 #define FSDP_LIB_CODEGEN_GPU_PTX_OPWORK_H
 
-#include "mlir/IR/Operation.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 namespace mlir::fsdp {
 
@@ -20,6 +20,9 @@ struct OpWork {
     return *this;
   }
 };
+
+/// Returns true if each use of an f32 tanh t is 1 + t, or t * t in 1 - t * t.
+bool isInGelu(math::TanhOp tanh);
 
 /// Returns the work of an operation of arith, math or tensor on scalars, as the expansions of
 /// GpuMath.cpp compute it.

@@ -44,19 +44,6 @@ Value Sm80Tiles::laneOfCols(const SharedTile &tile) {
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
 }
 
-SmallVector<Value> Sm80Tiles::loadMatrices(Value place, bool transposed) {
-  SmallVector<Type> words(4, getI32Type());
-  auto all = LLVM::LLVMStructType::getLiteral(getContext(), words);
-  auto layout = transposed ? NVVM::MMALayout::col : NVVM::MMALayout::row;
-  Value loaded = NVVM::LdMatrixOp::create(*this, loc, all, place, 4, layout,
-                                          NVVM::LdStMatrixShapeAttr::get(getContext(), 8, 8),
-                                          NVVM::LdStMatrixEltType::B16);
-  SmallVector<Value> result;
-  for (int64_t i = 0; i < 4; ++i)
-    result.push_back(LLVM::ExtractValueOp::create(*this, loc, loaded, i));
-  return result;
-}
-
 std::pair<Value, Value> Sm80Tiles::split(Value number) {
   auto round = [&](Value x) -> Value {
     Value bits =

@@ -87,8 +87,6 @@ public:
   struct Factor {
     SmallVector<Value> high, low;
   };
-  /// Loads four 8x8 matrices by ldmatrix. `place` is the address that this lane provides.
-  SmallVector<Value> loadMatrices(Value place, bool transposed);
   /// Converts words from ldmatrix to a factor.
   Factor toFactor(ArrayRef<Value> words);
   /// Adds the product of 16 rows and 8 columns to `sums`.

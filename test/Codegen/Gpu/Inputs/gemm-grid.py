@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes contraction kernels for fsdp-kernel-test:
-#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|uneven|gradients|equalparts|table|grouptable|grouploops DTYPE...
+#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|faultyboxes|uneven|gradients|equalparts|table|grouptable|grouploops|rates|narrow DTYPE...
 # short: every epilogue and every transpose once; full: all combinations at odd sizes; tiles: each tile of the type; splits: k in parts;
 # gradients, equalparts: those of GPT-2's weights; table, grouptable: the input of the ptxas tables; grouploops: that of grouptable with 16 times as many k, so that main loops take most of the time.
 import itertools
@@ -170,6 +170,10 @@ def groups(dtype):
     yield Kernel(dtype, "nn", 136, 128, 72, "none", "f32", batch=3, tile="wg128x128")
     yield Kernel(dtype, "tn", 296, 520, 200, "none", tile="wg128x256c2")
     yield Kernel(dtype, "nt", 1600, 1552, 16, "residual", tile="wg128x128")
+    for epilogue, out in (("swapped", dtype), ("accumulate", "f32"), ("residual", dtype)):  # the last block of a cluster has no rows
+        yield Kernel(dtype, "nt", 384, 264, 72, epilogue, out, tile="wg128x256c2")
+    yield Kernel(dtype, "nt", 1600, 1544, 16, "residual", "f32", tile="wg128x64")  # boxes of more than a round in several stages
+    yield Kernel(dtype, "nn", 1160, 3080, 16, "accumulate", "f32", tile="wg128x192")
     for transposes in ("nn", "nt"):  # more than a round, an odd number of panels
         yield Kernel(dtype, transposes, 1152, 3072, 16, "none", tile="wg128x192")
     for (tile, parts), epilogue in zip((("wg128x128", 4), ("wg128x192", 2), ("wg128x256c2", 2), ("wg128x128c2", 4)), EPILOGUES[::2]):
@@ -205,6 +209,11 @@ def faulty(dtype):
     yield Kernel(dtype, "nt", 264, 264, 456, tile="wg128x256c2")
 
 
+def faultyboxes(dtype):
+    """A kernel whose epilogue reads boxes, with more tiles than a round."""
+    yield Kernel(dtype, "nt", 3400, 648, 16, "accumulate", "f32", tile="wg128x64")
+
+
 GRADIENTS = [(768, 3072), (3072, 768), (768, 768), (768, 2304)]
 
 
@@ -232,10 +241,24 @@ def grouptable(dtype, times=1):
         yield Kernel(dtype, "tn", 768, 768, 8192 * times, "accumulate", "f32", tile=tile + f"/1+{24 * times}")
 
 
+def rates(dtype):
+    """Products of a Llama of 1 B parameters for 8,192 tokens, with epilogues; a large one."""
+    for epilogue, n in itertools.product(("none", "bias", "gelu", "residual", "gelu_grad", "accumulate"), (2048, 8192)):
+        for out in sorted({dtype, "f32"}):
+            yield Kernel(dtype, "nt", 8192, n, 2048, epilogue, out)
+    yield Kernel(dtype, "nt", 8192, 8192, 8192)
+
+
+def narrow(dtype):
+    """The projection to the keys of a Llama of 1 B parameters with four kv heads, and the gradient of its weight."""
+    yield Kernel(dtype, "nt", 2048, 256, 2048)
+    yield Kernel(dtype, "tn", 256, 2048, 2048, out="f32")
+
+
 def grouploops(dtype):
     return grouptable(dtype, times=16)
 
 
 for dtype in sys.argv[2:] if __name__ == "__main__" else []:
-    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "uneven": uneven, "gradients": gradients, "equalparts": equalparts, "grouptable": grouptable, "grouploops": grouploops, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
+    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "faultyboxes": faultyboxes, "uneven": uneven, "gradients": gradients, "equalparts": equalparts, "grouptable": grouptable, "grouploops": grouploops, "rates": rates, "narrow": narrow, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
         kernel.write()
