@@ -26,6 +26,7 @@ CELLS = {
     "gpt2, back": (GPT2, [], "shard=4", [], ["replicate=2,shard=2,tensor=2", "tensor=2"], ["--async-save"]),
     "llama": (LLAMA, SGD, "shard=2,tensor=2", [], ["tensor=2", "shard=2", "replicate=2,tensor=2"],
               ["--sharding-strategy=zero1"]),
+    "dropout": ([*GPT2, "--dropout=0.1"], [], "shard=2,tensor=2", [], ["replicate=2,shard=2", "tensor=4"], []),
     "f16, scaled": (LLAMA, F16, "tensor=2", [], ["shard=2,tensor=2", "shard=2"], []),
     "bf16, both": (GPT2, BOTH, "shard=2,tensor=2", ["--async-save"], ["tensor=4", "shard=1"], []),
 }
