@@ -18,7 +18,7 @@ GPT2 = ["gpt2", "--layers=2", "--hidden=32", "--heads=4", "--vocab=256", "--seq=
 LLAMA = ["llama", "--layers=2", "--hidden=32", "--heads=4", "--kv-heads=2", "--intermediate=56", "--vocab=256",
          "--seq=11"]
 SGD = ["--optimizer=sgd", "--momentum=0.9"]
-F16 = ["--param-dtype=f16", "--loss-scale-init=4194304", "--loss-scale-growth-interval=2"]
+F16 = ["--param-dtype=f16", "--loss-scale-init=1048576", "--loss-scale-growth-interval=2"]
 BOTH = ["--param-dtype=bf16", "--param-storage=both"]
 # Model, options of both artifacts, mesh of the save, options of A, other meshes, and options of B.
 CELLS = {
@@ -92,14 +92,18 @@ def losses(path):
     return [json.loads(line)["loss"] for line in open(path)]
 
 
+def scales(path):
+    return [[json.loads(line).get(key) for key in ("loss_scale", "skipped_steps")] for line in open(path)]
+
+
 def content(path):
-    """Returns the bytes of a file. A NaN in the step block, which index.json has as null, is the same for every NaN."""
+    """Returns the bytes of a file. Numbers of the step block that are not finite are equal, as null in index.json."""
     data = bytearray(open(path, "rb").read())
     begin = 8 + struct.unpack_from("<Q", data)[0]
     first, last = json.loads(data[8:begin])["step_block"]["data_offsets"]
     for at in range(begin + first, begin + last, 4):
-        if math.isnan(struct.unpack_from("<f", data, at)[0]):
-            data[at:at + 4] = b"NaN "
+        if not math.isfinite(struct.unpack_from("<f", data, at)[0]):
+            data[at:at + 4] = b"null"
     return data
 
 
@@ -160,6 +164,8 @@ def check_pair(a, saved, b, limit):
     assert len(resumed) == 3
     for loss, wanted in zip(resumed, whole[3:]):
         assert abs(loss - wanted) <= limit * abs(wanted), (a.folder, b.folder, resumed, whole)
+    # In random cases of 16 bits, sums in another order may decide whether a gradient overflows.
+    assert limit == 1 or scales(f"{b.folder}/resumed.jsonl") == scales(f"{b.folder}/whole.jsonl")[3:], b.folder
     return sum(len(data) // WIDTH[dtype] for dtype, data in found.values())
 
 
@@ -227,7 +233,7 @@ def main():
         saved, _ = check_mesh(a)
         for other in meshes:
             b = Runs(f"{folder}/b", model, other, shared + others)
-            count = check_pair(a, saved, b, 1e-2 if "16" in name else 2e-6)
+            count = check_pair(a, saved, b, 2e-4 if "16" in name else 2e-6)
             print(f"{name}: {mesh} to {other}: {count} elements are equal", flush=True)
     shrink(f"{folder}/elastic")
     print("two of four ranks go on")
