@@ -179,6 +179,16 @@ def run_own(tools, folder, ranks, threads, dtype):
     return {"seconds": [row["step_ms"] / 1e3 for row in rows], "loss": rows[-1]["loss"], "bytes": rows[-1]["resident_bytes"]}
 
 
+def bound_seconds(tools, folder, ranks, dtype):
+    """Returns the seconds of a step's multiply-adds on rank 0 at the peak rates that fsdp-run measures."""
+    profile = folder / "profile.json"
+    subprocess.run([tools / "fsdp-run", folder / f"{ranks}.{dtype}.fsdp", f"--ranks={ranks}", "--overfit", "--steps=2", "--val-batches=0",
+                    "--profile", f"--profile-file={profile}"], check=True, capture_output=True, timeout=LIMIT_SECONDS)
+    found = json.loads(profile.read_text())
+    return sum(command[key] / found["peak_rates"][f"{key}_per_second"]
+               for command in found["commands"] for key in ("multiply_adds", "bf16_multiply_adds")) / found["steps"]
+
+
 def run_peer(python, name, ranks, threads, dtype):
     """Runs a program of PyTorch or JAX. If the program has several processes, their memory is estimated as the memory of the first process times the
     number of processes."""
@@ -215,22 +225,34 @@ def describe(python):
             f"{os.cpu_count()} CPUs, {' '.join(features)}")
 
 
-def page(results, versions, processor, rounds):
-    tokens = lambda r, ranks: ranks * LENGTH / min(r)
-    lines = ["# Training on a CPU, beside PyTorch and JAX", "",
-             "This page compares the speed of training on a CPU. The table has times of whole training steps of",
-             "GPT-2 124M with clipping and AdamW, on one sequence of 1024 tokens per rank.",
-             "`benchmarks/peers/cpu_train.py` wrote this page.", "",
-             f"- Date: {datetime.date.today()}", *textwrap.wrap(f"- CPU: {processor}", 100, subsequent_indent="  "),
-             f"- Versions: {versions}", *textwrap.wrap(
-                 f"- The programs took turns in {rounds} rounds of {STEPS} steps; the fastest step counts. Spread is the time of the "
-                 "slowest step divided by the time of the fastest step.", 100, subsequent_indent="  "), "", "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
+HEAD = """# Training on a CPU, beside PyTorch and JAX
+
+This page compares the speed of training on CPUs. The tables have times of whole training steps of
+GPT-2 124M with clipping and AdamW, on one sequence of 1024 tokens per rank.
+`benchmarks/peers/cpu_train.py` wrote this page. The fastest step counts. Spread is the time of the
+slowest step divided by the time of the fastest step. A bound is the rate at which the multiply-adds
+of fsdp-mlir's step would run at the peak that `fsdp-run --profile` measures.
+"""
+
+
+def section(results, versions, processor, rounds):
+    """Returns the title and the text of the section of one processor."""
+    lines = [*textwrap.wrap(f"- CPU: {processor}", 100, subsequent_indent="  "),
+             f"- Date: {datetime.date.today()}; {rounds} rounds of {STEPS} steps in turns", f"- Versions: {versions}", "",
+             "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
     for (name, ranks, threads, dtype), (seconds, size) in results.items():
         own = results.get(("fsdp-mlir", ranks, threads, dtype))
         ratio = f"{min(seconds) / min(own[0]):.2f}" if own else "-"
-        lines.append(f"| {ranks} x {threads} | {dtype} | {name} | {tokens(seconds, ranks):.0f} | {ratio} | "
-                     f"{max(seconds) / min(seconds):.2f} | {size / 2**30:.1f} GiB |")
-    return "\n".join(lines) + "\n"
+        rest = f"{max(seconds) / min(seconds):.2f} | {size / 2**30:.1f} GiB" if size else "- | -"
+        lines.append(f"| {ranks} x {threads} | {dtype} | {name} | {ranks * LENGTH / min(seconds):.0f} | {ratio} | {rest} |")
+    return processor.split(", family")[0], "\n".join(lines) + "\n"
+
+
+def merge(old, title, text):
+    """Returns the page `old` with the section `title` replaced or added."""
+    sections = dict(part.split("\n\n", 1) for part in old.split("\n## ")[1:])
+    sections[title] = text
+    return HEAD + "".join(f"\n## {name}\n\n{body.rstrip()}\n" for name, body in sorted(sections.items()))
 
 
 def main():
@@ -267,8 +289,12 @@ def main():
                     results[key] = (seconds + one["seconds"], max(size, one["bytes"]))
                     print(f"round {number + 1}: {key}: {ranks * LENGTH / min(one['seconds']):.0f} tokens/s, "
                           f"loss {one['loss']:.4f}", file=sys.stderr, flush=True)
-    text = page(dict(sorted(results.items(), key=lambda r: (r[0][1], r[0][3] != "f32"))), *describe(options.python), options.rounds)
-    pathlib.Path(options.out).write_text(text) if options.out else print(text)
+        for ranks, threads, dtype in [key[1:] for key in results if key[0] == "fsdp-mlir"]:
+            results["bound", ranks, threads, dtype] = [bound_seconds(options.tools, pathlib.Path(name), ranks, dtype)], 0
+    found = section(dict(sorted(results.items(), key=lambda r: (r[0][1], r[0][3] != "f32"))), *describe(options.python), options.rounds)
+    out = options.out and pathlib.Path(options.out)
+    text = merge(out.read_text() if out and out.exists() else "", *found)
+    out.write_text(text) if out else print(text)
     return int(bool(failed))
 
 

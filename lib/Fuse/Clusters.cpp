@@ -36,7 +36,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Clusters.h"
-#include "fsdp/IR/Widening.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -47,8 +46,6 @@ using namespace mlir::fsdp;
 
 /// Largest number of elements of a small value.
 static constexpr int64_t smallElements = 16;
-/// A broadcast is not stored if its result is at least this number of times as large as its inputs.
-static constexpr int64_t broadcastGain = 4;
 
 StringRef fsdp::stringify(ClusterKind kind) {
   static constexpr StringLiteral names[] = {"map",       "row",     "column", "contract",
@@ -74,84 +71,6 @@ SmallVector<Value> fsdp::readValues(Operation *op) {
   if (op->getNumRegions())
     getUsedValuesDefinedAbove(op->getRegions(), values);
   return values.takeVector();
-}
-
-/// Returns true if the byte offset of the slice is a multiple of the alignment that kernels assume.
-static bool beginsAligned(tensor::ExtractSliceOp slice) {
-  constexpr int64_t alignment = 64;
-  RankedTensorType source = slice.getSourceType();
-  int64_t stride = std::max<int64_t>(1, llvm::divideCeil(source.getElementTypeBitWidth(), 8)),
-          offset = 0;
-  for (int64_t d = source.getRank() - 1; d >= 0; --d) {
-    int64_t at = slice.getStaticOffsets()[d];
-    if (ShapedType::isDynamic(at)) // this is the slice of a micro-batch, which lib/Plan aligns
-      continue;
-    offset += at * stride;
-    stride *= source.getDimSize(d);
-  }
-  return offset % alignment == 0;
-}
-
-bool fsdp::isContiguousView(Operation *op) {
-  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
-    return true;
-  auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
-  if (!slice || !slice.hasUnitStride() || !slice.getSourceType().hasStaticShape() ||
-      !beginsAligned(slice))
-    return false;
-  bool whole = true; // true if the slice covers all inner dimensions
-  ArrayRef<int64_t> sizes = slice.getStaticSizes(), source = slice.getSourceType().getShape();
-  for (int64_t d = source.size() - 1; d >= 0; --d) {
-    if (!whole && sizes[d] != 1)
-      return false;
-    whole &= sizes[d] == source[d];
-  }
-  return true;
-}
-
-/// Returns true if the op is a strided view, or a view of a strided view.
-static bool isStridedView(Operation *op) {
-  if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp>(op))
-    return false;
-  if (!isContiguousView(op))
-    return true;
-  Operation *source = op->getOperand(0).getDefiningOp();
-  return source && isStridedView(source);
-}
-
-/// Returns true if the op is elementwise and contains no expensive arithmetic.
-static bool isCheapMap(linalg::GenericOp generic) {
-  if (generic.getNumReductionLoops() || generic->getNumResults() != 1)
-    return false;
-  return llvm::none_of(*generic.getBody(), [](Operation &o) {
-    return isa<arith::DivFOp, tensor::ExtractOp>(o) ||
-           (isa<math::MathDialect>(o.getDialect()) && !isa<math::FmaOp>(o));
-  });
-}
-
-/// Returns true for a cheap map that only generics read. The result of the map must be much larger
-/// than its inputs, or must differ from its input only in having a wider type. Each reader of such
-/// a map computes the elements that it reads.
-static bool isCheapBroadcast(Operation *op) {
-  auto generic = dyn_cast<linalg::GenericOp>(op);
-  if (!generic || !isCheapMap(generic))
-    return false;
-  int64_t read = 0;
-  for (Value in : generic.getInputs())
-    read += numElements(in.getType());
-  bool all = llvm::all_of(generic->getUsers(),
-                          [](Operation *user) { return isa<linalg::GenericOp>(user); });
-  return all && (isWideningInPlace(generic) ||
-                 read * broadcastGain <= numElements(generic->getResultTypes()[0]));
-}
-
-bool fsdp::isAuxiliary(Operation *op) {
-  if (isa<arith::ConstantOp, tensor::EmptyOp, linalg::FillOp, tensor::SplatOp>(op))
-    return true;
-  bool scalar = llvm::none_of(op->getResultTypes(), [](Type t) { return isa<TensorType>(t); });
-  if (scalar && op->getNumRegions() == 0)
-    return isPure(op) && op->getNumResults() != 0;
-  return isStridedView(op) || isCheapBroadcast(op);
 }
 
 bool fsdp::isAttention(Operation *op) { return isa<AttentionOp, AttentionGradOp>(op); }
@@ -281,6 +200,17 @@ void ClusterBuilder::place(Operation *op) {
   clusters.push_back(std::move(fresh));
 }
 
+/// Returns true if auxiliary ops move elements of the cluster's values to where `v` reads them.
+static bool movesMembers(Value v, const llvm::SmallPtrSetImpl<Operation *> &members,
+                         bool moved = false) {
+  Operation *op = v.getDefiningOp();
+  if (!op || members.contains(op))
+    return op && moved;
+  return isAuxiliary(op) && llvm::any_of(readValues(op), [&](Value read) {
+           return movesMembers(read, members, moved || isMove(op));
+         });
+}
+
 /// Returns true if the first `rows` indices are d0, d1, .. wherever op reads a value of the cluster
 /// or writes its own results.
 static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned rows) {
@@ -289,6 +219,8 @@ static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned 
     Operation *def = operand.get().getDefiningOp();
     AffineMap map = op.getMatchingIndexingMap(&operand);
     bool fromCluster = def && members.contains(def);
+    if (movesMembers(operand.get(), members))
+      return false;
     if ((fromCluster || op.isDpsInit(&operand)) && alignedPrefix(map) < rows)
       return false;
   }

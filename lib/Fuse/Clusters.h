@@ -29,8 +29,7 @@ struct OpCluster {
 /// Returns the number of ops in the regions of \p op, at least 1.
 int64_t countOps(Operation *op);
 
-/// Groups the tensor ops of `block`. Auxiliary ops (isAuxiliary) are in no cluster: constants,
-/// fills, strided views, cheap broadcasts, conversions to a wider type, and scalars.
+/// Groups the tensor ops of `block`. Auxiliary ops (isAuxiliary) are in no cluster.
 class ClusterBuilder {
 public:
   /// \p maxOps bounds the size of a cluster of several members.
@@ -51,8 +50,13 @@ private:
   DenseMap<Operation *, unsigned> clusterOf, position;
 };
 
-/// Returns true if the op is copied into each dispatch that uses it, instead of being in a cluster.
+/// Returns true if the op is copied into each dispatch that uses it, instead of being in a cluster
+/// (AuxiliaryOps.cpp).
 bool isAuxiliary(Operation *op);
+/// Returns true if the op moves elements, or computes a piece of a concatenation, and is auxiliary.
+bool isMove(Operation *op);
+/// Returns true if the op is elementwise, has one result and contains no expensive arithmetic.
+bool isCheapMap(linalg::GenericOp op);
 /// Returns true if the op always has a separate kernel, because it reads whole tensors.
 bool isAttention(Operation *op);
 /// Returns true if the op computes tensors in a kernel, unlike collectives and control flow.

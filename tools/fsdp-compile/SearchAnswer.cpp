@@ -24,7 +24,9 @@
 #include "fsdp/Pipelines/Registration.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
+#include <chrono>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -158,6 +160,37 @@ static LogicalResult writeConfig(const StepOptions &options, StringRef path, MLI
 // The search
 //===----------------------------------------------------------------------===//
 
+namespace {
+/// Prints the progress of a search to stderr: on a terminal in one line, else a line every 10 s.
+class ProgressPrinter {
+public:
+  ~ProgressPrinter() {
+    if (isTerminal && width)
+      llvm::errs() << "\r" << std::string(width, ' ') << "\r";
+  }
+  void print(const SearchProgress &progress) {
+    auto now = std::chrono::steady_clock::now();
+    if (!isTerminal && now - printed < std::chrono::seconds(10))
+      return;
+    printed = now;
+    std::string text = llvm::formatv("search: {0} of {1} candidates planned, {2} may be the best",
+                                     progress.planned, progress.candidates, progress.open);
+    if (progress.seconds > 0)
+      text += llvm::formatv("; fastest step so far {0:f3} ms", progress.seconds * 1e3);
+    if (isTerminal)
+      llvm::errs() << "\r" << text << std::string(std::max(width, text.size()) - text.size(), ' ');
+    else
+      llvm::errs() << text << "\n";
+    width = text.size();
+  }
+
+private:
+  const bool isTerminal = llvm::errs().is_displayed();
+  size_t width = 0; ///< characters of the line on the terminal
+  std::chrono::steady_clock::time_point printed = std::chrono::steady_clock::now();
+};
+} // namespace
+
 /// Reports candidates whose processes ended early, if there are any.
 static bool reportLost(const SearchResult &result) {
   auto isLost = [](const SearchedPlan &plan) { return plan.state == State::lost; };
@@ -216,7 +249,11 @@ int fsdp::answerSearch(const CommandLine &line) {
       failed(runPhases(step, "import", "import")) ||
       (!driver.config.empty() && failed(line.file.checkBatch(*step.module, options))))
     return badUsage;
-  SearchResult result = searchPlans(*step.module, options, *cluster);
+  SearchResult result = [&] {
+    ProgressPrinter printer;
+    return searchPlans(*step.module, options, *cluster,
+                       [&](const SearchProgress &progress) { printer.print(progress); });
+  }();
   for (const std::string &wrong : result.wrongBounds)
     llvm::errs() << "warning: internal error: a bound of --search is wrong: " << wrong
                  << "\nnote: the search has planned every candidate, which takes longer\n";

@@ -54,11 +54,19 @@ struct SearchResult {
   std::vector<std::string> wrongBounds;
 };
 
+/// The state of a search after a round.
+struct SearchProgress {
+  size_t candidates = 0, planned = 0;
+  size_t open = 0;    ///< candidates that may still be the best
+  double seconds = 0; ///< step time of the fastest plan that fits, or 0
+};
+
 /// Searches for the fastest plan of `options.driver.search` ranks. `imported` is the module after
 /// the phase import. With --search-all, plans every candidate. Candidates are planned by child
 /// processes, as many at a time as the machine has processors. The result does not depend on their
-/// number.
-SearchResult searchPlans(ModuleOp imported, const StepOptions &options, const Cluster &cluster);
+/// number. Calls `afterRound` after each round of child processes.
+SearchResult searchPlans(ModuleOp imported, const StepOptions &options, const Cluster &cluster,
+                         llvm::function_ref<void(const SearchProgress &)> afterRound);
 
 } // namespace mlir::fsdp
 

@@ -34,7 +34,9 @@ static constexpr size_t groupsPerRound = 4;
 namespace {
 class Search {
 public:
-  Search(ModuleOp imported, const StepOptions &options, const Cluster &cluster);
+  using AfterRound = llvm::function_ref<void(const SearchProgress &)>;
+  Search(ModuleOp imported, const StepOptions &options, const Cluster &cluster,
+         AfterRound afterRound);
   SearchResult run();
 
 private:
@@ -43,9 +45,11 @@ private:
   void take(const PlannedCandidate &plan);
   void checkBounds(const PlannedCandidate &plan);
   SearchedPlan describe(unsigned number) const;
+  SearchProgress getProgress() const;
 
   ModuleOp imported;
   const Cluster &cluster;
+  AfterRound afterRound;
   std::vector<Candidate> candidates;
   std::vector<CandidateState> states;
   std::vector<SmallVector<unsigned>> groups; ///< members by group
@@ -57,9 +61,10 @@ private:
 };
 } // namespace
 
-Search::Search(ModuleOp imported, const StepOptions &options, const Cluster &cluster)
-    : imported(imported), cluster(cluster), candidates(listCandidates(options, cluster)),
-      plans(candidates.size()) {
+Search::Search(ModuleOp imported, const StepOptions &options, const Cluster &cluster,
+               AfterRound afterRound)
+    : imported(imported), cluster(cluster), afterRound(afterRound),
+      candidates(listCandidates(options, cluster)), plans(candidates.size()) {
   goal.limit = options.plan.memoryLimit;
   goal.all = options.driver.searchAll;
   for (auto [number, candidate] : llvm::enumerate(candidates)) {
@@ -132,7 +137,19 @@ void Search::runRounds() {
           take(plan);
         }
     }
+    afterRound(getProgress());
   }
+}
+
+SearchProgress Search::getProgress() const {
+  SearchProgress progress;
+  progress.candidates = states.size();
+  progress.seconds = goal.seconds;
+  for (const CandidateState &state : states) {
+    progress.planned += state.isDone;
+    progress.open += !state.isDone && !goal.excludes(state.bounds);
+  }
+  return progress;
 }
 
 void Search::take(const PlannedCandidate &plan) {
@@ -208,6 +225,7 @@ SearchResult Search::run() {
 }
 
 SearchResult fsdp::searchPlans(ModuleOp imported, const StepOptions &options,
-                               const Cluster &cluster) {
-  return Search(imported, options, cluster).run();
+                               const Cluster &cluster,
+                               llvm::function_ref<void(const SearchProgress &)> afterRound) {
+  return Search(imported, options, cluster, afterRound).run();
 }

@@ -127,9 +127,13 @@ void ProfileTable::print() const {
 }
 
 static void writeProfile(const std::string &path, const std::vector<Entry> &entries, uint64_t total,
-                         uint64_t steps) {
-  nlohmann::ordered_json found = {
-      {"steps", steps}, {"nanoseconds", total}, {"commands", nlohmann::ordered_json::array()}};
+                         uint64_t steps, const PeakRates &peak) {
+  nlohmann::ordered_json found = {{"steps", steps}, {"nanoseconds", total}};
+  if (peak.bytes > 0)
+    found["peak_rates"] = {{"bytes_per_second", peak.bytes * 1e9},
+                           {"multiply_adds_per_second", peak.multiplyAdds * 1e9},
+                           {"bf16_multiply_adds_per_second", peak.bf16MultiplyAdds * 1e9}};
+  found["commands"] = nlohmann::ordered_json::array();
   for (const Entry &entry : entries)
     found["commands"].push_back({{"name", entry.name},
                                  {"kind", entry.kind},
@@ -165,5 +169,5 @@ void ProfileReport::afterTraining(const TrainingRun &run) {
        &total);
   ProfileTable(entries, total, steps, peak, run.reporter).print();
   if (!run.options.profileFile.empty())
-    writeProfile(run.options.profileFile, entries, total, steps);
+    writeProfile(run.options.profileFile, entries, total, steps, peak);
 }

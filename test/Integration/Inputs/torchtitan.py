@@ -13,7 +13,7 @@ import sys
 
 import torchtitan_kernels
 
-TOKENS = torchtitan_kernels.T
+TOKENS = torchtitan_kernels.LLAMA_8B.T
 MEASURED = {8: (("FSDP", 5762), ("FSDP + torch.compile", 6667)), 128: (("FSDP", 5605), ("FSDP + torch.compile", 6514))}
 
 
@@ -66,7 +66,7 @@ for ranks, points in MEASURED.items():
     print(f"{ranks} ranks: compute {1e3 * compute:.0f} ms, of it products and attention {1e3 * products:.0f} ms; "
           f"communication {1e3 * communication:.0f} ms, a step of {1e3 * step:.0f} ms; computed again: {', '.join(recomputed())}")
     for name, rate in points:
-        beside = torchtitan_kernels.kernels(ranks, "compile" in name)
+        beside = torchtitan_kernels.kernels(torchtitan_kernels.LLAMA_8B, ranks, "compile" in name)
         listed = products + seconds(beside, device)
         measured, longer = TOKENS / rate, max(compute, listed, communication)
         rates.setdefault(name, []).append(rate)
