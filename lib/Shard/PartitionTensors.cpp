@@ -12,13 +12,11 @@
 //                                                                 %s = x + %o
 //
 //  1. Choose the values that are split (TensorSeeds.cpp), and how each op with such a value is
-//  split
-//     (SplitGroup.cpp).
+//     split (SplitGroup.cpp). Report them (TensorRemarks.cpp).
 //  2. Declare the mesh, and give each split value the shape of a slice. Slices have new offsets and
 //     sizes, and reshapes have new shapes. Fills are computed again with the shape of a slice.
 //  3. Put a reduce_cotangent before the split ops that read a whole value: each rank computes a
-//  part
-//     of its cotangent. All these ops read the same reduce_cotangent, so that ranks add the
+//     part of its cotangent. All these ops read the same reduce_cotangent, so that ranks add the
 //     cotangent of a value once.
 //  4. Put an all_reduce after each op whose result is a partial sum.
 //
@@ -26,7 +24,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TensorSeeds.h"
+#include "TensorRemarks.h"
 #include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/StopGradient.h"
 #include "fsdp/Options/PassConfiguration.h"
@@ -81,8 +79,6 @@ struct PartitionTensorsPass : fsdp::impl::PartitionTensorsPassBase<PartitionTens
 
 private:
   LogicalResult partition(func::FuncOp loss, const MeshSpec &spec);
-  void remark(func::FuncOp loss, const SplitGroup &group, ArrayRef<WholeGroup> whole,
-              int64_t ranks);
 };
 } // namespace
 
@@ -183,43 +179,18 @@ void Partition::run() {
       b.getFunctionType(func.getBody().getArgumentTypes(), func.getFunctionType().getResults()));
 }
 
-/// Reports how each parameter is split, or why it is whole.
-void PartitionTensorsPass::remark(func::FuncOp loss, const SplitGroup &group,
-                                  ArrayRef<WholeGroup> whole, int64_t ranks) {
-  for (BlockArgument arg : loss.getArguments()) {
-    if (!loss.getArgAttr(arg.getArgNumber(), FSDPDialect::paramAttr))
-      continue;
-    InFlightDiagnostic diag = mlir::emitRemark(arg.getLoc())
-                              << describeSplitValue(loss, arg) << " of type " << arg.getType()
-                              << ": ";
-    if (const TensorSplit *split = group.find(arg)) {
-      diag << "dimension " << split->dim << " is split over axis 'tensor' of " << ranks << " ranks";
-      if (split->blocks.size() > 1)
-        diag << ", in " << split->blocks.size() << " blocks";
-      continue;
-    }
-    diag << "whole on each rank of axis 'tensor'";
-    auto reads = [&](const WholeGroup &some) {
-      return llvm::any_of(some.op->getOperands(),
-                          [&](Value operand) { return findParameter(loss, operand) == arg; });
-    };
-    if (auto reason = llvm::find_if(whole, reads); reason != whole.end())
-      diag << ": " << reason->why;
-  }
-}
-
 LogicalResult PartitionTensorsPass::partition(func::FuncOp loss, const MeshSpec &spec) {
   int64_t ranks = llvm::product_of(spec.tensor);
   TensorPlan plan;
   bool isAuto = tensorParallel == "auto";
-  if (!isAuto && failed(plan.read(tensorParallel, loss.getLoc())))
+  if (!isAuto && failed(plan.read(tensorParallel, &getContext())))
     return failure();
   SmallVector<WholeGroup> whole;
   FailureOr<SplitGroup> group = chooseSplits(loss, ranks, isAuto ? nullptr : &plan, whole);
   if (failed(group))
     return failure();
   if (remarks)
-    remark(loss, *group, whole, ranks);
+    remarkSplits(loss, *group, whole, ranks);
   auto splitParams = llvm::make_filter_range(
       group->splits, [](auto &entry) { return isa<BlockArgument>(entry.first); });
   if (splitParams.empty()) {
@@ -232,6 +203,8 @@ LogicalResult PartitionTensorsPass::partition(func::FuncOp loss, const MeshSpec 
       diag.attachNote(some.op->getLoc()) << "not split: " << some.why;
     return diag;
   }
+  if (isAuto)
+    warnOfWholeAttention(whole, ranks);
   Builder b(&getContext());
   for (auto &[value, split] : splitParams) {
     loss.setArgAttr(cast<BlockArgument>(value).getArgNumber(), tensorSplitAttr,

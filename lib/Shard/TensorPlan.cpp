@@ -33,15 +33,15 @@ StringRef fsdp::nameOf(TensorWord word) {
   return llvm::find_if(words, [&](auto row) { return row.second == word; })->first;
 }
 
-LogicalResult TensorPlan::read(StringRef path, Location origin) {
+LogicalResult TensorPlan::read(StringRef path, MLIRContext *context) {
   auto at = [&](unsigned line, unsigned column) -> Location {
-    return line ? Location(FileLineColLoc::get(origin.getContext(), path, line, column)) : origin;
+    return FileLineColLoc::get(context, path, line, column); // without a line, names only the file
   };
   JsonProblem problem;
   std::optional<JsonValue> plan = readJson(path.str(), problem);
   if (!plan)
     return emitError(at(problem.line, problem.column))
-           << "tensor-parallel: '" << path << "': " << problem.message
+           << "--tensor-parallel=" << path << ": " << problem.message
            << "; expected 'auto' or a JSON file";
   if (!plan->is(Kind::object) || plan->members.empty())
     return emitError(at(plan->line, plan->column))

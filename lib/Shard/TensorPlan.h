@@ -30,9 +30,8 @@ struct TensorPlanEntry {
 /// The plan of --tensor-parallel=FILE.
 class TensorPlan {
 public:
-  /// Reads a JSON object of patterns and words. Emits errors at the place in the file, or at
-  /// `origin`.
-  LogicalResult read(StringRef path, Location origin);
+  /// Reads a JSON object of patterns and words. Emits errors at the place in the file.
+  LogicalResult read(StringRef path, MLIRContext *context);
 
   /// Returns, for each of `names`, the first entry that matches it, or null. A pattern matches a
   /// name as with --freeze, also after a prefix such as "model.". Emits an error if an entry

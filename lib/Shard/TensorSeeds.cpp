@@ -17,6 +17,7 @@
 
 #include "TensorSeeds.h"
 #include "fsdp/Analysis/LocatedJson.h"
+#include "fsdp/IR/DiagnosticText.h"
 #include "llvm/ADT/MapVector.h"
 #include <numeric>
 
@@ -38,7 +39,19 @@ struct Parameter {
   const TensorPlanEntry *entry;
   /// The dimension that the plan splits, or nothing if the plan wants the whole parameter.
   std::optional<int64_t> dim = std::nullopt;
+
+  bool isWeight() const { return cast<RankedTensorType>(value.getType()).getRank() > 1; }
 };
+
+/// Number of splits and of ops of a group.
+struct Extent {
+  size_t splits, ops;
+};
+
+/// Returns the number of characters with which both texts begin.
+static size_t commonPrefix(StringRef a, StringRef b) {
+  return std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin();
+}
 
 class SplitChooser {
 public:
@@ -56,6 +69,8 @@ private:
   LogicalResult checkHeads(AttentionOp op, ArrayRef<TensorSplit> splits);
   LogicalResult spread(const Seed &seed);
   std::string judge(const SplitGroup &group, const Seed &seed);
+  bool addsOtherSums(const SplitGroup &group, Operation *op, const OpSplits &splits);
+  void warnOfSums(Extent before, Extent after);
   LogicalResult spreadPlan();
   LogicalResult checkPlan();
 
@@ -64,6 +79,7 @@ private:
   const TensorPlan *plan;
   SmallVectorImpl<WholeGroup> &whole;
   SplitGroup chosen;
+  SmallVector<Extent> extents; ///< of `chosen`, before each group was added
   SmallVector<Parameter> parameters;
 };
 
@@ -156,6 +172,10 @@ LogicalResult SplitChooser::readPlan() {
     if (owner)
       splits[owner] |= param.dim.has_value();
   }
+  // Errors name a weight if its bias has the same problem.
+  llvm::stable_sort(parameters, [](const Parameter &a, const Parameter &b) {
+    return a.isWeight() > b.isWeight();
+  });
   for (auto [entry, isSplit] : splits)
     if (entry->word != TensorWord::Replicate && !isSplit)
       return emitError(entry->loc)
@@ -222,6 +242,14 @@ LogicalResult SplitChooser::checkHeads(AttentionOp op, ArrayRef<TensorSplit> spl
   return diag;
 }
 
+/// Returns true if ranks add the results of `op`, and it is no product with a split parameter.
+bool SplitChooser::addsOtherSums(const SplitGroup &group, Operation *op, const OpSplits &splits) {
+  return splits.partial &&
+         !(addsProducts(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+             return group.find(operand) && findParameter(func, operand);
+           }));
+}
+
 /// Returns the reason why the group of `seed`, the new ops of `group`, is not useful. Returns an
 /// empty text if it is to be split.
 std::string SplitChooser::judge(const SplitGroup &group, const Seed &seed) {
@@ -237,10 +265,7 @@ std::string SplitChooser::judge(const SplitGroup &group, const Seed &seed) {
     if (!splits.partial || chosen.ops.contains(op))
       continue;
     ++numSums;
-    bool isPair = addsProducts(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
-                    return group.find(operand) && findParameter(func, operand);
-                  });
-    if (!isPair && !seed.isAttention)
+    if (addsOtherSums(group, op, splits) && !seed.isAttention)
       return "ranks would have to add the results of an op that is no product with a parameter";
   }
   return numSums ? "" : "no product reduces the dimension";
@@ -258,6 +283,7 @@ LogicalResult SplitChooser::spread(const Seed &seed) {
     std::string reason =
         succeeded(group.spread(seed.value, split)) ? judge(group, seed) : group.why;
     if (reason.empty()) {
+      extents.push_back({chosen.splits.size(), chosen.ops.size()});
       chosen = std::move(group);
       return success();
     }
@@ -268,14 +294,51 @@ LogicalResult SplitChooser::spread(const Seed &seed) {
   return success();
 }
 
+/// Emits a warning if a word of the plan has split values far from its parameter, such as all that
+/// the layers add. This is so if the added group has other sums than those of products, and
+/// parameters that the plan does not name.
+void SplitChooser::warnOfSums(Extent before, Extent after) {
+  auto isNew = [&](const Parameter &param) {
+    size_t index = chosen.splits.find(param.value) - chosen.splits.begin();
+    return index >= before.splits && index < after.splits;
+  };
+  const Parameter *named =
+      llvm::find_if(parameters, [&](const Parameter &param) { return param.dim && isNew(param); });
+  SmallVector<StringRef> others;
+  for (const Parameter &param : parameters)
+    if (!param.entry && isNew(param))
+      others.push_back(param.name);
+  SmallVector<Operation *> sums;
+  for (auto &[op, splits] :
+       llvm::make_range(chosen.ops.begin() + before.ops, chosen.ops.begin() + after.ops))
+    if (addsOtherSums(chosen, op, splits))
+      sums.push_back(op);
+  if (named == parameters.end() || others.empty() || sums.empty())
+    return;
+  InFlightDiagnostic diag =
+      emitWarning(named->entry->loc)
+      << "tensor-parallel: '" << named->name << "' is " << nameOf(named->entry->word)
+      << ", which also splits " << describeCount(others.size(), "parameter", "parameters")
+      << " that the plan does not name ('" << others.front() << "'"
+      << (others.size() > 1 ? " to '" + others.back().str() + "'" : "")
+      << "), and ranks must also add the results of "
+      << describeCount(sums.size(), "op that is", "ops that are") << " no product with a parameter";
+  diag.attachNote(sums.front()->getLoc()) << "such as " << describeOp(sums.front());
+  diag.attachNote() << "a word for each of these parameters confirms the split; without '"
+                    << shortText(named->entry->pattern) << "' they stay whole";
+}
+
 /// Spreads from the parameters that the plan splits and that are not split yet.
 LogicalResult SplitChooser::spreadPlan() {
   for (const Parameter &param : parameters) {
     if (!param.dim || chosen.find(param.value))
       continue;
     int64_t size = cast<RankedTensorType>(param.value.getType()).getDimSize(*param.dim);
-    if (succeeded(chosen.spread(param.value, {*param.dim, {size}})))
+    Extent before{chosen.splits.size(), chosen.ops.size()};
+    if (succeeded(chosen.spread(param.value, {*param.dim, {size}}))) {
+      extents.push_back(before);
       continue;
+    }
     InFlightDiagnostic diag = emitError(param.entry->loc)
                               << "tensor-parallel: parameter '" << param.name << "' cannot be "
                               << nameOf(param.entry->word) << " (dimension " << *param.dim
@@ -288,11 +351,11 @@ LogicalResult SplitChooser::spreadPlan() {
   return success();
 }
 
-/// Verifies that the chosen splits follow all words of the plan.
+/// Verifies that the chosen splits contradict no word of the plan.
 LogicalResult SplitChooser::checkPlan() {
   for (const Parameter &param : parameters) {
     const TensorSplit *split = chosen.find(param.value);
-    if (!param.entry || (split ? param.dim == split->dim : !param.dim))
+    if (!param.entry || !split || param.dim == split->dim)
       continue;
     InFlightDiagnostic diag =
         emitError(param.entry->loc)
@@ -300,12 +363,26 @@ LogicalResult SplitChooser::checkPlan() {
         << nameOf(param.entry->word)
         << (param.dim ? " (dimension " + std::to_string(*param.dim) + ")" : "")
         << ", but other parameters of the plan split it along dimension " << split->dim;
-    for (const Parameter &other : parameters)
-      if (other.dim && other.entry != param.entry && chosen.find(other.value)) {
-        diag.attachNote(other.entry->loc)
-            << "such as '" << other.name << "', which is " << nameOf(other.entry->word);
-        break;
+    // The other parameter is in the same module, if there are several.
+    const Parameter *nearest = nullptr;
+    size_t most = 0;
+    for (const Parameter &other : parameters) {
+      const TensorSplit *its = chosen.find(other.value);
+      size_t common = commonPrefix(other.name, param.name);
+      if (its && other.dim == its->dim && (!nearest || common > most)) {
+        nearest = &other;
+        most = common;
       }
+    }
+    if (nearest)
+      diag.attachNote(nearest->entry->loc)
+          << "such as '" << nearest->name << "', which is " << nameOf(nearest->entry->word);
+    TensorWord word = !param.isWeight() || isOutput(param.value, split->dim).value_or(true)
+                          ? TensorWord::Colwise
+                          : TensorWord::Rowwise;
+    diag.attachNote(param.value.getLoc())
+        << "\"" << nameOf(word) << "\" for this parameter agrees with the other words; to keep it "
+        << "whole, keep all of them whole by \"replicate\"";
     return diag;
   }
   return success();
@@ -317,8 +394,12 @@ FailureOr<SplitGroup> SplitChooser::run() {
   for (const Seed &seed : findSeeds())
     if (failed(spread(seed)))
       return failure();
-  if (plan && (failed(spreadPlan()) || failed(checkPlan())))
+  // Check before other parameters are spread, so that errors name the parameters of products.
+  if (plan && (failed(checkPlan()) || failed(spreadPlan()) || failed(checkPlan())))
     return failure();
+  extents.push_back({chosen.splits.size(), chosen.ops.size()});
+  for (size_t i = 0; plan && i + 1 < extents.size(); ++i)
+    warnOfSums(extents[i], extents[i + 1]);
   return std::move(chosen);
 }
 

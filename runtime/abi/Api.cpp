@@ -104,6 +104,11 @@ fsdprt_status fsdprt_artifact_get_param(const fsdprt_artifact *handle, uint64_t 
   filled.has_values = param.value() != nullptr;
   filled.unit_index = param.unit();
   filled.unit_offset = param.offset();
+  if (param.split()) {
+    filled.split_dim = param.split()->dim();
+    filled.num_split_blocks = param.split()->blocks()->size();
+    filled.split_blocks = param.split()->blocks()->data();
+  }
   giveStruct(filled, info);
   return FSDPRT_OK;
 }

@@ -45,6 +45,7 @@ fsdprt_status fsdprt_artifact_get_unit(const fsdprt_artifact *handle, uint64_t i
   filled.dtype = static_cast<fsdprt_dtype>(unit.dtype());
   filled.shards = unit.shards();
   filled.shard_size = unit.shard_size();
+  filled.slices = handle->artifact->slicesOf(static_cast<uint32_t>(index));
   giveStruct(filled, info);
   return FSDPRT_OK;
 }
@@ -58,7 +59,7 @@ fsdprt_status fsdprt_artifact_get_state(const fsdprt_artifact *handle, uint64_t 
   filled.unit = state->unit();
   filled.role = static_cast<fsdprt_state_role>(state->role());
   filled.dtype = static_cast<fsdprt_dtype>(state->dtype());
-  filled.pieces = handle->artifact->getMesh().pieces(static_cast<uint64_t>(state->split()));
+  filled.pieces = handle->artifact->piecesOf(*state);
   filled.elements = state->elements();
   giveStruct(filled, info);
   return FSDPRT_OK;
@@ -69,7 +70,7 @@ fsdprt_status fsdprt_artifact_get_piece(const fsdprt_artifact *handle, uint64_t 
   const fb::State *state = stateAt(*handle->artifact, index);
   if (!state || rank >= handle->artifact->getMesh().ranks())
     return FSDPRT_BAD_INPUT;
-  *piece = handle->artifact->getMesh().pieceOf(static_cast<uint64_t>(state->split()), rank);
+  *piece = handle->artifact->pieceOf(*state, rank);
   return FSDPRT_OK;
 }
 

@@ -254,10 +254,20 @@ void Artifact::check(Rules rules) {
              file.c_str());
   root = fb::GetManifest(manifestBytes);
   mesh = verifyManifest(file, *root, header.manifest_size, header.values_size, rules);
+  slices.resize(root->units() ? root->units()->size() : 0, 1);
+  for (uint32_t i = 0; root->params() && i < root->params()->size(); ++i)
+    if (root->params()->Get(i)->split())
+      slices[root->params()->Get(i)->unit()] = mesh.sizeOf("tensor");
   if (root->gpu())
     verifyGpuImage(file, *root->gpu(), header.image_size);
   else if (rules == Rules::all)
     resolveKernels();
+}
+
+uint64_t Artifact::pieceOf(const fb::State &state, uint64_t rank) const {
+  uint64_t split = static_cast<uint64_t>(state.split()), piece = mesh.pieceOf(split, rank);
+  bool isSliced = slicesOf(state.unit()) > 1;
+  return isSliced ? mesh.indexOn("tensor", rank) * mesh.pieces(split) + piece : piece;
 }
 
 const fb::Program *Artifact::program(const char *name) const {

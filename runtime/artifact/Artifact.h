@@ -73,6 +73,15 @@ public:
   const std::byte *values(const fb::Value &value) const {
     return bytes.get() + header.values_offset + value.offset();
   }
+  /// Returns the size T of the mesh axis "tensor" if the ranks have slices of the parameters of a
+  /// unit, and otherwise 1.
+  uint64_t slicesOf(uint32_t unit) const { return slices[unit]; }
+  /// Return the number of different pieces of a state, and the index of the piece that `rank` has.
+  /// The pieces of ranks with coordinate t on the axis "tensor" precede those with t + 1.
+  uint64_t piecesOf(const fb::State &state) const {
+    return mesh.pieces(static_cast<uint64_t>(state.split())) * slicesOf(state.unit());
+  }
+  uint64_t pieceOf(const fb::State &state, uint64_t rank) const;
   /// Returns the program `name`, or null if no such program exists.
   const fb::Program *program(const char *name) const;
 
@@ -94,6 +103,7 @@ private:
   fsdprt_artifact_header header = {};
   const fb::Manifest *root = nullptr;
   Mesh mesh;
+  std::vector<uint64_t> slices; ///< for each unit: the result of slicesOf()
   std::unique_ptr<Image> image;
   std::vector<std::vector<KernelPhase>> kernels;
 };

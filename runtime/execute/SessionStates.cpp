@@ -60,7 +60,7 @@ void Session::memoryOf(uint32_t rank, uint64_t index, fsdprt_state_memory &memor
   const fb::State &found = stateOf(rank, index);
   memory.data = on.executor(checkRank(rank)).memoryOf(found);
   memory.dtype = static_cast<fsdprt_dtype>(found.dtype());
-  memory.first = on.firstElement(found, checkRank(rank));
+  memory.first = &on == ranks.get() ? artifact.pieceOf(found, rank) * found.elements() : 0;
   memory.elements = found.elements();
 }
 
@@ -75,7 +75,7 @@ void Session::snapshotOf(uint32_t rank, uint64_t index, fsdprt_state_memory &mem
   const RankExecutor &executor = ranks->executor(checkRank(rank));
   memory.data = executor.getArena().at(snapshotOffset(*program, static_cast<uint32_t>(index)));
   memory.dtype = static_cast<fsdprt_dtype>(found.dtype());
-  memory.first = ranks->firstElement(found, rank);
+  memory.first = artifact.pieceOf(found, rank) * found.elements();
   memory.elements = found.elements();
 }
 

@@ -36,7 +36,6 @@ struct Candidate {
   uint64_t ranks = 0, tokens = 0; ///< `tokens`: number of tokens per step, summed over all ranks
   bool trains = false;
   bool copies = false; ///< true if the artifact was compiled with --async-save
-  bool slices = false; ///< true if the mesh has an axis `tensor`
   SaveIndex layout;
 };
 /// Measures how much a candidate differs from the given artifact. The first member is true if the
@@ -59,7 +58,6 @@ static Candidate describe(const std::string &path) {
           info.tokens_per_rank * info.data_ranks,
           trains,
           fsdprt_artifact_has_program(opened, "snapshot") != 0,
-          info.data_ranks != info.ranks,
           describeLayout(opened)};
 }
 
@@ -70,8 +68,6 @@ static void expectFit(const Candidate &own, const Candidate &other) {
   if (own.target != other.target)
     badInput("%s: expected target '%s', found '%s'", other.path.c_str(), own.target.c_str(),
              other.target.c_str());
-  if (other.slices)
-    badInput("%s: expected a mesh without an axis 'tensor'", other.path.c_str());
   SaveMapping(own.layout, other.layout, own.path, other.path);
 }
 
@@ -107,11 +103,6 @@ ElasticArtifacts::ElasticArtifacts(const std::string &path, std::string in, uint
                                    uint64_t most)
     : folder(std::move(in)), least(least), most(most) {
   Candidate own = describe(path);
-  if (own.slices)
-    badInput(
-        "--elastic: not supported for a mesh with an axis 'tensor', which %s has, because saves "
-        "are not",
-        path.c_str());
   if (own.ranks < least || own.ranks > most)
     badInput("--elastic=%llu:%llu: %s is for %llu rank%s; expected a range that includes it",
              (ull)least, (ull)most, path.c_str(), (ull)own.ranks, own.ranks == 1 ? "" : "s");

@@ -13,6 +13,7 @@
 #include "core/Error.h"
 #include "fsdpcommon/LocatedJson.h"
 #include "fsdprt/sha256.h"
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -79,13 +80,17 @@ SaveIndex fsdprt::describeLayout(const fsdprt_artifact *artifact) {
     index.mesh.push_back({axis.name, axis.size});
   });
   forEach<fsdprt_unit_info>(artifact, fsdprt_artifact_get_unit, [&](const auto &unit, uint64_t) {
-    index.units.push_back({unit.name, dtypeName(unit.dtype), unit.shards, unit.shard_size, {}});
+    index.units.push_back(
+        {unit.name, dtypeName(unit.dtype), unit.shards, unit.shard_size, {}, unit.slices});
   });
   forEach<fsdprt_param_info>(artifact, fsdprt_artifact_get_param, [&](const auto &param, uint64_t) {
-    index.units[param.unit_index].params.push_back({param.name,
-                                                    dtypeName(param.dtype),
-                                                    param.unit_offset,
-                                                    {param.shape, param.shape + param.rank}});
+    index.units[param.unit_index].params.push_back(
+        {param.name,
+         dtypeName(param.dtype),
+         param.unit_offset,
+         {param.shape, param.shape + param.rank},
+         param.split_dim,
+         {param.split_blocks, param.split_blocks + param.num_split_blocks}});
   });
   std::set<std::string> names;
   forEach<fsdprt_state_info>(
@@ -120,16 +125,21 @@ static json unitsJson(const SaveIndex &index) {
   json units = json::array();
   for (const SaveIndex::Unit &unit : index.units) {
     json params = json::array();
-    for (const SaveIndex::Param &param : unit.params)
+    for (const SaveIndex::Param &param : unit.params) {
       params.push_back({{"name", param.name},
                         {"offset", param.offset},
                         {"shape", param.shape},
                         {"dtype", param.dtype}});
+      if (!param.blocks.empty())
+        params.back()["split"] = {{"dim", param.splitDim}, {"blocks", param.blocks}};
+    }
     units.push_back({{"name", unit.name},
                      {"dtype", unit.dtype},
                      {"shards", unit.shards},
                      {"shard_size", unit.shardSize},
                      {"params", params}});
+    if (unit.slices != 1)
+      units.back()["slices"] = unit.slices;
   }
   return units;
 }
@@ -180,7 +190,7 @@ std::string fsdprt::writeIndex(SaveIndex &index) {
   for (const SaveIndex::File &file : index.files)
     files.push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
   json root = {{"format", formatName},
-               {"version", SaveIndex::version},
+               {"version", index.versionOf()},
                {"step", index.run.step},
                {"artifact",
                 {{"sha256", index.artifactHash},
@@ -205,6 +215,14 @@ std::string fsdprt::writeIndex(SaveIndex &index) {
   index.sha256 = sha256Text(text.data(), text.size());
   text.replace(at, digits, index.sha256);
   return text;
+}
+
+uint64_t SaveIndex::versionOf() const {
+  for (const Unit &unit : units)
+    if (unit.slices != 1 || std::any_of(unit.params.begin(), unit.params.end(),
+                                        [](const Param &param) { return !param.blocks.empty(); }))
+      return version;
+  return 1;
 }
 
 bool SaveIndex::hasLayoutOf(const SaveIndex &other) const {
@@ -305,7 +323,9 @@ static RunState readRun(const JsonValue &root) {
   return run;
 }
 
-static void readLayout(const JsonValue &root, SaveIndex &index) {
+/// Reads mesh, units, states and files. If `hasSlices` is false, as in version 1, units have one
+/// slice.
+static void readLayout(const JsonValue &root, bool hasSlices, SaveIndex &index) {
   for (const JsonValue &axis : elements(root, "mesh"))
     index.mesh.push_back({text(axis, "name"), number(axis, "size")});
   for (const JsonValue &unit : elements(root, "units")) {
@@ -313,10 +333,17 @@ static void readLayout(const JsonValue &root, SaveIndex &index) {
                            text(unit, "dtype"),
                            number(unit, "shards"),
                            number(unit, "shard_size"),
-                           {}});
-    for (const JsonValue &param : elements(unit, "params"))
+                           {},
+                           hasSlices && unit.find("slices") ? number(unit, "slices") : 1});
+    for (const JsonValue &param : elements(unit, "params")) {
       index.units.back().params.push_back({text(param, "name"), text(param, "dtype"),
                                            number(param, "offset"), numbers(param, "shape")});
+      if (hasSlices && param.find("split")) {
+        const JsonValue &split = member(param, "split");
+        index.units.back().params.back().splitDim = number(split, "dim");
+        index.units.back().params.back().blocks = numbers(split, "blocks");
+      }
+    }
   }
   for (const JsonValue &state : elements(root, "states"))
     index.states.push_back({text(state, "tensor"), text(state, "role"), text(state, "dtype"),
@@ -355,8 +382,9 @@ static SaveIndex parseIndex(const std::string &text) {
   const fsdpcommon::JsonMember *format = root.find("format"), *version = root.find("version");
   if (!format || !format->value.is(Kind::string) || format->value.text != formatName)
     badInput("expected the index of a save, with format '%s'", formatName);
-  if (!version || version->value.asUnsigned() != SaveIndex::version)
-    badInput("expected version %llu of the format, found %s", (ull)SaveIndex::version,
+  std::optional<uint64_t> number = version ? version->value.asUnsigned() : std::nullopt;
+  if (!number || *number < 1 || *number > SaveIndex::version)
+    badInput("expected version 1 or %llu of the format, found %s", (ull)SaveIndex::version,
              version ? version->value.describe().c_str() : "none");
   SaveIndex index;
   index.sha256 = checkHash(text);
@@ -373,7 +401,7 @@ static SaveIndex parseIndex(const std::string &text) {
     badInput("expected %zu numbers in 'step_block', found %zu", index.block.size(), block.size());
   for (size_t i = 0; i < block.size(); ++i)
     index.block[i] = static_cast<float>(block[i].asDouble().value_or(NAN));
-  readLayout(root, index);
+  readLayout(root, *number > 1, index);
   return index;
 }
 

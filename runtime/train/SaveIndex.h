@@ -64,7 +64,9 @@ struct RunState {
 };
 
 struct SaveIndex {
-  static constexpr uint64_t version = 1;
+  /// The version of a save in which a unit has several slices. Other saves have version 1, so that
+  /// older readers can read them.
+  static constexpr uint64_t version = 2;
 
   struct Axis {
     std::string name;
@@ -74,13 +76,21 @@ struct SaveIndex {
     std::string name, dtype;
     uint64_t offset = 0; ///< offset in the flat buffer of the unit, in elements
     std::vector<uint64_t> shape;
+    /// If the slices of the unit have parts of the parameter: the dimension that is split, and the
+    /// sizes of its blocks (core/SlicedShape.h). Otherwise `blocks` is empty.
+    uint64_t splitDim = 0;
+    std::vector<uint64_t> blocks = {};
   };
+  /// A unit. It has a flat buffer for each of its slices, which are those of the coordinates on the
+  /// axis "tensor". A unit without split parameters has one slice.
   struct Unit {
     std::string name, dtype;
     uint64_t shards = 0, shardSize = 0;
     std::vector<Param> params;
+    uint64_t slices = 1;
   };
-  /// A state. Piece p of the state's flat buffer is tensor `tensor` in the file of rank files[p].
+  /// A state. Its flat buffer consists of the flat buffers of all slices of its unit. Piece p of
+  /// the state's flat buffer is tensor `tensor` in the file of rank files[p].
   struct State {
     std::string tensor, role, dtype;
     uint64_t unit = 0, elements = 0; ///< `elements`: number of elements of one piece
@@ -105,6 +115,7 @@ struct SaveIndex {
 
   std::string meshText() const;
   bool hasLayoutOf(const SaveIndex &other) const;
+  uint64_t versionOf() const; ///< the oldest version whose readers understand the layout
 };
 
 /// Returns the type that is called `name` in index.json and in safetensors files, or nullopt.

@@ -6,11 +6,12 @@
 //
 //  1. If units, states and mesh of the save and the artifact are equal, each state is one range.
 //  2. Otherwise the index of the save is checked. All parameters must have different names, and
-//     each parameter must lie in the flat buffer of its unit. No two states may have the same unit
-//     and role. The list of files must contain every file that a state refers to.
+//     each parameter must lie in the flat buffer of its unit, with a valid split. No two states may
+//     have the same unit and role. The list of files must contain every file that a state refers
+//     to.
 //  3. The save and the artifact must have the same parameters, with the same names and shapes. The
 //     dtype of a parameter may differ if both dtypes are float types.
-//  4. For each state of each parameter, one range is added. A state whose role is parameter or
+//  4. For each state of each parameter, one part is added. A state whose role is parameter or
 //     master is loaded from the first of these states that the save has: the state with the same
 //     role and dtype, the master, or the parameter. A moment is loaded from the saved state that
 //     has the same role. The save and the artifact must have the same optimizer states.
@@ -68,7 +69,7 @@ using Key = std::pair<uint64_t, std::string>; // unit and role
 struct Place {
   uint64_t unit;
   const SaveIndex::Param *param;
-  uint64_t elements;
+  SlicedShape shape;
 };
 
 /// Parameters and states of a layout. `params` maps the name of a parameter to its place, and
@@ -88,6 +89,26 @@ static uint64_t product(uint64_t a, uint64_t b, const std::string &file) {
   return result;
 }
 
+/// Returns the place of a parameter. Throws Error if its split is invalid, or if a slice of it does
+/// not lie in the `sliceSize` elements of a slice of its unit.
+static Place placeOf(const SaveIndex &index, uint64_t unit, const SaveIndex::Param &param,
+                     uint64_t sliceSize, const std::string &file) {
+  std::optional<uint64_t> elements = elementsOf(param.shape);
+  std::string name = printable(param.name), problem;
+  if (elements && !param.blocks.empty())
+    problem =
+        SlicedShape::problemOf(param.shape, param.splitDim, param.blocks, index.units[unit].slices);
+  if (!problem.empty())
+    badInput("%s: parameter '%s': %s", file.c_str(), name.c_str(), problem.c_str());
+  if (elements) {
+    SlicedShape shape(param.shape, param.splitDim, param.blocks, index.units[unit].slices);
+    if (shape.elements() <= sliceSize && param.offset <= sliceSize - shape.elements())
+      return {unit, &param, shape};
+  }
+  badInput("%s: parameter '%s' is not in the %llu elements of its unit", file.c_str(), name.c_str(),
+           (ull)sliceSize);
+}
+
 /// Lists the parameters and states of an index. Throws Error if the index contradicts itself.
 static Layout listLayout(const SaveIndex &index, const std::string &file) {
   Layout layout;
@@ -95,26 +116,21 @@ static Layout listLayout(const SaveIndex &index, const std::string &file) {
   std::vector<uint64_t> sizes(index.units.size(), UINT64_MAX);
   for (uint64_t i = 0; i < index.states.size(); ++i) {
     const SaveIndex::State &state = index.states[i];
-    bool known = state.unit < index.units.size() && dtypeNamed(state.dtype) &&
-                 std::all_of(
-                     state.files.begin(), state.files.end(),
-                     [&](uint64_t number) { return number < index.files.size(); });
+    uint64_t slices = state.unit < index.units.size() ? index.units[state.unit].slices : 0;
+    bool known = slices && state.files.size() % slices == 0 && dtypeNamed(state.dtype) &&
+                 std::all_of(state.files.begin(), state.files.end(),
+                             [&](uint64_t number) { return number < index.files.size(); });
     if (!known || !layout.states.emplace(Key(state.unit, state.role), i).second)
       badInput("%s: state '%s': expected a unit and files of the index, a known dtype, and no "
                "other state of that unit and role",
                file.c_str(), printable(state.tensor).c_str());
     sizes[state.unit] =
-        std::min(sizes[state.unit], product(state.elements, state.files.size(), file));
+        std::min(sizes[state.unit], product(state.elements, state.files.size(), file) / slices);
   }
   for (uint64_t unit = 0; unit < index.units.size(); ++unit)
-    for (const SaveIndex::Param &param : index.units[unit].params) {
-      std::optional<uint64_t> elements = elementsOf(param.shape);
-      if (!elements || *elements > sizes[unit] || param.offset > sizes[unit] - *elements)
-        badInput("%s: parameter '%s' is not in the %llu elements of its unit", file.c_str(),
-                 printable(param.name).c_str(), (ull)sizes[unit]);
-      if (!layout.params.emplace(param.name, Place{unit, &param, *elements}).second)
+    for (const SaveIndex::Param &param : index.units[unit].params)
+      if (!layout.params.emplace(param.name, placeOf(index, unit, param, sizes[unit], file)).second)
         badInput("%s: parameter '%s' is listed twice", file.c_str(), printable(param.name).c_str());
-    }
   return layout;
 }
 
@@ -131,7 +147,7 @@ private:
   void compareParams();
   void compareState(const std::string &name, uint64_t unit, const SaveIndex::State &state);
   void compareStates();
-  void addRanges(uint64_t state);
+  void addParts(uint64_t state);
   std::optional<uint64_t> sourceOf(uint64_t unit, const SaveIndex::State &state) const;
   void noteChange(const SaveIndex::State &from, const SaveIndex::State &state);
   void refuse() const;
@@ -223,17 +239,23 @@ void SaveMapping::Matching::noteChange(const SaveIndex::State &from,
     to.changes.insert({from.dtype, state.dtype, state.role});
 }
 
-/// Adds the ranges from which state `number` is loaded (step 4 at the top of this file).
-void SaveMapping::Matching::addRanges(uint64_t number) {
+/// Adds the parts from which state `number` is loaded (step 4 at the top of this file).
+void SaveMapping::Matching::addParts(uint64_t number) {
   const SaveIndex::State &state = wanted.states[number];
   for (const SaveIndex::Param &param : wanted.units[state.unit].params) {
-    const Place &place = there.params.at(param.name);
-    if (!place.elements)
+    const Place &place = there.params.at(param.name), &own = here.params.at(param.name);
+    if (!place.shape.wholeElements())
       continue;
     uint64_t from = *sourceOf(place.unit, state);
     noteChange(saved.states[from], state);
-    to.ranges[number].push_back(
-        {param.offset, param.offset + place.elements, from, place.param->offset, param.name});
+    auto sliceSize = [](const SaveIndex &index, const SaveIndex::State &of) {
+      return of.elements * of.files.size() / index.units[of.unit].slices;
+    };
+    to.parts[number].push_back(
+        {{own.shape, param.offset, sliceSize(wanted, state)},
+         {place.shape, place.param->offset, sliceSize(saved, saved.states[from])},
+         from,
+         param.name});
   }
 }
 
@@ -261,30 +283,70 @@ void SaveMapping::Matching::run() {
   if (!differing.empty() || !missing.empty() || !extra.empty() || !ofStates.empty())
     refuse();
   for (uint64_t state = 0; state < wanted.states.size(); ++state)
-    addRanges(state);
+    addParts(state);
 }
 
 SaveMapping::SaveMapping(const SaveIndex &saved, const SaveIndex &wanted, const std::string &save,
                          const std::string &artifact)
-    : sameLayout(saved.hasLayoutOf(wanted)), ranges(wanted.states.size()) {
+    : sameLayout(saved.hasLayoutOf(wanted)), parts(wanted.states.size()) {
   if (!sameLayout)
     Matching(*this, saved, wanted, save, artifact).run();
-  for (uint64_t i = 0; sameLayout && i < ranges.size(); ++i)
-    ranges[i] = {{0, wanted.states[i].elements * wanted.states[i].files.size(), i, 0, ""}};
+  for (uint64_t i = 0; sameLayout && i < parts.size(); ++i) {
+    uint64_t elements = wanted.states[i].elements * wanted.states[i].files.size();
+    Slices whole{SlicedShape({elements}, 0, {}, 1), 0, elements};
+    parts[i] = {{whole, whole, i, ""}};
+  }
+}
+
+void SaveMapping::forRanges(uint64_t state, uint64_t begin, uint64_t end,
+                            const std::function<void(const StateRange &)> &each) const {
+  if (begin >= end)
+    return;
+  StateRange last;
+  auto add = [&](const StateRange &range) {
+    if (last.end == range.begin && last.from == range.from && last.param == range.param &&
+        last.fromBegin + (last.end - last.begin) == range.fromBegin && last.begin < last.end) {
+      last.end = range.end;
+      return;
+    }
+    if (last.begin < last.end)
+      each(last);
+    last = range;
+  };
+  for (const Part &part : parts[state]) {
+    const Slices &here = part.here, &there = part.there;
+    for (uint64_t slice = begin / here.sliceSize; slice * here.sliceSize < end; ++slice) {
+      uint64_t first = slice * here.sliceSize + here.offset; // of the parameter in this slice
+      uint64_t from = std::max(begin, first), to = std::min(end, first + here.shape.elements());
+      if (from >= to)
+        continue;
+      here.shape.forSlice(
+          slice, from - first, to - from, [&](uint64_t whole, uint64_t held, uint64_t count) {
+            there.shape.forWhole(
+                whole, count,
+                [&](uint64_t coordinate, uint64_t saved, uint64_t index, uint64_t length) {
+                  uint64_t at = first + held + (index - whole);
+                  add({at, at + length, part.from,
+                       coordinate * there.sliceSize + there.offset + saved, index, part.param});
+                });
+          });
+    }
+  }
+  if (last.begin < last.end)
+    each(last);
 }
 
 std::set<uint64_t> SaveMapping::filesOf(const SaveIndex &saved, uint64_t state, uint64_t begin,
                                         uint64_t end) const {
   std::set<uint64_t> files;
-  for (const StateRange &range : ranges[state]) {
-    uint64_t first = std::max(begin, range.begin), last = std::min(end, range.end);
+  forRanges(state, begin, end, [&](const StateRange &range) {
     const SaveIndex::State &from = saved.states[range.from];
-    for (uint64_t at = first; at < last;) {
+    for (uint64_t at = range.begin; at < range.end;) {
       uint64_t place = range.fromBegin + (at - range.begin), piece = place / from.elements;
       files.insert(from.files[piece]);
       at += (piece + 1) * from.elements - place;
     }
-  }
+  });
   return files;
 }
 

@@ -12,14 +12,17 @@
 //
 // An element of a state that belongs to a parameter is loaded from the saved element that has the
 // same parameter name, the same role of the state, and the same index in the parameter. Padding
-// belongs to no parameter and is therefore not loaded.
+// belongs to no parameter and is therefore not loaded. If the axis "tensor" splits the parameter,
+// here or in the save, there is a range for each run of elements that are consecutive in both.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDPRT_TRAIN_SAVEMAPPING_H
 #define FSDPRT_TRAIN_SAVEMAPPING_H
 
+#include "core/SlicedShape.h"
 #include "train/SaveIndex.h"
+#include <functional>
 #include <map>
 #include <set>
 #include <tuple>
@@ -30,7 +33,8 @@ namespace fsdprt {
 /// with index `from`, beginning with element `fromBegin` of its flat buffer.
 struct StateRange {
   uint64_t begin = 0, end = 0, from = 0, fromBegin = 0;
-  std::string param; ///< name of the parameter; empty if the range is the whole state
+  uint64_t index = 0;     ///< index of element `begin` in the parameter, or in the whole state
+  std::string_view param; ///< name of the parameter; empty if the range is the whole state
 };
 
 class SaveMapping {
@@ -46,7 +50,10 @@ public:
   /// Returns true if the save and the artifact have the same layout. In this case each rank loads
   /// its own pieces unchanged, including the padding.
   bool isSameLayout() const { return sameLayout; }
-  const std::vector<StateRange> &rangesOf(uint64_t state) const { return ranges[state]; }
+  /// Calls each() for the ranges that consist of elements [begin, end) of the flat buffer of a
+  /// state of the artifact.
+  void forRanges(uint64_t state, uint64_t begin, uint64_t end,
+                 const std::function<void(const StateRange &)> &each) const;
   /// Returns the indices of those files of the save from which elements [begin, end) of the flat
   /// buffer of `state` are loaded. `state` is a state of the artifact.
   std::set<uint64_t> filesOf(const SaveIndex &saved, uint64_t state, uint64_t begin,
@@ -57,9 +64,19 @@ public:
 
 private:
   class Matching;
+  /// A parameter in the flat buffer of each slice of a unit.
+  struct Slices {
+    SlicedShape shape;
+    uint64_t offset, sliceSize; ///< `sliceSize`: elements of the flat buffer of one slice
+  };
+  /// The part of a state that belongs to one parameter, here and in the saved state `from`.
+  struct Part {
+    Slices here, there;
+    uint64_t from;
+    std::string param;
+  };
   bool sameLayout = false;
-  /// for each state: its ranges
-  std::vector<std::vector<StateRange>> ranges;
+  std::vector<std::vector<Part>> parts; ///< for each state of the artifact
   std::set<std::tuple<std::string, std::string, std::string>> changes; ///< from, to, role
 };
 

@@ -224,26 +224,21 @@ struct SavedRun::Loading {
 
   void run() {
     fsdprt_state_memory memory = memoryOf(session, into, state);
-    for (const StateRange &range : save.mapping.rangesOf(state)) {
-      uint64_t begin = std::max(range.begin, memory.first),
-               end = std::min(range.end, memory.first + memory.elements);
-      if (begin < end)
-        loadRange(range, begin, end, memory.first);
-    }
+    save.mapping.forRanges(state, memory.first, memory.first + memory.elements,
+                           [&](const StateRange &range) { loadRange(range, memory.first); });
   }
 
 private:
-  /// Loads the elements [begin, end) of the flat buffer of the state, in chunks that each lie in a
-  /// single piece of the save. `held` is the index in the flat buffer at which the piece of the
-  /// rank begins.
-  void loadRange(const StateRange &range, uint64_t begin, uint64_t end, uint64_t held) {
+  /// Loads a range of the flat buffer of the state, in chunks that each lie in a single piece of
+  /// the save. `held` is the index in the flat buffer at which the piece of the rank begins.
+  void loadRange(const StateRange &range, uint64_t held) {
     const SaveIndex::State &from = save.index.states[range.from];
     uint64_t size = safetensorsSize(from.dtype);
     part.resize(chunkBytes);
-    for (uint64_t count; begin < end; begin += count) {
+    for (uint64_t begin = range.begin, count; begin < range.end; begin += count) {
       uint64_t place = range.fromBegin + (begin - range.begin), piece = place / from.elements,
                offset = place % from.elements;
-      count = std::min({end - begin, from.elements - offset, chunkBytes / size});
+      count = std::min({range.end - begin, from.elements - offset, chunkBytes / size});
       const SafetensorsFile &file = save.files[from.files[piece]]->checked();
       file.read(tensorOf(file, from.tensor, from.dtype, from.elements), offset * size, part.data(),
                 count * size);
@@ -265,8 +260,8 @@ private:
       if (bad < count)
         badInput("%s: %s of '%s': element %llu is too large for %s; resume with an artifact that "
                  "keeps it in %s",
-                 save.folder.c_str(), to.role.c_str(), printable(range.param).c_str(),
-                 (ull)(flat + bad - range.begin), to.dtype.c_str(), dtype.c_str());
+                 save.folder.c_str(), to.role.c_str(), printable(std::string(range.param)).c_str(),
+                 (ull)(range.index + flat + bad - range.begin), to.dtype.c_str(), dtype.c_str());
       data = converted.data();
     }
     call(fsdprt_session_write_state, session, into, state, at, count,

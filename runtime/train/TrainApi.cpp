@@ -125,22 +125,10 @@ struct fsdprt_saver {
   Saver saver;
 };
 
-/// Throws Error if ranks have slices of parameters. A save has the flat buffers of units, which
-/// then belong to one mesh only.
-static void expectNoSlices(const fsdprt_artifact *artifact) {
-  fsdprt_artifact_info info = {};
-  info.struct_size = sizeof info;
-  fsdprt_artifact_get_info(artifact, &info);
-  if (info.data_ranks != info.ranks)
-    badInput("saves are not supported for a mesh with an axis 'tensor'; write and read all "
-             "parameters instead");
-}
-
 fsdprt_status fsdprt_saver_open(const fsdprt_artifact *artifact, const fsdprt_session *session,
                                 const char *folder, const fsdprt_resumed *resumed, uint64_t keep,
                                 fsdprt_saver **out, fsdprt_error *error) {
   return guard(error, [&] {
-    expectNoSlices(artifact);
     auto made = std::make_unique<fsdprt_saver>();
     made->saver.open(folder, resumed ? resumed->folder : "", resumed && *resumed->fallback, keep,
                      artifact, singleRank(session));
@@ -191,7 +179,6 @@ fsdprt_status fsdprt_saves_resume(const fsdprt_artifact *artifact, fsdprt_sessio
                                   const char *path, const char *artifactPath, int32_t reference,
                                   fsdprt_resumed *resumed, fsdprt_error *error) {
   return guard(error, [&] {
-    expectNoSlices(artifact);
     SavedRun saved;
     saved.open(path, artifactPath ? artifactPath : "the artifact", artifact, singleRank(session));
     saved.load(session, reference != 0);

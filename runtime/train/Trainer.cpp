@@ -52,15 +52,10 @@ Trainer::Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunR
 }
 
 void Trainer::choosePrograms() const {
-  if (run.info.data_ranks != run.info.ranks)
-    for (auto [option, isGiven] : {std::pair("--save", !options.save.empty()),
-                                   std::pair("--resume", !options.resume.empty()),
-                                   std::pair("--check-against", options.check)})
-      if (isGiven)
-        badInput("%s: not supported for a mesh with an axis 'tensor', which %s has; %s", option,
-                 options.artifact.c_str(),
-                 options.check ? "compare with a run on a mesh without this axis, by --export"
-                               : "--export and --init write and read all weights");
+  if (run.info.data_ranks != run.info.ranks && options.check)
+    badInput("--check-against: not supported for a mesh with an axis 'tensor', which %s has; "
+             "compare with a run on a mesh without this axis, by --export",
+             options.artifact.c_str());
   if (!options.offloadDirectory.empty() && run.info.file_bytes == 0)
     badInput("--offload-dir: %s offloads nothing to a file; compile with --offload=optimizer:file",
              options.artifact.c_str());

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Split "shard=3,replicate=2,shard=2" into meshes. A mesh ends with the axis 'shard'.
+// 1. Split "shard=3,replicate=2,shard=2,tensor=2" into meshes. The axes of a mesh are in the order
+//    replicate, shard, tensor. Any other axis begins the next mesh.
 // 2. Derive the names of the artifacts: gpt.shard3.fsdp and gpt.replicate2-shard2.fsdp.
 // 3. Set the number of micro-batches of each rank. If each of the R ranks of --mesh has A
 //    micro-batches, each of the r ranks of another mesh gets R A / r micro-batches. If R A / r is
@@ -13,8 +14,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "AlsoMesh.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Tools/ToolMain.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -23,21 +26,34 @@ using namespace mlir::fsdp;
 std::vector<std::string> fsdp::splitMeshes(StringRef text, std::string &problem) {
   std::vector<std::string> meshes;
   std::string mesh;
+  int last = 0; // place of the last axis of `mesh` in the order of axes, from 1
+  auto finish = [&] {
+    if (problem.empty() && last == 1)
+      problem =
+          "expected the axis shard=S or tensor=T at the end of each mesh, found '" + mesh + "'";
+    if (!mesh.empty())
+      meshes.push_back(std::move(mesh));
+    mesh.clear();
+  };
   SmallVector<StringRef> axes;
   text.split(axes, ',', -1, /*KeepEmpty=*/!text.empty());
   for (StringRef axis : axes) {
     auto [name, size] = axis.split('=');
-    if ((name != "shard" && name != "replicate") || size.empty())
+    int place = llvm::StringSwitch<int>(name)
+                    .Case("replicate", 1)
+                    .Case("shard", 2)
+                    .Case(tensorAxis, 3)
+                    .Default(0);
+    if (!place || size.empty())
       problem =
-          "expected meshes such as shard=3 or replicate=2,shard=2, found '" + axis.str() + "'";
+          "expected meshes such as shard=3, replicate=2,shard=2 or shard=2,tensor=2, found '" +
+          axis.str() + "'";
+    if (place <= last)
+      finish();
     mesh += (mesh.empty() ? "" : ",") + axis.str();
-    if (name != "shard")
-      continue;
-    meshes.push_back(std::move(mesh));
-    mesh.clear();
+    last = place;
   }
-  if (problem.empty() && !mesh.empty())
-    problem = "expected the axis shard=S at the end of each mesh, found '" + mesh + "'";
+  finish();
   return meshes;
 }
 
@@ -50,17 +66,11 @@ std::string fsdp::getPathFor(StringRef output, StringRef mesh) {
   return (output.drop_back(extension.size()) + "." + suffix + extension).str();
 }
 
-bool fsdp::hasTensorAxis(const StepOptions &options) {
-  return StringRef(options.shard.mesh).contains("tensor=");
-}
-
 std::optional<std::string> fsdp::checkAlsoMesh(const StepOptions &options) {
   const DriverOptions &driver = options.driver;
   if (driver.alsoMesh.empty())
     return std::nullopt;
   std::string problem, prefix = "--also-mesh=" + driver.alsoMesh + ": ";
-  if (hasTensorAxis(options))
-    return prefix + "not supported with an axis 'tensor' of --mesh, because saves are not";
   std::vector<std::string> meshes = splitMeshes(driver.alsoMesh, problem);
   if (!problem.empty())
     return prefix + problem;

@@ -18,15 +18,13 @@
 namespace mlir::fsdp {
 
 /// Splits the value of --also-mesh into meshes, for example "shard=3" and "replicate=2,shard=2".
-/// Each mesh ends with the axis 'shard'. If `text` is not a valid list of meshes, sets `problem`.
+/// Each mesh ends with the axis 'shard' or 'tensor'. If `text` is not a valid list of meshes, sets
+/// `problem`.
 std::vector<std::string> splitMeshes(llvm::StringRef text, std::string &problem);
 
 /// Returns the path of the artifact for `mesh`, derived from the path of -o. For gpt.fsdp and
 /// shard=3, the result is gpt.shard3.fsdp.
 std::string getPathFor(llvm::StringRef output, llvm::StringRef mesh);
-
-/// Returns true if --mesh gives the size of the axis `tensor`. Such a mesh has no saves.
-bool hasTensorAxis(const StepOptions &options);
 
 /// Returns an error if --also-mesh or the path of an artifact is not valid. Otherwise returns
 /// nothing.

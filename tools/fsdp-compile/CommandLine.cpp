@@ -75,7 +75,8 @@ static constexpr const char *modelHelp = R"(THE MODEL
   ["wte.*", "h.0.*"]} puts all into one.
 
   --mesh=replicate=2,shard=4 has 8 ranks. A size may have factors, outermost first: shard=2x4.
-  --also-mesh=shard=6,replicate=2,shard=2 writes two more artifacts; each mesh ends with its shard.
+  --also-mesh=shard=6,replicate=2,shard=2,tensor=4 writes two more artifacts: the axes of a mesh are
+  in the order replicate, shard, tensor, and each mesh has a shard or a tensor.
 
 )";
 
@@ -300,8 +301,6 @@ std::optional<std::string> fsdp::checkUsage(const StepOptions &options) {
   if (!options.codegen.isForCpu() && last == "codegen")
     return "--compile-to=codegen contradicts --target=" + options.codegen.target +
            ": it prints kernels for a CPU; to print kernels for a GPU, give --emit=kernel-mlir";
-  if (options.plan.asyncSave && hasTensorAxis(options))
-    return "--async-save: not supported with an axis 'tensor' of --mesh, because saves are not";
   const std::string &checkpointing = options.plan.checkpointing;
   if (std::string problem; !CheckpointingPolicy::parse(checkpointing, problem))
     return "--activation-checkpointing=" + checkpointing + ": " + problem;

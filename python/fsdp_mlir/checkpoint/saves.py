@@ -64,12 +64,13 @@ class SaveSource(Source):
         self._paths = [beside(where, name) for name, _, _ in self._files]
         for unit in units:
             _members(where, unit, {"name": str, "params": list})
+        self._slices = [self._slices_of(unit) for unit in units]
         self._states: dict[tuple[int, str], tuple[str, str, int, list[int]]] = {}
         for state in states:
             self._state(state, len(units))
-        # For each parameter: the key of its state in ``_states``, and the offset of its elements in
-        # the flat buffer.
-        self._places: dict[str, tuple[tuple[int, str], int]] = {}
+        # For each parameter: the key of its state in ``_states``, the offset of its elements in the
+        # flat buffer of a slice, and the sizes of split blocks with their dimension.
+        self._places: dict[str, tuple[tuple[int, str], int, tuple[int, list[int]] | None]] = {}
         for number, unit in enumerate(units):
             for param in unit["params"]:
                 self._parameter(number, param)
@@ -79,8 +80,8 @@ class SaveSource(Source):
         index = read_json(self._where, text)
         if index.get("format") != "fsdp-save":
             raise CheckpointError(f"{self._where}: expected the format 'fsdp-save'")
-        if index.get("version") != 1:
-            raise CheckpointError(f"{self._where}: expected version 1 of the format, found "
+        if index.get("version") not in (1, 2):
+            raise CheckpointError(f"{self._where}: expected version 1 or 2 of the format, found "
                                   f"{str(index.get('version')):.40}")
         found = _HASH.search(text)
         if not found:
@@ -95,11 +96,32 @@ class SaveSource(Source):
                                   f"{expected:.64}, found {found[1].decode()}")
         return index
 
+    def _slices_of(self, unit: dict) -> int:
+        """Returns the number of slices of a unit, which only an index of version 2 has."""
+        slices = unit.get("slices", 1) if self._index["version"] == 2 else 1
+        if not counts([slices], 1):
+            raise CheckpointError(f"{self._where}: expected a number of slices, found "
+                                  f"{str(slices):.40}")
+        return slices
+
+    def _split(self, unit: int, param: dict) -> tuple[int, list[int]] | None:
+        """Returns the dimension of a parameter that is split, with the sizes of its blocks."""
+        if self._slices[unit] == 1 or "split" not in param:
+            return None
+        dim, blocks = _members(self._where, param["split"], {"dim": int, "blocks": list})
+        shape, slices = param["shape"], self._slices[unit]
+        if dim >= len(shape) or not counts(blocks, 1) or sum(blocks) != shape[dim] or \
+                any(block % slices for block in blocks):
+            raise CheckpointError(f"{self._where}: parameter '{param['name']}': expected blocks of "
+                                  f"one of its dimensions that {slices} ranks divide")
+        return dim, blocks
+
     def _state(self, state: object, units: int) -> None:
         tensor, role, dtype, unit, elements, files = _members(self._where, state, {
             "tensor": str, "role": str, "dtype": str, "unit": int, "elements": int, "files": list})
         if dtype not in ITEM_SIZES or unit >= units or not counts(files) or \
-                any(file >= len(self._files) for file in files):
+                any(file >= len(self._files) for file in files) or \
+                len(files) % self._slices[unit]:
             raise CheckpointError(f"{self._where}: state '{tensor}': expected a known dtype, a "
                                   "unit and files of the index")
         self._states[unit, role] = tensor, dtype, elements, files
@@ -112,12 +134,14 @@ class SaveSource(Source):
             raise CheckpointError(f"{self._where}: parameter '{name}': expected a shape, once, and "
                                   "values as 'master' or 'parameter'")
         _, dtype, elements, files = self._states[unit, role]
-        if offset + math.prod(shape) > elements * len(files):
+        split, slices = self._split(unit, param), self._slices[unit]
+        end = offset + math.prod(shape) // (slices if split else 1)
+        if end > elements * len(files) // slices:
             raise CheckpointError(f"{self._where}: parameter '{name}': expected at most "
-                                  f"{elements * len(files)} elements in its unit, found "
-                                  f"{offset + math.prod(shape)}")
+                                  f"{elements * len(files) // slices} elements in its unit, found "
+                                  f"{end}")
         self.entries[name] = Entry(name, dtype, tuple(shape))
-        self._places[name] = (unit, role), offset
+        self._places[name] = (unit, role), offset, split
 
     def _piece(self, state: tuple[int, str], number: int) -> np.ndarray:
         """Returns the bytes of file ``number`` of a state. Raises CheckpointError."""
@@ -134,15 +158,34 @@ class SaveSource(Source):
 
     def pieces(self, name: str) -> Iterator[np.ndarray]:
         entry = self.entries[name]
-        state, offset = self._places[name]
+        state, offset, split = self._places[name]
+        if split is None or not entry.elements:
+            yield from self._range(state, offset, entry.elements)
+            return
+        # A slice has the shape of the parameter with a part of each block. Join the parts of each
+        # block along this dimension.
+        _, dtype, elements, files = self._states[state]
+        (dim, blocks), slices = split, self._slices[state[0]]
+        shape, size = entry.shape, elements * len(files) // slices
+        parts = []
+        for slice_ in range(slices):
+            data = list(self._range(state, slice_ * size + offset, entry.elements // slices))
+            parts.append(np.concatenate(data or [np.zeros(0, np.uint8)]).reshape(
+                math.prod(shape[:dim]), shape[dim] // slices, -1))
+        ends = np.cumsum([block // slices for block in blocks])[:-1]
+        cuts = [np.split(part, ends, axis=1) for part in parts]
+        joined = [part[block] for block in range(len(blocks)) for part in cuts]
+        yield from cut(np.concatenate(joined, axis=1).reshape(-1))
+
+    def _range(self, state: tuple[int, str], offset: int, count: int) -> Iterator[np.ndarray]:
+        """Returns the bytes of ``count`` elements of a flat buffer, from element ``offset``."""
         _, dtype, elements, _ = self._states[state]
-        size = ITEM_SIZES[dtype]
-        end = offset + entry.elements
+        size, end = ITEM_SIZES[dtype], offset + count
         while offset < end:
             number, begin = divmod(offset, elements)
-            count = min(elements - begin, end - offset)
-            yield from cut(self._piece(state, number)[begin * size:(begin + count) * size])
-            offset += count
+            taken = min(elements - begin, end - offset)
+            yield from cut(self._piece(state, number)[begin * size:(begin + taken) * size])
+            offset += taken
 
     def problems(self) -> Iterator[str]:
         for path, (_, size, expected) in zip(self._paths, self._files):

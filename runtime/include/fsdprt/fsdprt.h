@@ -164,7 +164,12 @@ typedef struct fsdprt_param_info {
   int32_t trainable;
   int32_t has_values; /* 1 if the artifact stores initial values */
   uint64_t unit_index;
-  uint64_t unit_offset; /* index of element 0 in the flat buffer of the unit */
+  uint64_t unit_offset; /* index of the rank's element 0 in the flat buffer of the unit */
+  /* If the axis tensor splits the parameter: the dimension that is split, and the sizes of the
+     blocks of which the dimension consists. A rank has a part of each block, and `shape` is that of
+     the whole parameter. num_split_blocks is 0 if ranks have the whole parameter. */
+  uint32_t split_dim, num_split_blocks;
+  const uint64_t *split_blocks;
 } fsdprt_param_info;
 
 /* An input of a program. If a step has several micro-batches, the leading dimension of `shape` is
@@ -236,11 +241,13 @@ typedef struct fsdprt_unit_info {
   const char *name;
   fsdprt_dtype dtype;
   uint64_t shards, shard_size;
+  uint64_t slices; /* size T of the axis tensor if it splits parameters of the unit, otherwise 1 */
 } fsdprt_unit_info;
 
 /* One state of a unit: the parameters, a moment, the momentum or the master. A state is a flat
  * buffer that is divided into `pieces` pieces of `elements` elements each. Each rank has one piece.
- * Several ranks may have the same piece. */
+ * Several ranks may have the same piece. If the unit has T slices, the state is the concatenation
+ * of the flat buffers of the T coordinates on the axis tensor. */
 typedef struct fsdprt_state_info {
   size_t struct_size;
   uint64_t unit; /* index of the unit */

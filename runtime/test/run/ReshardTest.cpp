@@ -65,6 +65,15 @@ static bool has(const std::string &text, const std::string &words) {
   return text.find(words) != std::string::npos;
 }
 
+static std::vector<StateRange> rangesOf(const SaveMapping &mapping, const SaveIndex &wanted,
+                                        uint64_t state) {
+  const SaveIndex::State &of = wanted.states[state];
+  std::vector<StateRange> ranges;
+  mapping.forRanges(state, 0, of.elements * of.files.size(),
+                    [&](const StateRange &range) { ranges.push_back(range); });
+  return ranges;
+}
+
 TEST(SaveMapping, FindsParametersByName) {
   SaveIndex saved = oneUnit(), wanted = twoUnits();
   SaveMapping mapping(saved, wanted, "s", "m.fsdp");
@@ -77,8 +86,9 @@ TEST(SaveMapping, FindsParametersByName) {
                      {2, 0, 5, 1, 7},
                      {3, 2, 8, 0, 0},
                      {4, 2, 8, 1, 0}}) {
-    ASSERT_EQ(mapping.rangesOf(e.state).size(), 1u);
-    const StateRange &range = mapping.rangesOf(e.state)[0];
+    std::vector<StateRange> ranges = rangesOf(mapping, wanted, e.state);
+    ASSERT_EQ(ranges.size(), 1u);
+    const StateRange &range = ranges[0];
     EXPECT_EQ(range.begin, e.begin) << e.state;
     EXPECT_EQ(range.end, e.end) << e.state;
     EXPECT_EQ(range.from, e.from) << e.state;
@@ -95,19 +105,58 @@ TEST(SaveMapping, FindsParametersByName) {
   EXPECT_EQ(mapping.conversions(), "momentum rounded from F32 to BF16");
 }
 
+/// Parameter 'a' of shape 2 x 4 consists of two blocks of columns. In the save, it is split over
+/// two ranks, which have columns 0, 2 and 1, 3. Here it is whole, or also split but at another
+/// offset.
+TEST(SaveMapping, MovesSlices) {
+  SaveIndex saved, whole;
+  saved.mesh = {{"tensor", 2}};
+  saved.units = {{"model.tensor", "F32", 1, 5, {{"a", "F32", 1, {2, 4}, 1, {2, 2}}}, 2}};
+  saved.states = {{"model.tensor/parameter", "parameter", "F32", 0, 5, {0, 1}}};
+  whole.mesh = {{"shard", 2}};
+  whole.units = {{"model", "F32", 2, 5, {{"a", "F32", 2, {2, 4}}}}};
+  whole.states = {{"model/parameter", "parameter", "F32", 0, 5, {0, 1}}};
+  saved.files =
+      whole.files = {{"rank-00000.safetensors", "", 0}, {"rank-00001.safetensors", "", 0}};
+  EXPECT_EQ(saved.versionOf(), 2u);
+  EXPECT_EQ(whole.versionOf(), 1u);
+  EXPECT_TRUE(readIndex("index.json", writeIndex(saved)).hasLayoutOf(saved));
+  EXPECT_FALSE(saved.hasLayoutOf(whole));
+  auto places = [](const SaveMapping &mapping, uint64_t begin, uint64_t end) {
+    std::vector<std::vector<uint64_t>> all; // first element here, in the save, in 'a', and number
+    mapping.forRanges(0, begin, end, [&](const StateRange &range) {
+      all.push_back({range.begin, range.fromBegin, range.index, range.end - range.begin});
+    });
+    return all;
+  };
+  using Places = std::vector<std::vector<uint64_t>>;
+  SaveMapping gather(saved, whole, "s", "m.fsdp");
+  EXPECT_EQ(places(gather, 0, 5), (Places{{2, 1, 0, 1}, {3, 6, 1, 1}, {4, 2, 2, 1}}));
+  EXPECT_EQ(places(gather, 5, 10),
+            (Places{{5, 7, 3, 1}, {6, 3, 4, 1}, {7, 8, 5, 1}, {8, 4, 6, 1}, {9, 9, 7, 1}}));
+  EXPECT_EQ(gather.filesOf(saved, 0, 2, 3), (std::set<uint64_t>{0}));
+  SaveMapping scatter(whole, saved, "s", "m.fsdp");
+  EXPECT_EQ(places(scatter, 5, 10),
+            (Places{{6, 3, 1, 1}, {7, 5, 3, 1}, {8, 7, 5, 1}, {9, 9, 7, 1}}));
+  // Slices of the same ranks have one range, although the rows of a slice are not consecutive.
+  SaveIndex moved = saved;
+  moved.units[0].params[0].offset = 0;
+  EXPECT_EQ(places(SaveMapping(saved, moved, "s", "m.fsdp"), 5, 10), (Places{{5, 6, 1, 4}}));
+}
+
 TEST(SaveMapping, PrefersTheRoleThenTheMaster) {
   SaveIndex saved = twoUnits(), wanted = oneUnit();
   SaveMapping mapping(saved, wanted, "s", "m.fsdp");
-  ASSERT_EQ(mapping.rangesOf(0).size(), 2u); // 'a', then 'b'
-  EXPECT_EQ(mapping.rangesOf(0)[0].from, 3u);
-  EXPECT_EQ(mapping.rangesOf(0)[1].from, 1u); // read from the master, not the bf16 value
-  EXPECT_EQ(mapping.rangesOf(1)[1].from, 2u);
+  ASSERT_EQ(rangesOf(mapping, wanted, 0).size(), 2u); // 'a', then 'b'
+  EXPECT_EQ(rangesOf(mapping, wanted, 0)[0].from, 3u);
+  EXPECT_EQ(rangesOf(mapping, wanted, 0)[1].from, 1u); // read from the master, not the bf16 value
+  EXPECT_EQ(rangesOf(mapping, wanted, 1)[1].from, 2u);
   EXPECT_EQ(mapping.conversions(), "momentum widened from BF16 to F32");
   wanted.units[0].dtype = wanted.units[0].params[1].dtype = wanted.states[0].dtype = "BF16";
-  EXPECT_EQ(SaveMapping(saved, wanted, "s", "m.fsdp").rangesOf(0)[1].from, 0u);
+  EXPECT_EQ(rangesOf(SaveMapping(saved, wanted, "s", "m.fsdp"), wanted, 0)[1].from, 0u);
   wanted.states[0].dtype = "F16";
   mapping = SaveMapping(saved, wanted, "s", "m.fsdp");
-  EXPECT_EQ(mapping.rangesOf(0)[1].from, 1u);
+  EXPECT_EQ(rangesOf(mapping, wanted, 0)[1].from, 1u);
   EXPECT_EQ(mapping.conversions(),
             "momentum widened from BF16 to F32; parameter rounded from F32 to F16");
 }
@@ -116,7 +165,7 @@ TEST(SaveMapping, TakesEqualLayoutsWhole) {
   SaveIndex saved = oneUnit(), wanted = oneUnit();
   SaveMapping mapping(saved, wanted, "s", "m.fsdp");
   EXPECT_TRUE(mapping.isSameLayout());
-  EXPECT_EQ(mapping.rangesOf(0)[0].end, 16u);
+  EXPECT_EQ(rangesOf(mapping, wanted, 0)[0].end, 16u);
   EXPECT_EQ(mapping.filesOf(saved, 0, 8, 16), (std::set<uint64_t>{1}));
   EXPECT_EQ(mapping.conversions(), "");
   wanted.mesh[0].size = 1;
@@ -180,6 +229,15 @@ TEST(SaveMapping, RefusesContradictoryIndexes) {
           [](SaveIndex &index) { index.states[0].files.clear(); });
   refuses("parameter 'a' is listed twice",
           [](SaveIndex &index) { index.units[0].params.push_back({"a", "F32", 0, {2, 3}}); });
+  refuses(state, [](SaveIndex &index) { index.units[0].slices = 0; });
+  refuses("state 'model/momentum': expected a unit",
+          [](SaveIndex &index) { index.units[0].slices = 2; });
+  refuses("parameter 'a': expected the split of one of 2 dimensions over an axis 'tensor', found "
+          "dimension 1 and 1 ranks",
+          [](SaveIndex &index) {
+            index.units[0].params[0].splitDim = 1;
+            index.units[0].params[0].blocks = {3};
+          });
   refuses("expected sizes whose product fits 64 bits",
           [](SaveIndex &index) { index.states[0].elements = UINT64_MAX; });
 }

@@ -90,8 +90,8 @@ TEST(SaveIndex, IsRefusedWhenDamaged) {
   }
   EXPECT_NE(refusal(text + "\n"), "");
   std::string later = text;
-  later.replace(later.find("\"version\": 1"), 12, "\"version\": 2");
-  EXPECT_NE(refusal(later).find("expected version 1 of the format, found the number 2"),
+  later.replace(later.find("\"version\": 1"), 12, "\"version\": 3");
+  EXPECT_NE(refusal(later).find("expected version 1 or 2 of the format, found the number 3"),
             std::string::npos)
       << refusal(later);
 }
