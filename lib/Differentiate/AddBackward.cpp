@@ -413,10 +413,10 @@ static void useMeans(func::FuncOp eval) {
   });
 }
 
-/// Replaces each fsdp.stop_gradient and each fsdp.reduce_cotangent by its input.
+/// Replaces each op that only determines a cotangent by its input.
 static void dropMarkers(ModuleOp module) {
   module.walk([](Operation *op) {
-    if (isa<StopGradientOp, ReduceCotangentOp>(op)) {
+    if (isa<StopGradientOp, ReduceCotangentOp, ShareCotangentOp>(op)) {
       op->replaceAllUsesWith(op->getOperands());
       op->erase();
     }

@@ -10,6 +10,9 @@
 //   o = attention q, k, v      q̄, k̄, v̄, captured.. = attention_grad, score_grad derived here
 //   y = all_reduce x, sum      x̄ = ȳ; x is a partial sum, and every rank has the whole ȳ
 //   y = reduce_cotangent x     x̄ = all_reduce ȳ, sum; every rank has a part of ȳ
+//   y = share_cotangent x      x̄ = ȳ · 1/n; every rank has the whole ȳ
+//   y = all_gather x           x̄ = flat_reduce_scatter ȳ, sum; every rank has a part of ȳ
+//   y = own_piece x            x̄ = zeros around ȳ; the other ranks have the rest of x̄
 //   w.. = unshard s @u         s̄ = reduce_scatter @u avg (w̄..), after the last of them
 //
 //===----------------------------------------------------------------------===//
@@ -17,6 +20,7 @@
 #include "Adjoints.h"
 #include "ScalarAdjoint.h"
 #include "fsdp/IR/StopGradient.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -170,10 +174,83 @@ static LogicalResult differentiate(ReduceCotangentOp op, Cotangents &c) {
   return success();
 }
 
+static LogicalResult differentiate(ShareCotangentOp op, Cotangents &c) {
+  Value g = c.get(op.getResult());
+  auto mesh = SymbolTable::lookupNearestSymbolFrom<MeshOp>(op, op.getMeshAttr());
+  int64_t ranks = 1;
+  for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
+    ranks *= mesh.getAxisSize(axis);
+  Type element = getElementTypeOrSelf(g);
+  c.add(op.getInput(), buildElementwise(c.b, op.getLoc(), g, element,
+                                        [&](OpBuilder &b, Location loc, ValueRange x) -> Value {
+                                          Value part = arith::ConstantOp::create(
+                                              b, loc, b.getFloatAttr(element, 1.0 / ranks));
+                                          return arith::MulFOp::create(b, loc, x[0], part);
+                                        }));
+  return success();
+}
+
+static LogicalResult differentiate(AllGatherOp op, Cotangents &c) {
+  Value g = c.get(op.getResult());
+  auto type = cast<RankedTensorType>(g.getType());
+  auto piece = type.clone(op.getInput().getType().getShape());
+  auto sum = ReductionKindAttr::get(op.getContext(), ReductionKind::sum);
+  c.add(op.getInput(), FlatReduceScatterOp::create(c.b, op.getLoc(), piece, g, op.getMeshAttr(),
+                                                   op.getAxes(), sum));
+  return success();
+}
+
+/// Returns the argument that contains the coordinate of the rank on the axis `context`, or null.
+static Value findCoordinate(Operation *op) {
+  auto func = op->getParentOfType<func::FuncOp>();
+  for (BlockArgument argument : func.getArguments()) {
+    auto key = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), FSDPDialect::keyAttr);
+    if (key && key.getValue() == contextAxis)
+      return argument;
+  }
+  return {};
+}
+
+static LogicalResult differentiate(OwnPieceOp op, Cotangents &c) {
+  Value g = c.get(op.getResult()), coordinate = findCoordinate(op);
+  if (!coordinate || op.getAxes().size() != 1 ||
+      cast<StringAttr>(op.getAxes()[0]).getValue() != contextAxis)
+    return op.emitError(
+               "no gradient for an own_piece over other axes than 'context', or without an "
+               "argument with '")
+           << FSDPDialect::keyAttr << " = \"context\"'";
+  OpBuilder &b = c.b;
+  Location loc = op.getLoc();
+  int64_t size = op.getResult().getType().getDimSize(0),
+          pieces = op.getInput().getType().getDimSize(0) / size;
+  Type element = c.getElementType(op.getInput());
+  Value empty = tensor::EmptyOp::create(b, loc, {pieces, size}, element);
+  MLIRContext *context = b.getContext();
+  AffineMap all = b.getMultiDimIdentityMap(2), piece = all.dropResult(0),
+            scalar = AffineMap::get(2, 0, context);
+  SmallVector<utils::IteratorType> loops(2, utils::IteratorType::parallel);
+  auto placed = linalg::GenericOp::create(
+      b, loc, empty.getType(), ValueRange{g, coordinate}, empty,
+      ArrayRef<AffineMap>{piece, scalar, all}, loops,
+      [&](OpBuilder &b, Location loc, ValueRange x) {
+        Value number =
+            arith::IndexCastOp::create(b, loc, b.getI64Type(), linalg::IndexOp::create(b, loc, 0));
+        Value isOwn = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, number, x[1]);
+        Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+        Value own = convertFloat(b, loc, x[0], element);
+        Value chosen = arith::SelectOp::create(b, loc, isOwn, own, zero);
+        linalg::YieldOp::create(b, loc, chosen);
+      });
+  c.add(op.getInput(), tensor::CollapseShapeOp::create(b, loc, placed.getResult(0),
+                                                       ArrayRef<ReassociationIndices>{{0, 1}}));
+  return success();
+}
+
 std::optional<LogicalResult> fsdp::differentiateRaisedOp(Operation *op, Cotangents &cotangents) {
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
       .Case<linalg::SoftmaxOp, GatherRowsOp, CrossEntropyOp, AttentionOp, AllReduceOp,
-            ReduceCotangentOp>([&](auto known) { return differentiate(known, cotangents); })
+            ReduceCotangentOp, ShareCotangentOp, AllGatherOp, OwnPieceOp>(
+          [&](auto known) { return differentiate(known, cotangents); })
       .Default(std::nullopt);
 }
 

@@ -25,6 +25,9 @@ LogicalResult MeshOp::verify() {
     if (!names.insert(axis.getName()).second) // (C1)
       return emitOpError("expected axes with different names, found two called '")
              << axis.getName() << "'";
+    if (axis.getName() == contextAxis) // (C1)
+      return emitOpError("expected no axis '")
+             << contextAxis << "', because 'context N' after the axes gives its size";
     if (axis.getName().contains(':')) // (C1)
       return emitOpError("expected no ':' in the name of axis '")
              << axis.getName() << "': 'axis:N' denotes groups of N neighbours on an axis";
@@ -33,6 +36,10 @@ LogicalResult MeshOp::verify() {
       return emitOpError("axis '") << axis.getName() << "' expected factors of at least 1, found ["
                                    << axis.getFactors() << "]";
   }
+  int64_t shards = getAxisSize("shard");
+  if (getContextSize() && (*getContextSize() < 1 || shards % *getContextSize() != 0)) // (C3)
+    return emitOpError("expected the size of 'context' to divide the ")
+           << shards << " ranks of axis 'shard', found " << *getContextSize();
   return success();
 }
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/TensorSplit.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -164,6 +165,8 @@ static AxisAttr findAxis(MeshOp mesh, StringRef name) {
 }
 
 bool MeshOp::hasAxis(StringRef name) {
+  if (name == contextAxis)
+    return getContextSize().has_value();
   auto [base, ranks] = splitAxis(name);
   AxisAttr axis = findAxis(*this, base);
   return axis && (ranks == 0 || (ranks > 0 && axis.getSize() % ranks == 0));
@@ -172,6 +175,8 @@ bool MeshOp::hasAxis(StringRef name) {
 int64_t MeshOp::getAxisSize(StringRef name) {
   if (!hasAxis(name))
     return 1;
+  if (name == contextAxis)
+    return *getContextSize();
   auto [base, ranks] = splitAxis(name);
   return ranks ? ranks : findAxis(*this, base).getSize();
 }
@@ -179,6 +184,8 @@ int64_t MeshOp::getAxisSize(StringRef name) {
 std::string MeshOp::getNeighbours(StringRef axis, int64_t ranks) {
   return ranks == getAxisSize(axis) ? axis.str() : (axis + ":" + Twine(ranks)).str();
 }
+
+int64_t MeshOp::getNumReaders() { return getAxisSize(contextAxis) * getAxisSize(tensorAxis); }
 
 int64_t MeshOp::getNumRanks() {
   int64_t ranks = 1;

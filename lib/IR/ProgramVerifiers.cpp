@@ -13,6 +13,7 @@
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -116,20 +117,22 @@ LogicalResult LoopOp::verify() {
   return success();
 }
 
+/// Returns true if `axis` denotes groups of neighbours, as "shard:2" and "context" do.
+static bool isGroup(StringRef axis) { return axis.contains(':') || axis == contextAxis; }
+
 /// Returns whether all of `axes` are axes of the mesh. A group of neighbours ("shard:2") is valid
 /// if it is the only element of `axes`.
 static bool areAxes(MeshOp mesh, ArrayAttr axes) {
   return mesh && axes && llvm::all_of(axes, [&](Attribute axis) {
            auto name = dyn_cast<StringAttr>(axis);
-           return name && mesh.hasAxis(name) &&
-                  (axes.size() == 1 || !name.getValue().contains(':'));
+           return name && mesh.hasAxis(name) && (axes.size() == 1 || !isGroup(name));
          });
 }
 
 /// Emits the error that some of `axes` are not axes of the program's mesh.
 static LogicalResult emitWrongAxes(Operation *op, ArrayAttr axes) {
   for (auto axis : axes.getAsRange<StringAttr>())
-    if (axes.size() > 1 && axis.getValue().contains(':'))
+    if (axes.size() > 1 && isGroup(axis))
       return op->emitOpError("expected a group of neighbours, ")
              << axis << ", to be the only entry of the axes, found " << axes;
   return op->emitOpError("expected names of axes of the program's mesh, or one entry \"AXIS:N\" "

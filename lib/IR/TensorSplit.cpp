@@ -42,6 +42,8 @@ std::optional<TensorSplit> fsdp::getTensorSplit(UnitOp unit, StringRef name) {
   return splits ? TensorSplit::parse(splits.get(name)) : std::nullopt;
 }
 
+bool fsdp::isPartitioned(MeshOp mesh) { return mesh && mesh.getNumReaders() > 1; }
+
 SmallVector<int64_t> fsdp::getWholeShape(UnitOp unit, ParamAttr param) {
   auto shape = llvm::to_vector(param.getType().getShape());
   if (std::optional<TensorSplit> split = getTensorSplit(unit, param.getName()))

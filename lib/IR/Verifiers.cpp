@@ -10,6 +10,7 @@
 
 #include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/StopGradient.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -174,7 +175,8 @@ static FailureOr<int64_t> checkGroup(Operation *op, FlatSymbolRefAttr name, Arra
       diag.attachNote(mesh.getLoc()) << "the mesh is declared here";
       return diag;
     }
-    auto [other, isNew] = seen.try_emplace(axis.getValue().split(':').first, axis);
+    StringRef base = axis.getValue() == contextAxis ? "shard" : axis.getValue().split(':').first;
+    auto [other, isNew] = seen.try_emplace(base, axis);
     if (!isNew) // (C2)
       return op->emitOpError("expected each axis once, whole or as groups, found ")
              << axis << " after " << other->second;
@@ -205,6 +207,10 @@ LogicalResult AllReduceOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 LogicalResult ReduceCotangentOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkGroup(*this, getMeshAttr(), getAxes(), tables);
+}
+
+LogicalResult ShareCotangentOp::verifySymbolUses(SymbolTableCollection &tables) {
   return checkGroup(*this, getMeshAttr(), getAxes(), tables);
 }
 

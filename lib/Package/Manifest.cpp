@@ -107,7 +107,7 @@ std::vector<Offset<fb::Neighbours>> ManifestBuilder::addNeighbours() {
   std::vector<Offset<fb::Neighbours>> list;
   for (StringRef name : neighbours)
     for (auto [index, axis] : llvm::enumerate(mesh.getAxes().getAsRange<AxisAttr>()))
-      if (axis.getName() == name.split(':').first)
+      if (axis.getName() == (name == contextAxis ? "shard" : name.split(':').first))
         list.push_back(fb::CreateNeighbours(builder, index, mesh.getAxisSize(name)));
   return list;
 }
@@ -251,7 +251,7 @@ FailureOr<Offset<fb::Collective>> ManifestBuilder::addCollective(CollectiveOp op
     if (llvm::is_contained(op.getAxes().getAsValueRange<StringAttr>(), axis.getName()))
       axes.push_back(index);
   for (StringRef axis : op.getAxes().getAsValueRange<StringAttr>())
-    if (axis.contains(':')) // this is the only element of the list
+    if (axis.contains(':') || axis == contextAxis) // this is the only element of the list
       axes.push_back(mesh.getAxes().size() + getNeighbours(axis));
   auto axesVector = builder.CreateVector(axes);
   fb::Slice source = getSlice(layout, op.getSource()), target = getSlice(layout, op.getTarget());
@@ -400,7 +400,8 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
           programsVector, kernelsVector, optimizer, isaVector, countTokens(),
           options.codegen.threadsPerRank, seed ? seed.getValue().getZExtValue() : 0,
           neighboursVector, gpu, *lookups, constants ? constants.size() : 0, addOptions(),
-          module->hasAttr(dynamicScaleAttr) ? fb::LossScale::dynamic : fb::LossScale::constant));
+          module->hasAttr(dynamicScaleAttr) ? fb::LossScale::dynamic : fb::LossScale::constant,
+          mesh.getAxisSize(contextAxis)));
   const char *data = reinterpret_cast<const char *>(builder.GetBufferPointer());
   return std::vector<char>(data, data + builder.GetSize());
 }

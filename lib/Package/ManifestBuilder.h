@@ -13,6 +13,7 @@
 
 #include "Manifest.h"
 #include "fsdp/IR/Memory.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdprt/artifact_generated.h"
 #include "fsdprt/artifact_header.h"
 
@@ -63,12 +64,12 @@ private:
     if (axes.size() == 2)
       return uint64_t(fb::Split::shard_replicate);
     StringRef axis = cast<StringAttr>(axes[0]);
-    if (axis.contains(':'))
+    if (axis.contains(':') || axis == contextAxis)
       return uint64_t(fb::Split::replicate) + 1 + getNeighbours(axis);
     return uint64_t(axis == "shard" ? fb::Split::shard : fb::Split::replicate);
   }
-  /// Returns the index that a group such as "shard:2" has in `neighbours`. Adds a new group to this
-  /// list.
+  /// Returns the index that a group such as "shard:2" or "context" has in `neighbours`. Adds a new
+  /// group to this list.
   uint64_t getNeighbours(StringRef axis) {
     auto found = llvm::find(neighbours, axis);
     if (found == neighbours.end())
@@ -127,7 +128,7 @@ private:
   std::vector<Offset<fb::Unit>> units;
   std::vector<Offset<fb::Param>> params;
   std::vector<Offset<fb::Kernel>> kernels;
-  /// Groups of neighbours, such as "shard:2", that collectives or pieces use.
+  /// Groups of neighbours, such as "shard:2" or "context", that collectives or pieces use.
   std::vector<std::string> neighbours;
 };
 

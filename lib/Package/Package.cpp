@@ -32,7 +32,7 @@ static_assert(bufferAlignment == FSDPRT_BUFFER_ALIGNMENT,
 
 /// Returns the oldest version of the format whose readers understand the artifact.
 static uint32_t chooseVersion(ModuleOp module, uint64_t valuesSize) {
-  if (llvm::any_of(module.getOps<MeshOp>(), [](MeshOp mesh) { return mesh.hasAxis(tensorAxis); }))
+  if (llvm::any_of(module.getOps<MeshOp>(), isPartitioned))
     return FSDPRT_ARTIFACT_VERSION;
   return valuesSize ? FSDPRT_ARTIFACT_VALUES_VERSION : FSDPRT_ARTIFACT_PLAIN_VERSION;
 }

@@ -292,7 +292,11 @@ LogicalResult FunctionPlan::planShard(ShardOp op) {
 /// Returns true if a collective over `axes` adds activations or their cotangents, and not a few
 /// numbers per unit or row.
 static bool addsActivations(ArrayAttr axes, RankedTensorType type) {
-  return axes.size() == 1 && cast<StringAttr>(axes[0]) == tensorAxis && type.getRank() > 1;
+  if (axes.size() != 1)
+    return false;
+  StringRef axis = cast<StringAttr>(axes[0]).getValue();
+  // A gather of keys has the rank 1, as a sum of losses has the rank 0.
+  return (axis == tensorAxis && type.getRank() > 1) || (axis == contextAxis && type.getRank() > 0);
 }
 
 LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, ArrayAttr axes,

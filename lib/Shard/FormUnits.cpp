@@ -133,18 +133,18 @@ void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
 /// does not have exactly one public function.
 FailureOr<func::FuncOp> FormUnitsPass::findLoss() {
   ModuleOp module = getOperation();
-  // The pass fsdp-partition-tensors declares the mesh if it has an axis `tensor`.
+  // The pass fsdp-partition-tensors declares the mesh if it has an axis `tensor` or `context`.
   auto declared = module.lookupSymbol<MeshOp>("mesh");
-  bool isPartitioned = declared && declared.hasAxis(tensorAxis);
-  bool needsPartition = llvm::product_of(choice.mesh.tensor) > 1;
-  if (needsPartition != isPartitioned ||
-      (isPartitioned &&
-       declared.getAxes() != ArrayAttr::get(&getContext(), choice.mesh.getAxes(&getContext()))))
+  bool isSplit = isPartitioned(declared), needsPartition = choice.mesh.getReaders() > 1;
+  if (needsPartition != isSplit ||
+      (isSplit &&
+       (declared.getNumReaders() != choice.mesh.getReaders() ||
+        declared.getAxes() != ArrayAttr::get(&getContext(), choice.mesh.getAxes(&getContext())))))
     return mlir::emitError(module.getLoc(), "expected a module that fsdp-partition-tensors has ")
            << (needsPartition ? "split for the same mesh; run that pass first"
-                              : "not split, because the mesh has no axis 'tensor'");
+                              : "not split, because the mesh has no axis 'tensor' or 'context'");
   for (Operation &op : module.getOps())
-    if (isa<MeshOp, UnitOp>(op) && !(isPartitioned && &op == declared)) {
+    if (isa<MeshOp, UnitOp>(op) && !(isSplit && &op == declared)) {
       InFlightDiagnostic diag = mlir::emitError(
           module.getLoc(),
           "expected a module without meshes and units: this one is sharded already");
@@ -449,9 +449,9 @@ LogicalResult FormUnitsPass::declareUnit(SymbolTable &symbols, OpBuilder &builde
 static void declareMeshes(OpBuilder &builder, ModuleOp module, Location loc, const MeshSpec &mesh) {
   MLIRContext *context = builder.getContext();
   if (!module.lookupSymbol("mesh"))
-    MeshOp::create(builder, loc, "mesh", builder.getArrayAttr(mesh.getAxes(context)));
-  MeshOp::create(builder, loc, "solo",
-                 builder.getArrayAttr({AxisAttr::get(context, "shard", {1})}));
+    mesh.declare(builder, loc);
+  MeshOp::create(builder, loc, "solo", builder.getArrayAttr({AxisAttr::get(context, "shard", {1})}),
+                 IntegerAttr());
 }
 
 void FormUnitsPass::runOnOperation() {

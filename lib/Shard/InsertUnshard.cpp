@@ -7,7 +7,7 @@
 //   before   @loss(w0, b0, w1, x)        ... use w0 ... use w1 ... use b0
 //   after    @loss(shard of @u, x)  unshard @u ... w0 ... w1 ... b0
 //
-//  1. Clone @loss to @reference, unless the mesh has an axis `tensor`.
+//  1. Clone @loss to @reference, unless the mesh has an axis `tensor` or `context`.
 //  2. In the two functions, insert an argument for every unit, in the order of the units. In @loss,
 //     the argument is the shard of a rank. In @reference, the argument is the whole flat buffer.
 //     Insert an unshard directly before the first op that uses a parameter of the unit, directly or
@@ -198,9 +198,9 @@ void InsertUnshardPass::runOnOperation() {
   // gradients are reduced in each micro-batch, which needs less memory.
   bool pieces = llvm::any_of(units, [](UnitOp unit) { return !unit.getGradientAxes().empty(); });
   noSync = gradAccum > 1 && (*when == GradSync::Last || (*when == GradSync::Auto && !pieces));
-  // One rank cannot run the program of a rank of the axis `tensor`, which has slices of parameters.
+  // One rank cannot run the program of a rank of these axes, which has slices of values.
   func::FuncOp reference;
-  if (mesh.getAxisSize(tensorAxis) == 1) {
+  if (!isPartitioned(mesh)) {
     reference = cast<func::FuncOp>(loss->clone());
     reference.setSymName("reference");
     module.insert(std::next(loss->getIterator()), reference);

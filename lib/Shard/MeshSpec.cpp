@@ -24,12 +24,27 @@ static LogicalResult parseFactors(StringRef text, SmallVectorImpl<int64_t> &fact
   return success();
 }
 
-SmallVector<Attribute> MeshSpec::getAxes(MLIRContext *context) const {
-  SmallVector<Attribute> axes{AxisAttr::get(context, "replicate", replicate),
-                              AxisAttr::get(context, "shard", shard)};
+int64_t MeshSpec::getShards() const { return llvm::product_of(shard) * llvm::product_of(context); }
+
+int64_t MeshSpec::getReaders() const {
+  return llvm::product_of(context) * llvm::product_of(tensor);
+}
+
+SmallVector<Attribute> MeshSpec::getAxes(MLIRContext *mlir) const {
+  SmallVector<int64_t> shards = shard;
+  if (llvm::product_of(context) > 1)
+    llvm::append_range(shards, context);
+  SmallVector<Attribute> axes{AxisAttr::get(mlir, "replicate", replicate),
+                              AxisAttr::get(mlir, "shard", shards)};
   if (llvm::product_of(tensor) > 1)
-    axes.push_back(AxisAttr::get(context, tensorAxis, tensor));
+    axes.push_back(AxisAttr::get(mlir, tensorAxis, tensor));
   return axes;
+}
+
+void MeshSpec::declare(OpBuilder &builder, Location loc) const {
+  int64_t ranks = llvm::product_of(context);
+  MeshOp::create(builder, loc, "mesh", builder.getArrayAttr(getAxes(builder.getContext())),
+                 ranks > 1 ? builder.getI64IntegerAttr(ranks) : IntegerAttr());
 }
 
 FailureOr<MeshSpec> mlir::fsdp::parseMeshSpec(StringRef text,
@@ -42,18 +57,13 @@ FailureOr<MeshSpec> mlir::fsdp::parseMeshSpec(StringRef text,
     SmallVector<int64_t> *factors = llvm::StringSwitch<SmallVector<int64_t> *>(name)
                                         .Case("replicate", &mesh.replicate)
                                         .Case("shard", &mesh.shard)
+                                        .Case(contextAxis, &mesh.context)
                                         .Case(tensorAxis, &mesh.tensor)
                                         .Default(nullptr);
-    if (name == "context") {
-      emitError() << "mesh '" << text
-                  << "': axis 'context' is not supported yet; use the axes 'replicate', 'shard' "
-                     "and 'tensor'";
-      return failure();
-    }
     if (!factors) {
       emitError() << "mesh '" << text
-                  << "': expected sizes of the axes 'replicate', 'shard' and 'tensor', as in "
-                     "'replicate=2,shard=4', found '"
+                  << "': expected sizes of the axes 'replicate', 'shard', 'context' and 'tensor', "
+                     "as in 'replicate=2,shard=4', found '"
                   << axis << "'";
       return failure();
     }
@@ -70,7 +80,8 @@ FailureOr<MeshSpec> mlir::fsdp::parseMeshSpec(StringRef text,
     }
   }
   int64_t ranks = 1;
-  for (int64_t factor : llvm::concat<int64_t>(mesh.replicate, mesh.shard, mesh.tensor)) {
+  for (int64_t factor :
+       llvm::concat<int64_t>(mesh.replicate, mesh.shard, mesh.context, mesh.tensor)) {
     if (factor > kMaxRanks || (ranks *= factor) > kMaxRanks) {
       emitError() << "mesh '" << text << "': expected at most " << kMaxRanks
                   << " ranks in all axes together, found more";

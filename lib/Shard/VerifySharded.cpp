@@ -16,7 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "VerifyPartition.h"
+#include "Partition/VerifyPartition.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/Shard/Layout.h"
 #include "fsdp/Shard/Passes.h"
@@ -42,10 +42,9 @@ struct VerifyShardedPass : fsdp::impl::VerifyShardedPassBase<VerifyShardedPass> 
     for (UnitOp unit : units)
       checkUnit(unit);
     checkProgram("step", "mesh");
-    bool isPartitioned = mesh && mesh.hasAxis(tensorAxis);
-    if (isPartitioned && !failed)
-      failed = mlir::failed(verifyPartition(getOperation()));
-    if (!isPartitioned)
+    if (isPartitioned(mesh) && !failed)
+      failed = mlir::failed(verifyPartition(getOperation(), mesh));
+    if (!isPartitioned(mesh))
       checkProgram("reference", "solo");
     if (failed)
       signalPassFailure();

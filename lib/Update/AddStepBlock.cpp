@@ -305,7 +305,7 @@ LogicalResult AddStepBlockPass::run(Program &program) {
   } else {
     int64_t tokens = countTokens(program.func);
     if (program.isSharded())
-      tokens *= programs.levels.replicate * programs.levels.shard;
+      tokens *= programs.levels.replicate * programs.levels.shard / programs.levels.context;
     LossScale scaling = bindLossScale(program, *block, scaleRule);
     SmallVector<Value> squares = measure(builder, program, lookups.failed);
     updated = updateBlock(builder, *block, loss, squares, tokens, scaling, lookups);
@@ -387,7 +387,9 @@ LogicalResult AddStepBlockPass::readOptions() {
 /// multiplied by a constant where they are used.
 LogicalResult AddStepBlockPass::readDivisor() {
   const BatchLevels &levels = programs.levels;
-  double terms = double(levels.replicate) * levels.shard * levels.accumulate, divisor = terms;
+  // The gradients of the ranks of the axis `context` are parts of one gradient.
+  double terms = double(levels.replicate) * levels.shard * levels.accumulate,
+         divisor = terms / levels.context;
   if (gradDivide == "sum")
     divisor = 1;
   // For "tokens", the number of tokens is already part of the weights of the losses.

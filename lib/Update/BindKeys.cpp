@@ -11,11 +11,14 @@
 //              %seed {fsdp.key = "seed"},       %seed = %rank[4], %step = %rank[5]
 //              %step {.. "step"},         =>    %first = %rank[0] · samples of a rank and step
 //              %first {.. "sample"})
+//              %part {.. "context"})                %part = %rank[1] mod ranks of context
 //
 // 1. Replace seed and step by views of the rank block.
 // 2. Replace sample by the number of the rank's first sample in the global batch, which is 0 in the
 //    reference. (AccumulateGradients.cpp counts micro-batches.)
-// 3. Erase the arguments. O(arguments).
+// 3. Replace context by the coordinate of the rank on this axis of the mesh, whose ranks are
+//    neighbours on the axis shard.
+// 4. Erase the arguments. O(arguments).
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,11 +71,20 @@ static Value createSample(OpBuilder &builder, Location loc, Value rank, int64_t 
       .front();
 }
 
-/// Returns the number of ranks of the axis `tensor`, which read the same samples.
-static int64_t countReaders(func::FuncOp func) {
+/// Builds the coordinate of a rank on the axis `context` of `ranks` ranks.
+static Value createCoordinate(OpBuilder &builder, Location loc, Value rank, int64_t ranks) {
+  Value index = createElementView(builder, loc, rank, static_cast<int64_t>(RankSlot::ShardIndex));
+  return createElementwise(builder, loc, index, createEmpty(builder, loc, index.getType()),
+                           [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
+                             Value size = arith::ConstantIntOp::create(b, ranks, 64);
+                             return {arith::RemUIOp::create(b, args[0], size)};
+                           })
+      .front();
+}
+
+static MeshOp getMesh(func::FuncOp func) {
   auto name = func->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr);
-  auto mesh = name ? SymbolTable::lookupNearestSymbolFrom<MeshOp>(func, name) : MeshOp();
-  return mesh ? mesh.getAxisSize(tensorAxis) : 1;
+  return name ? SymbolTable::lookupNearestSymbolFrom<MeshOp>(func, name) : MeshOp();
 }
 
 namespace {
@@ -84,6 +96,7 @@ struct BindKeysPass : fsdp::impl::BindKeysPassBase<BindKeysPass> {
     for (BlockArgument arg : func.getArguments())
       if (func.getArgAttr(arg.getArgNumber(), FSDPDialect::rankAttr))
         rank = arg;
+    MeshOp mesh = getMesh(func);
     OpBuilder builder = OpBuilder::atBlockBegin(&func.getBody().front());
     llvm::BitVector bound(func.getNumArguments());
     for (BlockArgument arg : func.getArguments()) {
@@ -103,8 +116,11 @@ struct BindKeysPass : fsdp::impl::BindKeysPassBase<BindKeysPass> {
                                       DenseElementsAttr::get(cast<RankedTensorType>(arg.getType()),
                                                              builder.getI64IntegerAttr(0))));
       else if (key.getValue() == "sample")
-        arg.replaceAllUsesWith(
-            createSample(builder, arg.getLoc(), rank, countAllSamples(func), countReaders(func)));
+        arg.replaceAllUsesWith(createSample(builder, arg.getLoc(), rank, countAllSamples(func),
+                                            mesh ? mesh.getNumReaders() : 1));
+      else if (key.getValue() == contextAxis)
+        arg.replaceAllUsesWith(createCoordinate(builder, arg.getLoc(), rank,
+                                                mesh ? mesh.getAxisSize(contextAxis) : 1));
       else
         arg.replaceAllUsesWith(createElementView(builder, arg.getLoc(), rank,
                                                  static_cast<int64_t>(key.getValue() == "seed"

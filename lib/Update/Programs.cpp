@@ -13,6 +13,7 @@
 #include "Programs.h"
 #include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/StepBlock.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -154,6 +155,7 @@ static LogicalResult readLevels(Programs &programs) {
   BatchLevels &levels = programs.levels;
   levels.replicate = programs.mesh.getAxisSize("replicate");
   levels.shard = programs.mesh.getAxisSize("shard");
+  levels.context = programs.mesh.getAxisSize(contextAxis);
   for (const Program &program : programs.list)
     if (program.kind == ProgramKind::Step) {
       levels.accumulate = countOf(program.func);

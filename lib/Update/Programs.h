@@ -51,6 +51,8 @@ struct Program {
 /// over shards. Each member is the number of terms at one level.
 struct BatchLevels {
   int64_t replicate = 1, accumulate = 1, shard = 1;
+  /// Ranks of the axis `context`, which are part of `shard` and compute parts of one gradient.
+  int64_t context = 1;
   /// True if gradients of micro-batches are summed before they are reduced over ranks (no_sync). In
   /// this case, the mean over micro-batches is the innermost level. Otherwise the mean over the
   /// axis shard is the innermost level.

@@ -151,10 +151,13 @@ void DtypeChecker::checkBody(linalg::LinalgOp op, StepPart part) {
       require(op, elementType(out), f32, (stringifyStepPart(part) + " accumulation").str(), warns);
 }
 
-/// Returns true if `op` adds over the axis `tensor`.
+/// Returns true if `op` adds over the axis `tensor` or `context`.
 static bool addsTensors(Operation *op) {
   auto sum = dyn_cast<AllReduceOp>(op);
-  return sum && sum.getAxes().size() == 1 && cast<StringAttr>(sum.getAxes()[0]) == tensorAxis;
+  if (!sum || sum.getAxes().size() != 1)
+    return false;
+  StringRef axis = cast<StringAttr>(sum.getAxes()[0]).getValue();
+  return axis == tensorAxis || axis == contextAxis;
 }
 
 void DtypeChecker::checkCollective(Operation *op, StepPart part) {

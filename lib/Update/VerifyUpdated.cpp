@@ -130,11 +130,9 @@ void VerifyUpdatedPass::checkProgram(func::FuncOp func, StringRef program) {
 void VerifyUpdatedPass::runOnOperation() {
   anyFailed = false;
   first = {};
-  // The program of a rank of the axis `tensor` has no unsharded counterpart.
-  auto mesh = getOperation().lookupSymbol<MeshOp>("mesh");
-  bool isPartitioned = mesh && mesh.hasAxis(tensorAxis);
+  // The program of a rank of the axis `tensor` or `context` has no unsharded counterpart.
   SmallVector<StringRef> programs{"step", "eval"};
-  if (!isPartitioned)
+  if (!isPartitioned(getOperation().lookupSymbol<MeshOp>("mesh")))
     programs.push_back("reference");
   for (StringRef program : programs) {
     auto functions = getOperation().getOps<func::FuncOp>();

@@ -145,7 +145,7 @@ class Run:
         ranks = [native.REFERENCE] if program == "reference" else list(self.local_ranks)
         readers = self.artifact.ranks // self.artifact._info.data_ranks
         if readers > 1 and self.processes > 1:
-            refuse(f"{self.artifact.path}: a mesh with an axis 'tensor' needs all ranks in one "
+            refuse(f"{self.artifact.path}: a mesh with an axis 'tensor' or 'context' needs all ranks in one "
                     "process, because its ranks read the same examples; start fsdp-run instead")
         return [BoundInput(one, ranks, readers) for one in self.artifact.inputs_of(program)]
 

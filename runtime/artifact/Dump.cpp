@@ -58,6 +58,8 @@ private:
     if (number < axes)
       return text(manifest.mesh()->Get(number)->name());
     const fb::Neighbours &some = *manifest.neighbours()->Get(number - axes);
+    if (manifest.context() > 1 && some.size() == manifest.context())
+      return "context";
     return text(manifest.mesh()->Get(some.axis())->name()) + format(":%llu", (ull)some.size());
   }
   std::string split(uint64_t number) const {

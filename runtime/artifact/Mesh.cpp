@@ -10,8 +10,15 @@ using namespace fsdprt;
 
 std::string Mesh::text() const {
   std::string result;
-  for (const Axis &axis : axes)
-    result += (result.empty() ? "" : ",") + axis.name + "=" + std::to_string(axis.size);
+  auto add = [&](const std::string &name, uint64_t size) {
+    result += (result.empty() ? "" : ",") + name + "=" + std::to_string(size);
+  };
+  for (const Axis &axis : axes) {
+    bool isSplit = context > 1 && axis.name == "shard";
+    add(axis.name, isSplit ? axis.size / context : axis.size);
+    if (isSplit)
+      add("context", context);
+  }
   return result.empty() ? "one rank" : result;
 }
 
@@ -21,6 +28,7 @@ Mesh Mesh::solo() const {
     axis.size = 1;
   for (Neighbours &some : result.neighbours)
     some.size = 1;
+  result.context = 1;
   return result;
 }
 

@@ -15,7 +15,8 @@
 // groups of 2 neighbours are {0 1} {2 3} {4 5}. In a mesh with n axes, an axis index n + i denotes
 // these groups for the axis and the size in getNeighbours()[i].
 //
-// Ranks that differ only on the axis "tensor", which is the last axis, read the same samples.
+// Ranks that differ only on the axis "tensor", which is the last axis, read the same samples. So do
+// groups of getContext() neighbours on the axis "shard", whose ranks have parts of the sequence.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,11 +42,13 @@ public:
   };
 
   Mesh() = default;
-  explicit Mesh(std::vector<Axis> axes, std::vector<Neighbours> neighbours = {})
-      : axes(std::move(axes)), neighbours(std::move(neighbours)) {}
+  explicit Mesh(std::vector<Axis> axes, std::vector<Neighbours> neighbours = {},
+                uint64_t context = 1)
+      : axes(std::move(axes)), neighbours(std::move(neighbours)), context(context) {}
 
   const std::vector<Axis> &getAxes() const { return axes; }
   const std::vector<Neighbours> &getNeighbours() const { return neighbours; }
+  uint64_t getContext() const { return context; }
   uint64_t ranks() const {
     uint64_t product = 1;
     for (const Axis &axis : axes)
@@ -53,8 +56,9 @@ public:
     return product;
   }
   /// Returns the number of ranks that read different samples.
-  uint64_t dataRanks() const { return ranks() / sizeOf("tensor"); }
-  /// Returns a text such as "replicate=2,shard=3", or "one rank" if the mesh has no axes.
+  uint64_t dataRanks() const { return ranks() / sizeOf("tensor") / context; }
+  /// Returns a text such as "replicate=2,shard=3", or "one rank" if the mesh has no axes. The text
+  /// names the axis "context", as the option --mesh of the compiler does.
   std::string text() const;
   /// Returns the mesh of the unsharded reference. Its axes have the names of the axes of this mesh,
   /// and the size 1.
@@ -94,6 +98,7 @@ private:
   }
   std::vector<Axis> axes;
   std::vector<Neighbours> neighbours;
+  uint64_t context = 1; ///< number of neighbours on the axis "shard" that read the same samples
 };
 
 } // namespace fsdprt

@@ -7,6 +7,7 @@
 // (V1)  The mesh has 1 to 64 axes and at most 16384 ranks. Axes have distinct names, and sizes of
 //       at least 1. The manifest lists at most 64 sizes of groups of neighbours on an axis. Each
 //       size divides the size of its axis. An axis "tensor" is the last axis.
+//       `context` divides the size of the axis "shard".
 // (V2) A unit has a dtype, and a size that does not overflow. The number of shards is 1 or the size
 //       of the axis "shard".
 // (V3)  A parameter lies in its unit, does not overlap other parameters, and has a unique name. If
@@ -178,7 +179,10 @@ void ManifestVerifier::verifyMesh() { // (V1)
              i, Mesh(axes).text().c_str(), (ull)some.size(), some.axis());
     neighbours.push_back({some.axis(), some.size()});
   }
-  mesh = Mesh(std::move(axes), std::move(neighbours));
+  mesh = Mesh(std::move(axes), std::move(neighbours), manifest.context());
+  if (manifest.context() == 0 || mesh.sizeOf("shard") % manifest.context() != 0)
+    refuse("expected 'context' to divide the %llu ranks of axis 'shard', found %llu",
+           (ull)mesh.sizeOf("shard"), (ull)manifest.context());
 }
 
 void ManifestVerifier::verifyUnits() { // (V2)

@@ -7,7 +7,7 @@
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=replicate=-1,shard=2" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 // NEGATIVE: error: mesh 'replicate=-1,shard=2': expected the size of axis 'replicate' to be a number of at least 1
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=data=2" 2>&1 | FileCheck %s --check-prefix=AXIS
-// AXIS: error: mesh 'data=2': expected sizes of the axes 'replicate', 'shard' and 'tensor', as in 'replicate=2,shard=4', found 'data=2'
+// AXIS: error: mesh 'data=2': expected sizes of the axes 'replicate', 'shard', 'context' and 'tensor', as in 'replicate=2,shard=4', found 'data=2'
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=shard=2,shard=2" 2>&1 | FileCheck %s --check-prefix=TWICE
 // TWICE: error: mesh 'shard=2,shard=2': axis 'shard' is given twice
 // RUN: not fsdp-opt %s --fsdp-form-units="mesh=replicate=65536,shard=65536" 2>&1 | FileCheck %s --check-prefix=HUGE

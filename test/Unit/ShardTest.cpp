@@ -184,6 +184,10 @@ TEST(MeshSpec, ReadsAxesInAnyOrder) {
   mesh = parse("tensor=2,shard=3");
   ASSERT_TRUE(succeeded(mesh));
   EXPECT_EQ(mesh->tensor, (SmallVector<int64_t>{2}));
+  mesh = parse("tensor=2,context=4,shard=3");
+  ASSERT_TRUE(succeeded(mesh));
+  EXPECT_EQ(mesh->getShards(), 12) << "units are sharded over both axes";
+  EXPECT_EQ(mesh->getReaders(), 8);
 }
 
 TEST(MeshSpec, ReportsOneErrorForInvalidText) {
@@ -209,6 +213,7 @@ TEST(MeshSpec, ReportsOneErrorForInvalidText) {
                          "shard=1024,tensor=128",
                          "tensor=0",
                          "tensor=2,tensor=2",
-                         "context=2"})
+                         "context=0",
+                         "shard=1024,context=128"})
     EXPECT_TRUE(failed(parse(text))) << text.str();
 }

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. Split "shard=3,replicate=2,shard=2,tensor=2" into meshes. The axes of a mesh are in the order
-//    replicate, shard, tensor. Any other axis begins the next mesh.
+//    replicate, shard, context, tensor. Any other axis begins the next mesh.
 // 2. Derive the names of the artifacts: gpt.shard3.fsdp and gpt.replicate2-shard2.fsdp.
 // 3. Set the number of micro-batches of each rank. If each of the R ranks of --mesh has A
 //    micro-batches, each of the r ranks of another mesh gets R A / r micro-batches. If R A / r is
@@ -42,7 +42,8 @@ std::vector<std::string> fsdp::splitMeshes(StringRef text, std::string &problem)
     int place = llvm::StringSwitch<int>(name)
                     .Case("replicate", 1)
                     .Case("shard", 2)
-                    .Case(tensorAxis, 3)
+                    .Case(contextAxis, 3)
+                    .Case(tensorAxis, 4)
                     .Default(0);
     if (!place || size.empty())
       problem =

@@ -68,7 +68,7 @@ int64_t fsdp::countDataRanks(StringRef mesh) {
   SmallVector<StringRef> axes, factors;
   mesh.split(axes, ',');
   for (StringRef axis : axes)
-    if (!axis.starts_with("tensor="))
+    if (!axis.starts_with("tensor=") && !axis.starts_with("context="))
       axis.split('=').second.split(factors, 'x');
   for (StringRef factor : factors)
     if (int64_t size = 0; !factor.getAsInteger(10, size) && size > 0 && ranks < (1 << 20))

@@ -79,7 +79,7 @@ static std::optional<Question> readQuestion(StringRef text) {
   std::string *value = nullptr;
   for (StringRef part : parts) {
     StringRef name = part.split('=').first;
-    bool isAxis = name == "shard" || name == "replicate" || name == "tensor",
+    bool isAxis = llvm::is_contained({"replicate", "shard", "context", "tensor"}, name),
          hasValue = !part.split('=').second.empty();
     if (std::string why = whyNotAsked(name); !why.empty())
       return fail(why);

@@ -74,4 +74,28 @@ def FSDP_ReduceCotangentOp : FSDP_Op<"reduce_cotangent", [Pure, SameOperandsAndR
   let assemblyFormat = "$input $mesh $axes attr-dict `:` type($input)";
 }
 
+def FSDP_ShareCotangentOp : FSDP_Op<"share_cotangent", [Pure, SameOperandsAndResultType,
+                                    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a value whose cotangent the ranks of an axis compute in parts, for ops that all ranks run";
+  let description = [{
+    `result = input`. The n ranks of a group along `axes` have the same input, and the cotangent of
+    the input is a sum over these ranks, as that of a parameter over the axis `context`. All ranks
+    have the same cotangent of the result, so each of them contributes one part of n:
+
+    ```
+      forward     y = x
+      backward    x̄ += ȳ · 1/n
+    ```
+
+    Constraints: as of `fsdp.reduce_cotangent`.
+
+    ```mlir
+    %y = fsdp.share_cotangent %x @mesh ["context"] : tensor<64x2xf32>
+    ```
+  }];
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$result);
+  let assemblyFormat = "$input $mesh $axes attr-dict `:` type($input)";
+}
+
 #endif // FSDP_IR_FSDPGRADIENTOPS_TD

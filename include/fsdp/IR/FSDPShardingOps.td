@@ -27,15 +27,21 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
     `"axis:N"` names the groups of N neighbours on an axis. On an axis `shard` of 6 ranks,
     `"shard:2"` means the groups {0 1} {2 3} {4 5}. The factors of the axis have no effect.
 
-    Constraints: (C1) there is at least one axis, and names are distinct and have no `:`; (C2)
-    every factor is at least 1.
+    With `context C`, `"context"` is another name of the groups of C neighbours on the axis
+    `shard`. The C ranks of a group read the same samples, and each has a part of the sequence.
+    Units are sharded over the whole axis `shard`, so that it has C times as many ranks as read
+    different samples.
+
+    Constraints: (C1) there is at least one axis, and names are distinct, have no `:` and are not
+    `context`; (C2) every factor is at least 1; (C3) `context` divides the size of the axis `shard`.
 
     ```mlir
     fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [4]>]
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, TypedArrayAttrBase<FSDP_AxisAttr, "axes">:$axes);
-  let assemblyFormat = "$sym_name $axes attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, TypedArrayAttrBase<FSDP_AxisAttr, "axes">:$axes,
+                       OptionalAttr<I64Attr>:$context_size);
+  let assemblyFormat = "$sym_name $axes (`context` $context_size^)? attr-dict";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Returns the size of the axis `name`. For a name such as "shard:2", which denotes groups of
@@ -49,6 +55,8 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
     /// denotes the groups of N = `ranks` neighbouring ranks on the axis.
     std::string getNeighbours(::llvm::StringRef axis, int64_t ranks);
     int64_t getNumRanks();
+    /// Returns the number of ranks that read the same samples, which are consecutive.
+    int64_t getNumReaders();
   }];
 }
 
@@ -251,6 +259,8 @@ def FSDP_AllReduceOp : FSDP_CollectiveOp<"all_reduce", [SameOperandsAndResultTyp
 def FSDP_AllGatherOp : FSDP_CollectiveOp<"all_gather"> {
   let summary = "concatenate 1-D tensors of the ranks of some mesh axes";
   let description = [{
+    The adjoint is an `fsdp.flat_reduce_scatter`: every rank has a part of the cotangent of the result.
+
     Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the result has n times as many elements as
     the operand, where n is the number of ranks.
   }];
@@ -280,7 +290,8 @@ def FSDP_OwnPieceOp : FSDP_CollectiveOp<"own_piece"> {
   let summary = "this rank's piece of a 1-D tensor";
   let description = [{
     This is the inverse of `fsdp.all_gather`. Of n equal pieces, the op selects the piece whose
-    index is the rank's index on `axes`. The op is a view and needs no communication.
+    index is the rank's index on `axes`. The op is a view and needs no communication. The cotangent
+    that a rank computes is zero outside of its piece.
 
     Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times as many elements
     as the result.

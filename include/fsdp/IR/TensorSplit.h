@@ -23,6 +23,9 @@ namespace mlir::fsdp {
 
 /// Axis of the mesh whose ranks read the same samples and have slices of parameters.
 inline constexpr llvm::StringLiteral tensorAxis = "tensor";
+/// Axis of the mesh whose ranks read the same samples and have parts of the sequence. It consists
+/// of neighbours on the axis `shard` (the description of fsdp.mesh).
+inline constexpr llvm::StringLiteral contextAxis = "context";
 /// Attribute of a parameter argument and of a unit; the description of fsdp.reduce_cotangent
 /// defines its values.
 inline constexpr llvm::StringLiteral tensorSplitAttr = "fsdp.tensor_split";
@@ -51,6 +54,10 @@ std::optional<TensorSplit> getTensorSplit(UnitOp unit, StringRef name);
 /// Returns the shape of the whole parameter `param` of a unit. The type of `param` is that of the
 /// slice of a rank.
 SmallVector<int64_t> getWholeShape(UnitOp unit, ParamAttr param);
+
+/// Returns true if ranks of the axis `tensor` or `context` run the program together, so that one
+/// rank cannot run it.
+bool isPartitioned(MeshOp mesh);
 
 /// Verifies the attribute `fsdp.tensor_split` of a unit.
 LogicalResult verifyTensorSplits(UnitOp unit);

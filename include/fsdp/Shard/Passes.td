@@ -54,7 +54,7 @@ def ApplyPrecisionPass : Pass<"fsdp-apply-precision", "::mlir::ModuleOp"> {
 }
 
 def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
-  let summary = "Split parameters and activations over the axis `tensor` of the mesh";
+  let summary = "Split values over the axes `tensor` and `context` of the mesh";
   let description = [{
     The function that the pass rewrites is the program of one rank of the axis `tensor` of T ranks.
     All these ranks run the same program, on the same samples. A value is either *whole*, that is,
@@ -67,14 +67,27 @@ def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
 
     The page docs/explanation/tensor-parallel.md describes how the split values are found.
 
+    The ranks of the axis `context` also run the same program on the same samples, and the sequence
+    is split: each rank has some rows of every activation. Parameters are whole, and the cotangent
+    of a parameter on a rank is a part of its gradient.
+
+    | place | op | adjoint |
+    |---|---|---|
+    | whole value with the split dimension, read by an op that is split | `fsdp.own_piece` | zeros around the piece |
+    | keys and values of attention | `fsdp.all_gather` | reduce-scatter |
+    | result of an op that is split along a reduced loop | `fsdp.all_reduce` | identity |
+    | sum over the ranks, read by an op that is split | `fsdp.reduce_cotangent` | all-reduce |
+    | parameter, read together with such a sum by an op that is not split | `fsdp.share_cotangent` | division by the number of ranks |
+
     - Requires: the module has one public function that satisfies the model contract, and no mesh
       and no unit.
-    - Ensures: if the mesh has more than one rank on the axis `tensor`, the module has the mesh
-      `@mesh`. At least one parameter is split. The argument of a split parameter has the shape of a
-      slice, and the attribute `fsdp.tensor_split`. No use of a partial sum remains except by
-      `fsdp.all_reduce`.
-    - Keeps: the order and the number of arguments, and the loss up to the order of sums. If the
-      mesh has one rank on the axis `tensor`, the pass changes nothing.
+    - Ensures: if the mesh has more than one rank on these axes, the module has the mesh `@mesh`.
+      With the axis `tensor`, at least one parameter is split. The argument of a split parameter has
+      the shape of a slice, and the attribute `fsdp.tensor_split`. With the axis `context`, the rows
+      of queries of each attention are split, and an argument with `fsdp.key = "context"` contains
+      the coordinate of the rank. No use of a partial sum remains except by `fsdp.all_reduce`.
+    - Keeps: the order of arguments, and the loss up to the order of sums. If the mesh has one rank
+      on both axes, the pass changes nothing.
   }];
   let options = [
     StepOption<"mesh", "mesh", "std::string">,
@@ -86,7 +99,8 @@ def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
     Statistic<"numReduced", "partial-sums", "Partial sums that are added over ranks">,
     Statistic<"numEntered", "whole-operands", "Whole values that split ops read">
   ];
-  let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::fsdp::FSDPDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
@@ -185,8 +199,8 @@ def VerifyShardedPass : Pass<"fsdp-verify-sharded", "::mlir::ModuleOp"> {
       - the arguments of the programs `step` and `reference` are one buffer of the right size per
         unit, in the order of the units, then the batch inputs;
       - at most one `fsdp.unshard` reads each shard, and this op has site 0;
-      - if the mesh has an axis `tensor`, there is no program `reference`, and each value of `step` is
-        whole, split or a partial sum as its readers expect;
+      - if the mesh has an axis `tensor` or `context`, there is no program `reference`, and each
+        value of `step` is whole, split or a partial sum as its readers expect;
       - no parameter argument is left.
     - Keeps: the IR.
   }];

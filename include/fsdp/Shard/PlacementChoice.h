@@ -42,7 +42,7 @@ struct PlacementChoice {
   ReshardRoot root = ReshardRoot::Backward;
   ParamStorage storage = ParamStorage::Master;
 
-  int64_t getShards() const { return llvm::product_of(mesh.shard); }
+  int64_t getShards() const { return mesh.getShards(); }
   int64_t getReplicas() const { return llvm::product_of(mesh.replicate); }
 };
 

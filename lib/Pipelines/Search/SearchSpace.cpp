@@ -55,7 +55,7 @@ MeshRanks fsdp::getMeshRanks(const StepOptions &options) {
   FailureOr<MeshSpec> mesh = parseMeshSpec(options.shard.mesh, [] { return InFlightDiagnostic(); });
   if (failed(mesh))
     return {};
-  return {llvm::product_of(mesh->shard), llvm::product_of(mesh->replicate)};
+  return {mesh->getShards(), llvm::product_of(mesh->replicate)};
 }
 
 /// Appends all meshes in which the axes from number `axis` on have `ranks` ranks together. `mesh`

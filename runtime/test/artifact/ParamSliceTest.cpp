@@ -158,4 +158,8 @@ TEST(ParamSliceTest, RanksWithTheSameSamples) {
   EXPECT_EQ(mesh.dataRanks(), 6u);
   EXPECT_EQ(ParamSlice::coordinateOf(mesh, 7), 3u);
   EXPECT_EQ(Mesh({{"shard", 3}}).dataRanks(), 3u);
+  Mesh parts({{"replicate", 2}, {"shard", 6}, {"tensor", 2}}, {}, /*context=*/3);
+  EXPECT_EQ(parts.dataRanks(), 4u);
+  EXPECT_EQ(parts.text(), "replicate=2,shard=2,context=3,tensor=2");
+  EXPECT_EQ(parts.solo().dataRanks(), 1u);
 }

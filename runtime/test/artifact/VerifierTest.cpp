@@ -182,6 +182,8 @@ const Rule rules[] = {
      }},
     {"V1None", "mesh with at least one axis", [](auto &m) { m.mesh.clear(); }},
     {"V1NeighboursSize", "neighbours 0: expected a number that divides an axis", [](auto &m) { addNeighbours(m, 1, 3); }},
+    {"V1Context", "expected 'context' to divide the 2 ranks of axis 'shard', found 3", [](auto &m) { m.context = 3; }},
+    {"V1ContextNone", "expected 'context' to divide the 2 ranks of axis 'shard', found 0", [](auto &m) { m.context = 0; }},
     {"V1NeighboursNone", "neighbours 0: expected a number that divides an axis", [](auto &m) { addNeighbours(m, 1, 0); }},
     {"V1NeighboursAxis", "found 1 on number 2", [](auto &m) { addNeighbours(m, 2, 1); }},
     {"V2Shards", "expected 1 shard or 2", [](auto &m) { m.units[0]->shards = 3; }},

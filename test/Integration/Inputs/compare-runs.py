@@ -1,11 +1,13 @@
 """Compares the metrics and the exported weights of two runs.
 
-    compare-runs.py RUN REFERENCE [--bytes=N]
+    compare-runs.py RUN REFERENCE [--bytes=N] [--gathers=N] [--scatters=N]
 
 RUN and REFERENCE are prefixes of RUN.jsonl (fsdp-run --metrics) and RUN.safetensors (--export).
 Losses and norms of each step, and each tensor of the weights, must be equal within 2e-6: relative
-for numbers, and by the Euclidean norm of the difference for tensors. With --bytes, each step of RUN
-must send N bytes to all_reduces. Prints the largest differences.
+for numbers, and by the Euclidean norm of the difference for tensors. If the weights are f64, each of
+their tensors must be equal within 1e-12. With --bytes, each step of RUN must send N bytes to
+all_reduces, with --gathers to all_gathers, and with --scatters to reduce_scatters. Prints the largest
+differences.
 """
 
 import array
@@ -15,6 +17,8 @@ import struct
 import sys
 
 LIMIT = 2e-6
+LIMIT_F64 = 1e-12
+COUNTERS = {"bytes": "all_reduce_bytes", "gathers": "all_gather_bytes", "scatters": "reduce_scatter_bytes"}
 
 
 def read_metrics(prefix):
@@ -32,8 +36,8 @@ def read_weights(prefix):
         if name == "__metadata__":
             continue
         begin, end = about["data_offsets"]
-        assert about["dtype"] == "F32", name
-        weights[name] = (about["shape"], array.array("f", data[8 + size + begin:8 + size + end]))
+        code = {"F32": "f", "F64": "d"}[about["dtype"]]
+        weights[name] = (about["shape"], array.array(code, data[8 + size + begin:8 + size + end]))
     return weights
 
 
@@ -50,19 +54,20 @@ def main(run, reference, *options):
         for key in worst:
             worst[key] = max(worst[key], abs(step[key] - other[key]) / abs(other[key]))
         for option in options:
-            wanted = int(option.removeprefix("--bytes="))
-            if step["all_reduce_bytes"] != wanted:
-                sys.exit(f"step {step['step']}: expected {wanted} bytes of all_reduces, found "
-                         f"{step['all_reduce_bytes']}")
+            name, wanted = option.removeprefix("--").split("=")
+            if step[COUNTERS[name]] != int(wanted):
+                sys.exit(f"step {step['step']}: expected {wanted} {COUNTERS[name]}, found "
+                         f"{step[COUNTERS[name]]}")
     weights, others = read_weights(run), read_weights(reference)
     if {n: s for n, (s, _) in weights.items()} != {n: s for n, (s, _) in others.items()}:
         sys.exit("the runs have different weights")
     name, worst["weights"] = max(((n, difference(weights[n][1], others[n][1])) for n in weights),
                                  key=lambda pair: pair[1])
     text = ", ".join(f"{key} {value:.1e}" for key, value in worst.items())
-    if max(worst.values()) > LIMIT:
+    is_f64 = weights[name][1].typecode == "d"
+    if max(worst.values()) > LIMIT or (is_f64 and worst["weights"] > LIMIT_F64):
         sys.exit(f"differs: {text} (most in {name})")
-    print(f"equal within 2e-6: {text}, {len(steps)} steps, {len(weights)} tensors")
+    print(f"equal within {'1e-12' if is_f64 else '2e-6'}: {text}, {len(steps)} steps, {len(weights)} tensors")
 
 
 main(*sys.argv[1:])

@@ -15,9 +15,9 @@ import sys
 REFUSED = [
     # The mesh
     ("--mesh=", "--mesh=: expected a value"),
-    ("--mesh=,", "mesh ',': expected sizes of the axes 'replicate', 'shard' and 'tensor'"),
-    ("--mesh=2", "mesh '2': expected sizes of the axes 'replicate', 'shard' and 'tensor', as in 'replicate=2,shard=4', found '2'"),
-    ("--mesh=data=2", "mesh 'data=2': expected sizes of the axes 'replicate', 'shard' and 'tensor', as in 'replicate=2,shard=4', found 'data=2'"),
+    ("--mesh=,", "mesh ',': expected sizes of the axes 'replicate', 'shard', 'context' and 'tensor'"),
+    ("--mesh=2", "mesh '2': expected sizes of the axes 'replicate', 'shard', 'context' and 'tensor', as in 'replicate=2,shard=4', found '2'"),
+    ("--mesh=data=2", "mesh 'data=2': expected sizes of the axes 'replicate', 'shard', 'context' and 'tensor', as in 'replicate=2,shard=4', found 'data=2'"),
     ("--mesh=shard", "mesh 'shard': expected the size of axis 'shard' to be a number of at least 1"),
     ("--mesh=shard=0", "expected the size of axis 'shard' to be a number of at least 1, or factors such as '2x4', found '0'"),
     ("--mesh=shard=-1", "expected the size of axis 'shard' .* found '-1'"),

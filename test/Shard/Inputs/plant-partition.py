@@ -1,4 +1,4 @@
-"""Plants a fault in a program of the axis tensor: plant-partition.py FAULT < in.mlir > out.mlir
+"""Plants a fault in a program of the axis tensor or context: plant-partition.py FAULT < in.mlir > out.mlir
 
 missing-sum    the first all_reduce of a partial sum is left out
 missing-entry  the first reduce_cotangent is left out
@@ -6,6 +6,15 @@ twice          the first sum is added over the ranks a second time
 whole-entry    an op that is not split reads the first reduce_cotangent instead of the first sum
 wrong-split    a parameter is split along another dimension than its readers expect
 wrong-heads    the columns of queries, keys and values are split as one block, so that a rank has queries of other heads
+
+Of the axis context:
+
+missing-gather  attention reads the keys of its own rank several times instead of those of all ranks
+missing-offset  the mask counts rows from the first row of the rank
+wrong-offset    the mask adds too many rows per rank
+first-rows      all ranks have the position embeddings of the first rank
+missing-weight  the loss of a rank is not divided by the number of ranks
+missing-share   a classifier of sums over the ranks reads its parameter directly
 """
 
 import re
@@ -15,7 +24,7 @@ fault, text = sys.argv[1], sys.stdin.read()
 
 
 def first(op):
-    match = re.search(r"( *)(%\w+) = fsdp\." + op + r" (%\w+) (.*)\n", text)
+    match = re.search(r"( *)(%\w+) = fsdp\." + op + r" (%[\w#]+) (.*)\n", text)
     assert match, op
     return match
 
@@ -37,6 +46,27 @@ elif fault == "wrong-heads":
     name = r"(h\.0\.attn\.c_attn\.weight = array<i64: 1), 32, 32, 32>"
     assert re.search(name, text)
     text = re.sub(name, r"\g<1>, 96>", text)
+elif fault == "missing-gather":
+    found = first("all_gather")
+    small, large = re.search(r": (\S+) -> (\S+)", found[4]).groups()
+    text = text.replace(found[0], f"{found[1]}{found[2]} = tensor.concat dim(0) {found[3]}, {found[3]} : ({small}, {small}) -> {large}\n")
+elif fault == "missing-offset":
+    row = re.search(r"( *)(%\w+) = arith.addi %i, (%\w+) : index\n", text)
+    text = re.sub(f"(arith.cmpi .*){row[2]}\\b", r"\g<1>%i", text)
+elif fault == "wrong-offset":
+    size = re.search(r"arith.muli %\w+, (%\w+) : index", text)[1]
+    text = text.replace(f"{size} = arith.constant 4 : index", f"{size} = arith.constant 8 : index")
+elif fault == "first-rows":
+    found = first("own_piece")
+    large, small = re.search(r": (tensor<(?:\d+)xf32>) -> tensor<(\d+)xf32>", found[4]).groups()
+    text = text.replace(found[0], f"{found[1]}{found[2]} = tensor.extract_slice {found[3]}[0] [{small}] [1] : {large} to tensor<{small}xf32>\n")
+elif fault == "missing-weight":
+    found = first("all_reduce")
+    loss = re.search(r"(%\w+), %\w+ = fsdp.cross_entropy", text)[1]
+    text = text.replace(found[0], found[0].replace(found[3] + " ", loss + " "))
+elif fault == "missing-share":
+    found = first("share_cotangent")
+    text = re.sub(found[2] + r"\b", found[3], text.replace(found[0], ""))
 else:
     assert fault == "wrong-split"
     name = r"h\.0\.mlp\.c_fc\.weight = array<i64: "

@@ -4,11 +4,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_LIB_SHARD_SPLITGROUP_H
-#define FSDP_LIB_SHARD_SPLITGROUP_H
+#ifndef FSDP_LIB_SHARD_PARTITION_SPLITGROUP_H
+#define FSDP_LIB_SHARD_PARTITION_SPLITGROUP_H
 
 #include "SplitRules.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace mlir::fsdp {
@@ -17,7 +18,7 @@ namespace mlir::fsdp {
 /// or read them. All other values are whole.
 class SplitGroup {
 public:
-  SplitGroup(func::FuncOp func, int64_t ranks) : where(func.getLoc()), func(func), ranks(ranks) {}
+  SplitGroup(func::FuncOp func, SplitAxis axis);
 
   /// Splits `seed`, and all values that must be split with it. If an op cannot be split, changes
   /// nothing, sets `why` and `where`, and fails.
@@ -26,6 +27,10 @@ public:
   /// Returns the split of `value`, or null if it is whole.
   const TensorSplit *find(Value value) const;
   bool isEmpty() const { return splits.empty(); }
+  /// Returns true if `value` stays whole, and split ops read the own slice of it. On the axis
+  /// `context`, these are the parameters, and the values that depend on no parameter.
+  bool isSliced(Value value) const { return axis.isContext() && !computed.contains(value); }
+  const SplitAxis &getAxis() const { return axis; }
 
   llvm::MapVector<Value, TensorSplit> splits;
   llvm::MapVector<Operation *, OpSplits> ops;
@@ -39,8 +44,9 @@ private:
   LogicalResult visit(Value value);
 
   func::FuncOp func;
-  int64_t ranks;
-  SmallVector<Value> open; ///< values whose ops are not visited yet
+  SplitAxis axis;
+  DenseSet<Value> computed; ///< results of ops that depend on a parameter
+  SmallVector<Value> open;  ///< values whose ops are not visited yet
 };
 
 /// Describes a value for messages: "parameter 'h.0.w'", or "a result of a 'linalg.generic'".
@@ -52,4 +58,4 @@ std::string listDivisors(int64_t size);
 
 } // namespace mlir::fsdp
 
-#endif // FSDP_LIB_SHARD_SPLITGROUP_H
+#endif // FSDP_LIB_SHARD_PARTITION_SPLITGROUP_H

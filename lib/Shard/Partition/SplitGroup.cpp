@@ -59,23 +59,48 @@ LogicalResult SplitGroup::fail(const Twine &reason, Location at) {
   return failure();
 }
 
+SplitGroup::SplitGroup(func::FuncOp func, SplitAxis axis)
+    : where(func.getLoc()), func(func), axis(axis) {
+  if (!axis.isContext())
+    return;
+  for (Operation &op : func.getBody().front()) {
+    WalkResult walk = op.walk([&](Operation *nested) {
+      bool depends = llvm::any_of(nested->getOperands(), [&](Value operand) {
+        auto argument = dyn_cast<BlockArgument>(operand);
+        return computed.contains(operand) ||
+               (argument && argument.getOwner() == &func.getBody().front() &&
+                func.getArgAttr(argument.getArgNumber(), FSDPDialect::paramAttr));
+      });
+      return depends ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      computed.insert_range(op.getResults());
+  }
+}
+
 LogicalResult SplitGroup::add(Value value, const TensorSplit &split) {
   if (isUniform(value))
     return success();
-  auto [it, isNew] = splits.insert({value, split});
   std::string name = describeSplitValue(func, value);
+  for (int64_t block : split.blocks)
+    if (block % axis.ranks != 0)
+      return fail("axis '" + axis.name + "' of " + Twine(axis.ranks) +
+                      " ranks does not divide dimension " + Twine(split.dim) + " of " + name +
+                      ", " + Twine(block) +
+                      "; sizes of the axis that divide it: " + listDivisors(block),
+                  value.getLoc());
+  if (isSliced(value))
+    return llvm::all_equal(split.blocks)
+               ? success()
+               : fail(name + " has the dimension, which consists of blocks of different sizes",
+                      value.getLoc());
+  auto [it, isNew] = splits.insert({value, split});
   if (!isNew && it->second == split)
     return success();
   if (!isNew)
     return fail(name + " would be split along dimension " + Twine(split.dim) +
                     " and along dimension " + Twine(it->second.dim),
                 value.getLoc());
-  for (int64_t block : split.blocks)
-    if (block % ranks != 0)
-      return fail("axis 'tensor' of " + Twine(ranks) + " ranks does not divide dimension " +
-                      Twine(split.dim) + " of " + name + ", " + Twine(block) +
-                      "; sizes of the axis that divide it: " + listDivisors(block),
-                  value.getLoc());
   if (auto argument = dyn_cast<BlockArgument>(value);
       argument && !func.getArgAttr(argument.getArgNumber(), FSDPDialect::paramAttr))
     return fail(name + " has the dimension, and only parameters have slices", value.getLoc());
@@ -89,7 +114,7 @@ LogicalResult SplitGroup::visit(Operation *op, ValuePlace place, const TensorSpl
   if (op->getBlock() != &func.getBody().front())
     return fail(describeOp(op->getParentOp()) + " reads it at computed indices", op->getLoc());
   std::string reason;
-  std::optional<OpSplits> derived = deriveSplits(op, place, split, reason);
+  std::optional<OpSplits> derived = deriveSplits(axis, op, place, split, reason);
   if (!derived)
     return fail(describeOp(op) + " " + reason, op->getLoc());
   auto [it, isNew] = ops.insert({op, *derived});

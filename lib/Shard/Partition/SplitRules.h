@@ -14,16 +14,31 @@
 //   extract_slice          a dimension that is not sliced,      the same, or these blocks
 //                          or a slice of whole blocks
 //   attention              heads, or the leading dimension      the same of all operands, o, lse
+//                          rows (axis `context` only)           rows of q, k, v, o, lse; a rank
+//                          reads
+//                                                               the k and v of all ranks
 //   gather_rows            columns of the table                 last dimension of the rows
+//                          ids (axis `context` only)            the same dimension of ids and rows
+//   cross_entropy          rows (axis `context` only)           rows of logits, targets, lse; the
+//                                                               loss is a part of a mean
+//   collective of another axis                                  the same, or blocks of all its
+//   ranks
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_LIB_SHARD_SPLITRULES_H
-#define FSDP_LIB_SHARD_SPLITRULES_H
+#ifndef FSDP_LIB_SHARD_PARTITION_SPLITRULES_H
+#define FSDP_LIB_SHARD_PARTITION_SPLITRULES_H
 
 #include "fsdp/IR/TensorSplit.h"
 
 namespace mlir::fsdp {
+
+/// An axis of the mesh over which values are split.
+struct SplitAxis {
+  StringRef name;
+  int64_t ranks;
+  bool isContext() const { return name == contextAxis; }
+};
 
 /// An operand or a result of an op.
 struct ValuePlace {
@@ -43,25 +58,29 @@ struct OpSplits {
   explicit OpSplits(Operation *op) : operands(op->getNumOperands()), results(op->getNumResults()) {}
 };
 
+/// Which of several dimensions of size 1 is split.
+enum class UnitSplit { None, First, Last };
+
 /// Returns the splits of all operands and results of `op`, if the value at `place` has the split
 /// `split`. If the op cannot be split in this way, returns nothing and sets `why` to the reason,
 /// which completes a sentence such as "the op ...".
 ///
 /// In the program of one rank, a split dimension may have the size 1. If a reshape expands a split
-/// dimension to dimensions of which the first have the size 1, `splitsUnits` selects whether the
-/// first one of them is split, or the first larger one.
-std::optional<OpSplits> deriveSplits(Operation *op, ValuePlace place, const TensorSplit &split,
-                                     std::string &why, bool splitsUnits = false);
+/// dimension to dimensions of which the first have the size 1, `units` selects whether the first
+/// one of them is split, the last one, or the first larger one.
+std::optional<OpSplits> deriveSplits(const SplitAxis &axis, Operation *op, ValuePlace place,
+                                     const TensorSplit &split, std::string &why,
+                                     UnitSplit units = UnitSplit::None);
 
 /// Implements deriveSplits for views, slices and concatenations (SplitViews.cpp).
 std::optional<OpSplits> deriveViewSplits(Operation *op, ValuePlace place, const TensorSplit &split,
-                                         std::string &why, bool splitsUnits);
+                                         std::string &why, UnitSplit units);
 
 /// Returns true if all elements of `value` are equal or undefined, so that an op with the shape of
 /// a slice can compute it again: tensor.empty, linalg.fill, or a splat constant.
 bool isUniform(Value value);
 
-/// Returns true if `value` is uniform or a constant, so that it has no cotangent.
+/// Returns true if `value` is uniform, a constant or a slice of one, so that it has no cotangent.
 bool isConstantOrUniform(Value value);
 
 /// Returns true if all elements of `value` are +0 or -0, by a constant or a linalg.fill.
@@ -72,4 +91,4 @@ bool addsProducts(Operation *op);
 
 } // namespace mlir::fsdp
 
-#endif // FSDP_LIB_SHARD_SPLITRULES_H
+#endif // FSDP_LIB_SHARD_PARTITION_SPLITRULES_H

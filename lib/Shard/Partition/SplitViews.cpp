@@ -11,7 +11,8 @@
 //   expanded    [3, 4, 16]    dimension 0: {3}       dimension 1: {4}
 //
 // If a block covers whole entries of the first dimension of the group, the first dimension is
-// split. Otherwise each block is one entry of the first dimension, and the next dimension is split.
+// split. Otherwise each entry of the first dimension consists of the same blocks, and the next
+// dimension is split in the same way.
 //
 // A slice along a split dimension must consist of whole blocks. If only the result of a slice is
 // known, the blocks of its source are the slices of all readers of the source.
@@ -19,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SplitRules.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -30,13 +32,15 @@ static ArrayRef<int64_t> getShape(Value value) {
 /// Returns the split of the expanded type. `group` lists the dimensions of the expanded type, of
 /// shape `shape`, into which the split dimension is expanded.
 static std::optional<TensorSplit> expandSplit(const TensorSplit &split, ArrayRef<int64_t> group,
-                                              ArrayRef<int64_t> shape, bool splitsUnits) {
+                                              ArrayRef<int64_t> shape, UnitSplit units) {
   SmallVector<int64_t> blocks = split.blocks;
   for (auto [i, dim] : llvm::enumerate(group)) {
     int64_t inner = 1;
     for (int64_t other : group.drop_front(i + 1))
       inner *= shape[other];
-    if (shape[dim] == 1 && i + 1 < group.size() && !splitsUnits)
+    bool isLast = i + 1 == group.size();
+    if (shape[dim] == 1 && !isLast &&
+        (units == UnitSplit::None || (units == UnitSplit::Last && shape[group[i + 1]] == 1)))
       continue;
     if (llvm::all_of(blocks, [&](int64_t block) { return block % inner == 0; }) &&
         (blocks.size() == 1 || llvm::any_of(blocks, [&](int64_t b) { return b != inner; }))) {
@@ -45,10 +49,16 @@ static std::optional<TensorSplit> expandSplit(const TensorSplit &split, ArrayRef
         result.blocks.push_back(block / inner);
       return result;
     }
-    if (int64_t(blocks.size()) != shape[dim] ||
-        llvm::any_of(blocks, [&](int64_t block) { return block != inner; }))
+    // The blocks of one entry. All entries must have the same ones.
+    size_t each = blocks.size() / shape[dim];
+    auto first = ArrayRef(blocks).take_front(each);
+    if (int64_t(each) * shape[dim] != int64_t(blocks.size()) ||
+        std::accumulate(first.begin(), first.end(), int64_t(0)) != inner)
       return std::nullopt;
-    blocks = {inner};
+    for (size_t i = each; i < blocks.size(); ++i)
+      if (blocks[i] != blocks[i - each])
+        return std::nullopt;
+    blocks.resize(each);
   }
   return std::nullopt;
 }
@@ -74,7 +84,7 @@ static std::optional<TensorSplit> collapseSplit(const TensorSplit &split, ArrayR
 static std::optional<OpSplits> deriveReshape(Operation *op, ArrayRef<ReassociationIndices> groups,
                                              bool expands, ValuePlace place,
                                              const TensorSplit &split, std::string &why,
-                                             bool splitsUnits) {
+                                             UnitSplit units) {
   ArrayRef<int64_t> shape = getShape(expands ? op->getResult(0) : op->getOperand(0));
   std::optional<TensorSplit> other;
   bool isExpanded = expands == place.isResult;
@@ -82,7 +92,7 @@ static std::optional<OpSplits> deriveReshape(Operation *op, ArrayRef<Reassociati
     if (isExpanded && llvm::is_contained(group, split.dim))
       other = collapseSplit(split, group, shape, dim);
     else if (!isExpanded && int64_t(dim) == split.dim)
-      other = expandSplit(split, group, shape, splitsUnits);
+      other = expandSplit(split, group, shape, units);
   }
   if (!other) {
     why = "reshapes the dimension to other dimensions than the split ones";
@@ -192,13 +202,13 @@ static std::optional<OpSplits> deriveConcat(tensor::ConcatOp op, ValuePlace plac
 
 std::optional<OpSplits> fsdp::deriveViewSplits(Operation *op, ValuePlace place,
                                                const TensorSplit &split, std::string &why,
-                                               bool splitsUnits) {
+                                               UnitSplit units) {
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
     return deriveReshape(op, expand.getReassociationIndices(), /*expands=*/true, place, split, why,
-                         splitsUnits);
+                         units);
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op))
     return deriveReshape(op, collapse.getReassociationIndices(), /*expands=*/false, place, split,
-                         why, splitsUnits);
+                         why, units);
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
     return deriveSlice(slice, place, split, why);
   return deriveConcat(cast<tensor::ConcatOp>(op), place, split, why);

@@ -31,7 +31,15 @@ bool fsdp::isUniform(Value value) {
 }
 
 bool fsdp::isConstantOrUniform(Value value) {
-  return isUniform(value) || value.getDefiningOp<arith::ConstantOp>();
+  if (isUniform(value) || value.getDefiningOp<arith::ConstantOp>())
+    return true;
+  // The own slice of a constant over another axis.
+  Operation *def = value.getDefiningOp();
+  auto copy = dyn_cast_or_null<linalg::GenericOp>(def);
+  bool isView =
+      isa_and_nonnull<OwnPieceOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp>(def) ||
+      (copy && copy.getNumDpsInputs() == 1 && copy.getBody()->without_terminator().empty());
+  return isView && isConstantOrUniform(def->getOperand(0));
 }
 
 bool fsdp::isZero(Value value) {
@@ -113,10 +121,18 @@ static bool readsIndex(Region &region, unsigned first, int64_t dim) {
 
 /// Derives the splits of attention along heads (dimension 1), or along the leading dimension, which
 /// is not the batch of the model if Import has folded the heads of keys and values into it.
-static std::optional<OpSplits> deriveAttention(AttentionOp op, ValuePlace place,
-                                               const TensorSplit &split, std::string &why) {
+static std::optional<OpSplits> deriveAttention(const SplitAxis &axis, AttentionOp op,
+                                               ValuePlace place, const TensorSplit &split,
+                                               std::string &why) {
+  bool isRows = axis.isContext();
   if (!place.isResult && place.index > 2)
     why = "reads it in a score or mask function";
+  else if (isRows && split.dim != 2)
+    why = "can be split along its third dimension (the sequence) only";
+  else if (isRows && split.blocks.size() > 1)
+    why = "has a sequence that consists of several blocks";
+  else if (isRows)
+    ; // functions read the numbers of rows of the whole sequence
   else if (split.dim > 1)
     why = "can be split along its first two dimensions (batch and heads) only";
   else if (split.blocks.size() > 1)
@@ -138,10 +154,17 @@ static std::optional<OpSplits> deriveAttention(AttentionOp op, ValuePlace place,
   return splits;
 }
 
-static std::optional<OpSplits> deriveLookup(GatherRowsOp op, ValuePlace place,
+/// Derives the splits of a lookup of rows at ids. Operand 0 is the table, or a shard of it.
+static std::optional<OpSplits> deriveLookup(const SplitAxis &axis, Operation *op, ValuePlace place,
                                             const TensorSplit &split, std::string &why) {
-  int64_t last = cast<RankedTensorType>(op.getResult().getType()).getRank() - 1;
-  bool isColumns = place.isResult ? split.dim == last : place.index == 0 && split.dim == 1;
+  int64_t last = cast<RankedTensorType>(op->getResult(0).getType()).getRank() - 1;
+  if (axis.isContext() && (place.isResult ? split.dim < last : place.index == 1)) {
+    OpSplits splits(op);
+    splits.operands[1] = splits.results[0] = split;
+    return splits;
+  }
+  bool isColumns = isa<GatherRowsOp>(op) &&
+                   (place.isResult ? split.dim == last : place.index == 0 && split.dim == 1);
   if (!isColumns) {
     why = "looks up rows of a table, which can be split along its columns only";
     return std::nullopt;
@@ -149,6 +172,40 @@ static std::optional<OpSplits> deriveLookup(GatherRowsOp op, ValuePlace place,
   OpSplits splits(op);
   splits.operands[0] = TensorSplit{1, split.blocks};
   splits.results[0] = TensorSplit{last, split.blocks};
+  return splits;
+}
+
+static std::optional<OpSplits> deriveCrossEntropy(const SplitAxis &axis, CrossEntropyOp op,
+                                                  const TensorSplit &split, std::string &why) {
+  if (!axis.isContext() || split.dim != 0) {
+    why = "is a cross-entropy, which needs whole rows of logits";
+    return std::nullopt;
+  }
+  OpSplits splits(op);
+  splits.operands[0] = splits.operands[1] = splits.results[1] = split;
+  splits.partial = true;
+  return splits;
+}
+
+/// Derives the splits of a gather over another axis of `ranks` ranks, or of an own piece.
+static std::optional<OpSplits> deriveGather(Operation *op, ValuePlace place,
+                                            const TensorSplit &split, std::string &why) {
+  auto whole = isa<AllGatherOp>(op) ? op->getResult(0) : op->getOperand(0);
+  auto piece = isa<AllGatherOp>(op) ? op->getOperand(0) : op->getResult(0);
+  int64_t ranks = cast<RankedTensorType>(whole.getType()).getDimSize(0) /
+                  cast<RankedTensorType>(piece.getType()).getDimSize(0);
+  bool fromWhole = place.isResult == isa<AllGatherOp>(op);
+  size_t size = split.blocks.size() / (fromWhole ? ranks : 1);
+  TensorSplit part{0, SmallVector<int64_t>(ArrayRef(split.blocks).take_front(size))}, all{0, {}};
+  for (int64_t i = 0; i < ranks; ++i)
+    llvm::append_range(all.blocks, part.blocks);
+  if (fromWhole && !(all == split)) {
+    why = "gathers pieces that do not consist of equal blocks";
+    return std::nullopt;
+  }
+  OpSplits splits(op);
+  splits.operands[0] = isa<AllGatherOp>(op) ? part : all;
+  splits.results[0] = isa<AllGatherOp>(op) ? all : part;
   return splits;
 }
 
@@ -160,30 +217,35 @@ static OpSplits deriveEqual(Operation *op, const TensorSplit &split) {
   return splits;
 }
 
-std::optional<OpSplits> fsdp::deriveSplits(Operation *op, ValuePlace place,
+std::optional<OpSplits> fsdp::deriveSplits(const SplitAxis &axis, Operation *op, ValuePlace place,
                                            const TensorSplit &split, std::string &why,
-                                           bool splitsUnits) {
+                                           UnitSplit units) {
   why.clear();
   using Result = std::optional<OpSplits>;
   return llvm::TypeSwitch<Operation *, Result>(op)
       .Case(
           [&](linalg::LinalgOp structured) { return deriveLinalg(structured, place, split, why); })
-      .Case([&](AttentionOp attention) { return deriveAttention(attention, place, split, why); })
-      .Case([&](GatherRowsOp lookup) { return deriveLookup(lookup, place, split, why); })
+      .Case([&](AttentionOp attention) {
+        return deriveAttention(axis, attention, place, split, why);
+      })
+      .Case<GatherRowsOp, UnshardRowsOp>(
+          [&](Operation *lookup) { return deriveLookup(axis, lookup, place, split, why); })
+      .Case([&](CrossEntropyOp loss) { return deriveCrossEntropy(axis, loss, split, why); })
+      .Case<AllGatherOp, OwnPieceOp>(
+          [&](Operation *gather) { return deriveGather(gather, place, split, why); })
       .Case([&](linalg::SoftmaxOp softmax) -> Result {
         if (split.dim != int64_t(softmax.getDimension()))
           return deriveEqual(op, split);
         why = "is a softmax over the dimension";
         return std::nullopt;
       })
-      .Case([&](StopGradientOp) { return deriveEqual(op, split); })
+      .Case<StopGradientOp, AllReduceOp, ReduceCotangentOp, ShareCotangentOp>(
+          [&](Operation *same) { return deriveEqual(same, split); })
       .Case<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
             tensor::ConcatOp>(
-          [&](Operation *view) { return deriveViewSplits(view, place, split, why, splitsUnits); })
+          [&](Operation *view) { return deriveViewSplits(view, place, split, why, units); })
       .Default([&](Operation *) -> Result {
-        why = isa<CrossEntropyOp>(op)   ? "is a cross-entropy, which needs whole rows of logits"
-              : isa<func::ReturnOp>(op) ? "returns it"
-                                        : "has no rule for split operands";
+        why = isa<func::ReturnOp>(op) ? "returns it" : "has no rule for split operands";
         return std::nullopt;
       });
 }

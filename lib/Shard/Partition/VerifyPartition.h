@@ -4,17 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_LIB_SHARD_VERIFYPARTITION_H
-#define FSDP_LIB_SHARD_VERIFYPARTITION_H
+#ifndef FSDP_LIB_SHARD_PARTITION_VERIFYPARTITION_H
+#define FSDP_LIB_SHARD_PARTITION_VERIFYPARTITION_H
 
 #include "fsdp/IR/TensorSplit.h"
 
 namespace mlir::fsdp {
 
 /// Verifies that each value of the program `step` is whole, split or a partial sum as its readers
-/// expect, for a mesh with an axis `tensor`. Emits an error at the first op for which it is not.
-LogicalResult verifyPartition(ModuleOp module);
+/// expect, on the axes `tensor` and `context` of `mesh`. Emits an error at the first op for which
+/// it is not.
+LogicalResult verifyPartition(ModuleOp module, MeshOp mesh);
 
 } // namespace mlir::fsdp
 
-#endif // FSDP_LIB_SHARD_VERIFYPARTITION_H
+#endif // FSDP_LIB_SHARD_PARTITION_VERIFYPARTITION_H

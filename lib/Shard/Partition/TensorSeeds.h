@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_LIB_SHARD_TENSORSEEDS_H
-#define FSDP_LIB_SHARD_TENSORSEEDS_H
+#ifndef FSDP_LIB_SHARD_PARTITION_TENSORSEEDS_H
+#define FSDP_LIB_SHARD_PARTITION_TENSORSEEDS_H
 
 #include "SplitGroup.h"
 #include "TensorPlan.h"
@@ -30,4 +30,4 @@ FailureOr<SplitGroup> chooseSplits(func::FuncOp func, int64_t ranks, const Tenso
 
 } // namespace mlir::fsdp
 
-#endif // FSDP_LIB_SHARD_TENSORSEEDS_H
+#endif // FSDP_LIB_SHARD_PARTITION_TENSORSEEDS_H

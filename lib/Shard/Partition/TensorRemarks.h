@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_LIB_SHARD_TENSORREMARKS_H
-#define FSDP_LIB_SHARD_TENSORREMARKS_H
+#ifndef FSDP_LIB_SHARD_PARTITION_TENSORREMARKS_H
+#define FSDP_LIB_SHARD_PARTITION_TENSORREMARKS_H
 
 #include "TensorSeeds.h"
 
@@ -21,4 +21,4 @@ void warnOfWholeAttention(ArrayRef<WholeGroup> whole, int64_t ranks);
 
 } // namespace mlir::fsdp
 
-#endif // FSDP_LIB_SHARD_TENSORREMARKS_H
+#endif // FSDP_LIB_SHARD_PARTITION_TENSORREMARKS_H

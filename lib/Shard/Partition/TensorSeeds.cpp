@@ -57,7 +57,7 @@ class SplitChooser {
 public:
   SplitChooser(func::FuncOp func, int64_t ranks, const TensorPlan *plan,
                SmallVectorImpl<WholeGroup> &whole)
-      : func(func), ranks(ranks), plan(plan), whole(whole), chosen(func, ranks) {}
+      : func(func), ranks(ranks), plan(plan), whole(whole), chosen(func, {tensorAxis, ranks}) {}
 
   FailureOr<SplitGroup> run();
 
@@ -117,7 +117,7 @@ std::optional<bool> SplitChooser::isOutput(Value value, int64_t dim) {
       std::string why;
       if (isa<GatherRowsOp>(user))
         lookup = split.dim == 1;
-      std::optional<OpSplits> derived = deriveSplits(user, place, split, why);
+      std::optional<OpSplits> derived = deriveSplits(chosen.getAxis(), user, place, split, why);
       if (derived && addsProducts(user))
         return !derived->partial;
       if (!derived || user->getNumResults() != 1 || !derived->results[0] ||
@@ -219,7 +219,7 @@ LogicalResult SplitChooser::checkHeads(AttentionOp op, ArrayRef<TensorSplit> spl
     return cast<RankedTensorType>(value.getType()).getDimSize(dim);
   };
   for (const TensorSplit &split : splits) {
-    if (failed(SplitGroup(func, /*ranks=*/1).spread(op.getO(), split)))
+    if (failed(SplitGroup(func, {tensorAxis, /*ranks=*/1}).spread(op.getO(), split)))
       continue; // the dimension has no heads, or an op prevents the split for any number of ranks
     int64_t common = std::gcd(sizeOf(op.getQ(), split.dim), sizeOf(op.getK(), split.dim));
     if (common % ranks == 0)

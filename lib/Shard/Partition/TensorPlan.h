@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_LIB_SHARD_TENSORPLAN_H
-#define FSDP_LIB_SHARD_TENSORPLAN_H
+#ifndef FSDP_LIB_SHARD_PARTITION_TENSORPLAN_H
+#define FSDP_LIB_SHARD_PARTITION_TENSORPLAN_H
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/LLVM.h"
@@ -44,4 +44,4 @@ private:
 
 } // namespace mlir::fsdp
 
-#endif // FSDP_LIB_SHARD_TENSORPLAN_H
+#endif // FSDP_LIB_SHARD_PARTITION_TENSORPLAN_H

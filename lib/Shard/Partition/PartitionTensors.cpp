@@ -1,0 +1,141 @@
+//===- PartitionTensors.cpp - Split values over tensor, context -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   before   %y = x · w1            w1: 64 x 256          after   %e = reduce_cotangent x
+//            %z = gelu %y                                         %y = e · w1     w1: 64 x 128
+//            %o = %z · w2           w2: 256 x 64                  %z = gelu %y
+//            %s = x + %o                                          %p = %z · w2    w2: 128 x 64
+//                                                                 %o = all_reduce %p sum
+//                                                                 %s = x + %o
+//
+//  1. Declare the mesh.
+//  2. Choose the values that are split over the axis `tensor` (TensorSeeds.cpp), and how each op
+//  with
+//     such a value is split (SplitGroup.cpp). Report them (TensorRemarks.cpp). Then rewrite the
+//     function (SplitRewrite.cpp).
+//  3. Do the same for the axis `context`, with the program of a rank of `tensor`
+//  (SequenceSeeds.cpp).
+//
+// O(uses of split values), apart from the choice.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SequenceSeeds.h"
+#include "SplitRewrite.h"
+#include "TensorRemarks.h"
+#include "fsdp/IR/DiagnosticText.h"
+#include "fsdp/Options/PassConfiguration.h"
+#include "fsdp/Shard/MeshSpec.h"
+#include "fsdp/Shard/Passes.h"
+
+namespace mlir::fsdp {
+#define GEN_PASS_DEF_PARTITIONTENSORSPASS
+#include "fsdp/Shard/Passes.h.inc"
+} // namespace mlir::fsdp
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+struct PartitionTensorsPass : fsdp::impl::PartitionTensorsPassBase<PartitionTensorsPass> {
+  using PartitionTensorsPassBase::PartitionTensorsPassBase;
+  void runOnOperation() override;
+
+private:
+  LogicalResult splitTensors(func::FuncOp loss, int64_t ranks);
+  LogicalResult splitSequence(func::FuncOp loss, int64_t ranks);
+  void rewrite(func::FuncOp loss, const SplitGroup &group);
+  LogicalResult checkPlan(const MeshSpec &spec);
+};
+} // namespace
+
+void PartitionTensorsPass::rewrite(func::FuncOp loss, const SplitGroup &group) {
+  SplitRewrite rewrite(loss, group);
+  rewrite.run();
+  numReduced += rewrite.numReduced;
+  numEntered += rewrite.numEntered;
+}
+
+/// Splits heads and features over the axis `tensor`.
+LogicalResult PartitionTensorsPass::splitTensors(func::FuncOp loss, int64_t ranks) {
+  TensorPlan plan;
+  bool isAuto = tensorParallel == "auto";
+  if (!isAuto && failed(plan.read(tensorParallel, &getContext())))
+    return failure();
+  SmallVector<WholeGroup> whole;
+  FailureOr<SplitGroup> group = chooseSplits(loss, ranks, isAuto ? nullptr : &plan, whole);
+  if (failed(group))
+    return failure();
+  if (remarks)
+    remarkSplits(loss, *group, whole, ranks);
+  auto splitParams = llvm::make_filter_range(
+      group->splits, [](auto &entry) { return isa<BlockArgument>(entry.first); });
+  if (splitParams.empty()) {
+    InFlightDiagnostic diag =
+        mlir::emitError(loss.getLoc())
+        << "axis 'tensor' of " << ranks
+        << " ranks splits no parameter, so that its ranks would compute the same; remove the axis "
+           "from --mesh, or select parameters by --tensor-parallel=FILE.json";
+    for (const WholeGroup &some : ArrayRef(whole).take_front(4))
+      diag.attachNote(some.op->getLoc()) << "not split: " << some.why;
+    return diag;
+  }
+  if (isAuto)
+    warnOfWholeAttention(whole, ranks);
+  Builder b(&getContext());
+  for (auto &[value, split] : splitParams) {
+    loss.setArgAttr(cast<BlockArgument>(value).getArgNumber(), tensorSplitAttr,
+                    split.toAttribute(&getContext()));
+    ++numSplit;
+  }
+  rewrite(loss, *group);
+  return success();
+}
+
+/// Splits the sequence over the axis `context`.
+LogicalResult PartitionTensorsPass::splitSequence(func::FuncOp loss, int64_t ranks) {
+  FailureOr<SplitGroup> group = chooseSequence(loss, ranks);
+  if (failed(group))
+    return failure();
+  rewrite(loss, *group);
+  return success();
+}
+
+/// Reports options for the axis `tensor` that have no effect without it. A file for --config may
+/// have a plan for other meshes.
+LogicalResult PartitionTensorsPass::checkPlan(const MeshSpec &spec) {
+  if (llvm::product_of(spec.tensor) > 1 || tensorParallel == "auto" ||
+      !StringRef(mesh).contains("tensor="))
+    return success();
+  return mlir::emitError(getOperation().getLoc())
+         << "--tensor-parallel=" << tensorParallel
+         << " has no effect, because axis 'tensor' has one rank; expected at least 2";
+}
+
+void PartitionTensorsPass::runOnOperation() {
+  ModuleOp module = getOperation();
+  auto spec = parseMeshSpec(mesh, [&] { return mlir::emitError(module.getLoc()); });
+  if (failed(spec) || failed(checkPlan(*spec)))
+    return signalPassFailure();
+  if (spec->getReaders() == 1)
+    return;
+  auto functions = llvm::to_vector(llvm::make_filter_range(
+      module.getOps<func::FuncOp>(), [](func::FuncOp func) { return func.isPublic(); }));
+  if (functions.size() != 1 || !functions[0].getBody().hasOneBlock() ||
+      !module.getOps<MeshOp>().empty()) {
+    mlir::emitError(module.getLoc(), "expected one public function with a body of one block, and "
+                                     "no mesh, found ")
+        << describeCount(functions.size(), "public function", "public functions")
+        << (module.getOps<MeshOp>().empty() ? "" : " and a mesh") << "; run the Import stage first";
+    return signalPassFailure();
+  }
+  OpBuilder builder(functions[0]);
+  spec->declare(builder, functions[0].getLoc());
+  int64_t tensor = llvm::product_of(spec->tensor), context = llvm::product_of(spec->context);
+  if ((tensor > 1 && failed(splitTensors(functions[0], tensor))) ||
+      (context > 1 && failed(splitSequence(functions[0], context))))
+    signalPassFailure();
+}

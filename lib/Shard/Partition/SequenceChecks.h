@@ -1,0 +1,24 @@
+//===- SequenceChecks.h - Checks of ops on parts of a sequence --*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_SHARD_PARTITION_SEQUENCECHECKS_H
+#define FSDP_LIB_SHARD_PARTITION_SEQUENCECHECKS_H
+
+#include "SplitRules.h"
+
+namespace mlir::fsdp {
+
+/// Checks that the functions of attention on a rank with `rows` queries read only the index of a
+/// row in the whole sequence. Reports errors through `fail`, which emits the name of the op.
+LogicalResult checkRows(AttentionOp op, int64_t rows, function_ref<InFlightDiagnostic()> fail);
+
+/// Checks that `op` multiplies the loss of a cross-entropy on one of `ranks` ranks by the part that
+/// its rows are of the rows of all ranks.
+LogicalResult checkWeight(Operation *op, int64_t ranks, function_ref<InFlightDiagnostic()> fail);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_SHARD_PARTITION_SEQUENCECHECKS_H

@@ -1,0 +1,263 @@
+//===- SequenceRewrite.cpp - A part of the sequence per rank ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   own slice      %t = toFront %table            gather     %t = toFront %k
+//                  %p = own_piece %t                         %p = all_gather %t
+//                  %s = fromFront %p                         %s = fromFront %p
+//
+// Implements the parts of SplitRewrite.h that only the axis `context` of C ranks needs. toFront
+// transposes a tensor so that the split dimension is the first one, and flattens it; fromFront is
+// its inverse. Without larger dimensions before the split one, both are views.
+//
+//  1. A split op that reads a whole value with the split dimension reads the rank's own slice of
+//  it.
+//  2. Attention has the queries of a rank, and the keys and values of all ranks. The adjoint of the
+//     gather adds the cotangents of keys and values over the ranks (reduce-scatter).
+//  3. The functions of attention count rows of queries in the whole sequence. Row i of a rank is
+//  row
+//     i + c · rows, where the argument with `fsdp.key = "context"` contains the rank's coordinate
+//     c.
+//  4. The loss of a cross-entropy is a mean over the rows of a rank. Its weight is 1/C or, if
+//  targets
+//     can be ignored, the part of the targets that count. The sum over the ranks is then the mean
+//     over all rows.
+//
+// Not done here: rows assigned so that causal attention has equal work on all ranks.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SplitRewrite.h"
+#include "fsdp/IR/StopGradient.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+static RankedTensorType getTensorType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// Returns [0, rank) with `dim` moved to the front.
+static SmallVector<int64_t> getFrontOrder(int64_t rank, int64_t dim) {
+  SmallVector<int64_t> order{dim};
+  for (int64_t i = 0; i < rank; ++i)
+    if (i != dim)
+      order.push_back(i);
+  return order;
+}
+
+/// Transposes a tensor: dimension i of the result is dimension order[i] of `value`.
+Value SplitRewrite::transpose(Value value, ArrayRef<int64_t> order) {
+  RankedTensorType type = getTensorType(value);
+  SmallVector<int64_t> shape;
+  SmallVector<AffineExpr> exprs(order.size());
+  for (auto [i, dim] : llvm::enumerate(order)) {
+    shape.push_back(type.getDimSize(dim));
+    exprs[dim] = b.getAffineDimExpr(i);
+  }
+  Location loc = value.getLoc();
+  Value empty = tensor::EmptyOp::create(b, loc, shape, type.getElementType());
+  AffineMap source = AffineMap::get(order.size(), 0, exprs, b.getContext()),
+            target = b.getMultiDimIdentityMap(order.size());
+  SmallVector<utils::IteratorType> loops(order.size(), utils::IteratorType::parallel);
+  return linalg::GenericOp::create(b, loc, empty.getType(), value, empty, ArrayRef{source, target},
+                                   loops,
+                                   [](OpBuilder &nested, Location at, ValueRange args) {
+                                     linalg::YieldOp::create(nested, at, args[0]);
+                                   })
+      .getResult(0);
+}
+
+/// Returns true if a tensor of this shape has only dimensions of size 1 before `dim`.
+static bool isLeading(RankedTensorType type, int64_t dim) {
+  return llvm::product_of(type.getShape().take_front(dim)) == 1;
+}
+
+static SmallVector<ReassociationIndices> getAllDims(int64_t rank) {
+  ReassociationIndices all(rank);
+  std::iota(all.begin(), all.end(), 0);
+  return {all};
+}
+
+/// Moves dimension `dim` to the front, and flattens the tensor. If `isView`, the dimensions before
+/// have the size 1, and need no transposition.
+Value SplitRewrite::toFront(Value value, int64_t dim, bool isView) {
+  if (!isView)
+    value = transpose(value, getFrontOrder(getTensorType(value).getRank(), dim));
+  if (getTensorType(value).getRank() == 1)
+    return value;
+  return tensor::CollapseShapeOp::create(b, value.getLoc(), value,
+                                         getAllDims(getTensorType(value).getRank()));
+}
+
+/// Returns a tensor of `type`. The inverse of toFront.
+Value SplitRewrite::fromFront(Value flat, RankedTensorType type, int64_t dim, bool isView) {
+  int64_t rank = type.getRank();
+  if (rank == 1)
+    return flat;
+  SmallVector<int64_t> order = getFrontOrder(rank, dim), shape(type.getShape()), back(rank);
+  for (auto [i, from] : llvm::enumerate(order)) {
+    back[from] = i;
+    shape[i] = type.getDimSize(isView ? i : from);
+  }
+  Value expanded =
+      tensor::ExpandShapeOp::create(b, flat.getLoc(), type.clone(shape), flat, getAllDims(rank));
+  return isView ? expanded : transpose(expanded, back);
+}
+
+/// Returns the rank's own slice of a whole value.
+Value SplitRewrite::slice(Value value, const TensorSplit &split) {
+  Value &result = slices[{value, split.toAttribute(b.getContext())}];
+  if (result)
+    return result;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfterValue(value);
+  Location loc = value.getLoc();
+  // Give each block an index of its own dimension.
+  RankedTensorType type = getTensorType(value);
+  int64_t dim = split.dim, count = split.blocks.size();
+  SmallVector<ReassociationIndices> groups;
+  SmallVector<int64_t> shape;
+  for (int64_t i = 0; i < type.getRank(); ++i) {
+    groups.push_back({int64_t(shape.size())});
+    if (i == dim && count > 1) {
+      groups.back().push_back(shape.size() + 1);
+      shape.push_back(count);
+    }
+    shape.push_back(i == dim ? split.blocks.front() : type.getDimSize(i));
+  }
+  Value source = value;
+  if (count > 1) {
+    source = tensor::ExpandShapeOp::create(b, loc, type.clone(shape), value, groups);
+    ++dim;
+  }
+  shape[dim] /= axis.ranks;
+  bool isView = isLeading(getTensorType(source), dim);
+  Value flat = toFront(source, dim, isView);
+  auto piece = getTensorType(flat).clone({getTensorType(flat).getDimSize(0) / axis.ranks});
+  Value own = fromFront(OwnPieceOp::create(b, loc, piece, flat, getMesh(), getAxes()),
+                        type.clone(shape), dim, isView);
+  if (count > 1)
+    own = tensor::CollapseShapeOp::create(b, loc, own, groups);
+  return result = own;
+}
+
+/// Gathers a split value from all ranks. `type` is the type of the whole value. The dimensions
+/// before may have the size 1 because the axis `tensor` splits them, so that a view would lose
+/// which one.
+Value SplitRewrite::gather(Value value, RankedTensorType type, int64_t dim) {
+  bool isView = dim == 0;
+  Value flat = toFront(value, dim, isView);
+  auto whole = getTensorType(flat).clone({type.getNumElements()});
+  Value all = AllGatherOp::create(b, value.getLoc(), whole, flat, getMesh(), getAxes());
+  return fromFront(all, type, dim, isView);
+}
+
+/// Gathers the keys and values of attention.
+void SplitRewrite::gatherKeys(AttentionOp op) {
+  b.setInsertionPoint(op);
+  for (unsigned i : {1, 2}) {
+    OpOperand &operand = op->getOpOperand(i);
+    auto shape = llvm::to_vector(getTensorType(operand.get()).getShape());
+    shape[2] *= axis.ranks;
+    operand.set(gather(operand.get(), getTensorType(operand.get()).clone(shape), 2));
+  }
+  shiftRows(op, getTensorType(op.getQ()).getDimSize(2));
+}
+
+/// Adds the argument that contains the coordinate of the rank.
+void SplitRewrite::addCoordinate() {
+  unsigned index = func.getNumArguments();
+  auto mark = b.getNamedAttr(FSDPDialect::keyAttr, b.getStringAttr(axis.name));
+  (void)func.insertArgument(index, RankedTensorType::get({}, b.getI64Type()),
+                            b.getDictionaryAttr(mark), func.getLoc());
+  coordinate = func.getArgument(index);
+}
+
+/// Lets the functions of attention, on a rank with `rows` queries, read the index of the row in the
+/// whole sequence.
+void SplitRewrite::shiftRows(AttentionOp op, int64_t rows) {
+  std::pair<Region *, unsigned> functions[] = {
+      {&op.getScoreMod(), 3}, {&op.getMaskMod(), 2}, {&op.getWeightMod(), 2}};
+  auto readsRow = [](auto &function) {
+    return !function.first->empty() &&
+           !function.first->front().getArgument(function.second).use_empty();
+  };
+  if (llvm::none_of(functions, readsRow))
+    return;
+  op->insertOperands(op->getNumOperands(), coordinate);
+  for (auto [region, argument] : functions) {
+    if (region->empty())
+      continue;
+    Block &body = region->front();
+    BlockArgument part = body.addArgument(coordinate.getType(), op.getLoc());
+    BlockArgument row = body.getArgument(argument);
+    if (row.use_empty())
+      continue;
+    auto in = ImplicitLocOpBuilder::atBlockBegin(op.getLoc(), &body);
+    Value at = tensor::ExtractOp::create(in, part, ValueRange());
+    Value index = arith::IndexCastOp::create(in, in.getIndexType(), at);
+    Value size = arith::ConstantIndexOp::create(in, rows);
+    Value first = arith::MulIOp::create(in, index, size);
+    Value whole = arith::AddIOp::create(in, row, first);
+    row.replaceAllUsesExcept(whole, whole.getDefiningOp());
+  }
+}
+
+/// Counts the targets that are not `ignored`, as an f64.
+Value SplitRewrite::countTargets(Location loc, Value targets, int64_t ignored) {
+  auto type = RankedTensorType::get({}, b.getF64Type());
+  auto constant = [&](OpBuilder &at, double value) -> Value {
+    return arith::ConstantOp::create(at, loc, at.getF64FloatAttr(value));
+  };
+  Value empty = tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+  Value zero = linalg::FillOp::create(b, loc, constant(b, 0), empty).getResult(0);
+  AffineMap rows = b.getMultiDimIdentityMap(1), scalar = AffineMap::get(1, 0, b.getContext());
+  return linalg::GenericOp::create(
+             b, loc, type, targets, zero, ArrayRef{rows, scalar}, utils::IteratorType::reduction,
+             [&](OpBuilder &at, Location, ValueRange args) {
+               Value skipped = arith::ConstantOp::create(
+                   at, loc, at.getIntegerAttr(args[0].getType(), ignored));
+               Value counts =
+                   arith::CmpIOp::create(at, loc, arith::CmpIPredicate::ne, args[0], skipped);
+               Value term =
+                   arith::SelectOp::create(at, loc, counts, constant(at, 1), constant(at, 0));
+               Value sum = arith::AddFOp::create(at, loc, args[1], term);
+               linalg::YieldOp::create(at, loc, sum);
+             })
+      .getResult(0);
+}
+
+/// Multiplies the loss of a cross-entropy by the part that its rows are of all rows.
+void SplitRewrite::weighLoss(CrossEntropyOp op, Value allTargets) {
+  Location loc = op.getLoc();
+  Value loss = op.getLoss();
+  SmallVector<Value> ins{loss};
+  b.setInsertionPointAfter(op);
+  if (std::optional<int64_t> ignored = op.getIgnoreIndex())
+    ins.append(
+        {countTargets(loc, op.getTargets(), *ignored), countTargets(loc, allTargets, *ignored)});
+  Type element = getTensorType(loss).getElementType();
+  Value empty = tensor::EmptyOp::create(b, loc, ArrayRef<int64_t>(), element);
+  SmallVector<AffineMap> maps(ins.size() + 1, AffineMap::get(0, 0, b.getContext()));
+  auto weighed = linalg::GenericOp::create(
+      b, loc, empty.getType(), ins, empty, maps, ArrayRef<utils::IteratorType>(),
+      [&](OpBuilder &at, Location, ValueRange args) {
+        Value weight =
+            arith::ConstantOp::create(at, loc, at.getFloatAttr(element, 1.0 / double(axis.ranks)));
+        if (ins.size() > 1) {
+          Value one = arith::ConstantOp::create(at, loc, at.getF64FloatAttr(1));
+          // If all targets are ignored, all losses are 0.
+          Value all = arith::MaximumFOp::create(at, loc, args[2], one);
+          weight = arith::DivFOp::create(at, loc, args[1], all);
+          if (element != weight.getType())
+            weight = arith::TruncFOp::create(at, loc, element, weight);
+        }
+        Value product = arith::MulFOp::create(at, loc, args[0], weight);
+        linalg::YieldOp::create(at, loc, product);
+      });
+  loss.replaceAllUsesExcept(weighed.getResult(0), weighed);
+}

@@ -1,0 +1,46 @@
+//===- SequenceSeeds.cpp - Which values the axis context splits -*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   %q: rows ← contract: rows ← norm: rows ← ids: slice of the batch      backwards
+//   attention %q: rows → contract: rows → .. → cross_entropy: all_reduce  forwards
+//
+//  1. The seeds are the rows of queries of each attention. Spread each seed (SplitGroup.cpp): to
+//  the
+//     values that are computed from parameters, up to lookups, and down to partial sums.
+//  2. If an op on the way cannot be split, the sequence cannot: emit an error at this op. A
+//  function
+//     that returns a split value is such an op.
+//
+// O(uses of values).
+//
+//===----------------------------------------------------------------------===//
+
+#include "SequenceSeeds.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+FailureOr<SplitGroup> fsdp::chooseSequence(func::FuncOp func, int64_t ranks) {
+  SplitGroup group(func, {contextAxis, ranks});
+  auto seeds = llvm::to_vector(func.getBody().front().getOps<AttentionOp>());
+  if (seeds.empty())
+    return emitError(func.getLoc())
+           << "axis 'context' of " << ranks
+           << " ranks splits the rows of attention, and the model has no 'fsdp.attention'; remove "
+              "the axis from --mesh, or find with --remarks why attention was not recognised";
+  for (AttentionOp seed : seeds) {
+    int64_t rows = cast<RankedTensorType>(seed.getO().getType()).getDimSize(2);
+    if (succeeded(group.spread(seed.getO(), {2, {rows}})))
+      continue;
+    InFlightDiagnostic diag = emitError(group.where)
+                              << "axis 'context' of " << ranks
+                              << " ranks cannot split the sequence: " << group.why;
+    diag.attachNote(seed.getLoc()) << "the sequence is dimension 2 of this 'fsdp.attention', with "
+                                   << rows << " rows of queries";
+    return diag;
+  }
+  return group;
+}

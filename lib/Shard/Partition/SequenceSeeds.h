@@ -1,0 +1,20 @@
+//===- SequenceSeeds.h - Which values the axis context splits ---*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_SHARD_PARTITION_SEQUENCESEEDS_H
+#define FSDP_LIB_SHARD_PARTITION_SEQUENCESEEDS_H
+
+#include "SplitGroup.h"
+
+namespace mlir::fsdp {
+
+/// Splits the rows of queries of each attention, and all values that must be split with them, over
+/// the axis `context`. Emits an error if there is no attention, or if an op prevents the split.
+FailureOr<SplitGroup> chooseSequence(func::FuncOp func, int64_t ranks);
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_SHARD_PARTITION_SEQUENCESEEDS_H

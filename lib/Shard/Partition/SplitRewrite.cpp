@@ -1,0 +1,197 @@
+//===- SplitRewrite.cpp - The program of one rank of an axis ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   value read by a split op        axis `tensor`          axis `context`
+//   uniform                         filled again           filled again
+//   parameter                       slice, or entered      own slice, or as it is
+//   depends on no parameter         as it is               own slice, or as it is
+//   sum over the ranks              entered                entered
+//
+//  1. Give each split value the shape of a slice. Slices have new offsets and sizes, and reshapes
+//     have new shapes. Fills are computed again with the shape of a slice.
+//  2. Put a reduce_cotangent ("entered") before the split ops that read a whole value whose
+//  cotangent
+//     all ranks need: each rank computes a part of it. All these ops read the same
+//     reduce_cotangent, so that ranks add the cotangent of a value once.
+//  3. Put an all_reduce after each op whose result is a partial sum.
+//  4. On the axis `context`, the cotangents of parameters stay parts: the gradients of units are
+//     added over this axis with those of other samples. If an op that is not split reads both a sum
+//     over the ranks and such a value, put a share_cotangent before the latter.
+//  5. On the axis `context`, a split op reads the own slice of a whole value that has the split
+//     dimension. SequenceRewrite.cpp has these slices, attention and the cross-entropy.
+//
+// O(uses of values).
+//
+//===----------------------------------------------------------------------===//
+
+#include "SplitRewrite.h"
+#include "fsdp/IR/StopGradient.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+RankedTensorType fsdp::getSliceType(Type type, const TensorSplit &split, int64_t ranks) {
+  auto tensor = cast<RankedTensorType>(type);
+  auto shape = llvm::to_vector(tensor.getShape());
+  shape[split.dim] /= ranks;
+  return tensor.clone(shape);
+}
+
+static bool isFloatTensor(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && isa<FloatType>(type.getElementType());
+}
+
+/// Computes a uniform value again with the shape of a slice.
+Value SplitRewrite::sliceUniform(Value value, const TensorSplit &split) {
+  RankedTensorType type = getSliceType(value.getType(), split, axis.ranks);
+  Location loc = value.getLoc();
+  if (auto fill = value.getDefiningOp<linalg::FillOp>()) {
+    Value empty = sliceUniform(fill.getDpsInitOperand(0)->get(), split);
+    return linalg::FillOp::create(b, loc, fill.getInputs()[0], empty).getResult(0);
+  }
+  if (auto constant = value.getDefiningOp<arith::ConstantOp>())
+    return arith::ConstantOp::create(
+        b, loc, cast<DenseElementsAttr>(constant.getValue()).resizeSplat(type));
+  return tensor::EmptyOp::create(b, loc, type.getShape(), type.getElementType());
+}
+
+SplitRewrite::Cotangent SplitRewrite::getCotangent(Value value) {
+  if (!isFloatTensor(value) || isConstantOrUniform(value))
+    return Cotangent::None;
+  if (!axis.isContext() || sums.contains(value))
+    return Cotangent::Whole;
+  auto argument = dyn_cast<BlockArgument>(value);
+  bool isParameter = argument && func.getArgAttr(argument.getArgNumber(), FSDPDialect::paramAttr);
+  return isParameter || !group.isSliced(value) ? Cotangent::Part : Cotangent::None;
+}
+
+/// Returns the reduce_cotangent of a whole value, which is directly after the op that computes it.
+Value SplitRewrite::enter(Value value) {
+  Value &result = entered[value];
+  if (result)
+    return result;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfterValue(value);
+  result =
+      ReduceCotangentOp::create(b, value.getLoc(), value.getType(), value, getMesh(), getAxes());
+  ++numEntered;
+  return result;
+}
+
+Value SplitRewrite::share(Value value) {
+  Value &result = shared[value];
+  if (result)
+    return result;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointAfterValue(value);
+  result =
+      ShareCotangentOp::create(b, value.getLoc(), value.getType(), value, getMesh(), getAxes());
+  return result;
+}
+
+/// Replaces the operands of a split op that are uniform or whole. Initial values of sums are zero
+/// and stay.
+void SplitRewrite::setOperands(Operation *op, const OpSplits &splits) {
+  auto destination = dyn_cast<DestinationStyleOpInterface>(op);
+  b.setInsertionPoint(op);
+  for (auto [operand, split] : llvm::zip_equal(op->getOpOperands(), splits.operands)) {
+    Value value = operand.get();
+    if (split && isUniform(value))
+      operand.set(sliceUniform(value, *split));
+    else if (split && group.isSliced(value))
+      operand.set(slice(value, *split));
+    else if (!split && getCotangent(value) == Cotangent::Whole &&
+             !(destination && destination.isDpsInit(&operand)))
+      operand.set(enter(value));
+  }
+}
+
+/// Changes the attributes of an op that depend on the shapes of its operands and results.
+void SplitRewrite::resize(Operation *op, const OpSplits &splits) {
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
+    expand.setStaticOutputShape(
+        getSliceType(expand.getResultType(), *splits.results[0], axis.ranks).getShape());
+  auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
+  if (!slice)
+    return;
+  // The dimension of the source before it is resized, with offset and size in whole blocks.
+  int64_t dim = splits.operands[0]->dim;
+  auto offsets = llvm::to_vector(slice.getStaticOffsets()),
+       sizes = llvm::to_vector(slice.getStaticSizes());
+  offsets[dim] /= axis.ranks;
+  sizes[dim] /= axis.ranks;
+  slice.setStaticOffsets(offsets);
+  slice.setStaticSizes(sizes);
+}
+
+/// Adds the partial sums of all ranks.
+void SplitRewrite::addResults(Operation *op) {
+  const OpSplits &splits = group.ops.find(op)->second;
+  for (auto [result, split] : llvm::zip_equal(op->getResults(), splits.results)) {
+    if (split)
+      continue;
+    // The loss of a cross-entropy has been multiplied by its weight.
+    Value partial = result;
+    if (isa<CrossEntropyOp>(op))
+      partial = result.getUsers().begin()->getResult(0);
+    b.setInsertionPointAfterValue(partial);
+    auto sum =
+        AllReduceOp::create(b, partial.getLoc(), partial.getType(), partial, getMesh(), getAxes(),
+                            ReductionKindAttr::get(b.getContext(), ReductionKind::sum));
+    partial.replaceAllUsesExcept(sum.getResult(), sum);
+    sums.insert(sum.getResult());
+    ++numReduced;
+  }
+}
+
+/// Finds the cotangents of the results of an op that is not split.
+void SplitRewrite::visitWhole(Operation *op) {
+  bool isWhole = llvm::any_of(
+      op->getOperands(), [&](Value operand) { return getCotangent(operand) == Cotangent::Whole; });
+  if (!axis.isContext() || !isWhole)
+    return;
+  for (OpOperand &operand : op->getOpOperands())
+    if (getCotangent(operand.get()) == Cotangent::Part)
+      operand.set(share(operand.get()));
+  sums.insert_range(op->getResults());
+}
+
+void SplitRewrite::run() {
+  if (axis.isContext())
+    addCoordinate();
+  SmallVector<Operation *> ops;
+  for (Operation &op : func.getBody().front()) {
+    ops.push_back(&op);
+    if (auto split = group.ops.find(&op); split != group.ops.end())
+      resize(&op, split->second);
+    if (auto loss = dyn_cast<CrossEntropyOp>(op))
+      targets[loss] = loss.getTargets();
+  }
+  for (auto &[value, split] : group.splits)
+    Value(value).setType(getSliceType(value.getType(), split, axis.ranks));
+  for (Operation *op : ops) {
+    auto split = group.ops.find(op);
+    if (split == group.ops.end()) {
+      visitWhole(op);
+      continue;
+    }
+    setOperands(op, split->second);
+    if (auto attention = dyn_cast<AttentionOp>(op); attention && axis.isContext())
+      gatherKeys(attention);
+    if (auto loss = dyn_cast<CrossEntropyOp>(op))
+      weighLoss(loss, targets[loss]);
+    if (split->second.partial)
+      addResults(op);
+  }
+  // Erase the fills of whole values that no op reads any more.
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front())))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+  func.setFunctionType(
+      b.getFunctionType(func.getBody().getArgumentTypes(), func.getFunctionType().getResults()));
+}

@@ -1,0 +1,70 @@
+//===- SplitRewrite.h - The program of one rank of an axis ------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDP_LIB_SHARD_PARTITION_SPLITREWRITE_H
+#define FSDP_LIB_SHARD_PARTITION_SPLITREWRITE_H
+
+#include "SplitGroup.h"
+
+namespace mlir::fsdp {
+
+/// Returns `type` with the size that one of `ranks` ranks has of the split dimension.
+RankedTensorType getSliceType(Type type, const TensorSplit &split, int64_t ranks);
+
+/// Rewrites a function to the program of one rank of the axis of `group`.
+class SplitRewrite {
+public:
+  SplitRewrite(func::FuncOp func, const SplitGroup &group)
+      : func(func), group(group), axis(group.getAxis()), b(func.getContext()) {}
+
+  void run();
+
+  int64_t numReduced = 0, numEntered = 0;
+
+private:
+  /// On the axis `context`, each rank computes a part of the cotangents of parameters and of values
+  /// that only parameters determine. All ranks compute the cotangents of sums over the ranks, and
+  /// of values that depend on such sums.
+  enum class Cotangent { None, Part, Whole };
+
+  void resize(Operation *op, const OpSplits &splits);
+  void setOperands(Operation *op, const OpSplits &splits);
+  Value sliceUniform(Value value, const TensorSplit &split);
+  Value slice(Value value, const TensorSplit &split);
+  Value enter(Value value);
+  Value share(Value value);
+  void addResults(Operation *op);
+  Cotangent getCotangent(Value value);
+  void visitWhole(Operation *op);
+  ArrayAttr getAxes() { return b.getStrArrayAttr({axis.name}); }
+  FlatSymbolRefAttr getMesh() { return FlatSymbolRefAttr::get(b.getContext(), "mesh"); }
+
+  // SequenceRewrite.cpp
+  Value transpose(Value value, ArrayRef<int64_t> order);
+  Value toFront(Value value, int64_t dim, bool isView);
+  Value fromFront(Value flat, RankedTensorType type, int64_t dim, bool isView);
+  Value gather(Value value, RankedTensorType type, int64_t dim);
+  void gatherKeys(AttentionOp op);
+  void shiftRows(AttentionOp op, int64_t rows);
+  void addCoordinate();
+  Value countTargets(Location loc, Value targets, int64_t ignored);
+  void weighLoss(CrossEntropyOp op, Value allTargets);
+
+  func::FuncOp func;
+  const SplitGroup &group;
+  SplitAxis axis;
+  OpBuilder b;
+  DenseMap<Value, Value> entered; ///< the reduce_cotangent of each whole value
+  DenseMap<Value, Value> shared;  ///< the share_cotangent of each whole value
+  DenseSet<Value> sums;           ///< values with the cotangent `Whole`
+  llvm::MapVector<std::pair<Value, Attribute>, Value> slices; ///< own slices of whole values
+  DenseMap<Operation *, Value> targets; ///< whole targets of each cross-entropy
+  Value coordinate; ///< argument that contains the coordinate of the rank on the axis `context`
+};
+
+} // namespace mlir::fsdp
+
+#endif // FSDP_LIB_SHARD_PARTITION_SPLITREWRITE_H

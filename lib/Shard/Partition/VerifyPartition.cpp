@@ -1,0 +1,303 @@
+//===- VerifyPartition.cpp - Check a program of a split axis ----*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// Derives the state of each value in the order of the program, for each of the axes `tensor` and
+// `context` of the mesh:
+//
+//   state     meaning on the ranks of the axis                 begins at
+//   whole     equal values                                     arguments, all_reduce
+//   entered   equal values, and cotangents that are parts      reduce_cotangent; on the axis
+//                                                              `context`: parameters, all_gather
+//   split     slices                                           parameters with a slice, own_piece
+//   partial   terms of a sum                                   a reduced loop that is split
+//
+//  1. An op with a split operand follows the rule of SplitRules.h. All its operands must have the
+//     splits of the rule. On the axis `tensor`, its whole float operands must be entered. On the
+//     axis `context`, they must not depend on a sum over the ranks, unless they are entered.
+//  2. An op without split operands must have whole operands. On the axis `context`, it may have
+//     entered operands instead, and its results are then entered too.
+//  3. Only all_reduce reads a partial sum, and it reads nothing else.
+//  4. The function returns whole values.
+//  5. Slices of a dimension may have the size 1, which a reshape does not distinguish from a whole
+//     dimension. Accept the program if it is consistent for one of its meanings.
+//  6. On the axis `context`, SequenceChecks.cpp checks the rows of attention and the weight of a
+//     cross-entropy.
+//
+// This is a check of PartitionTensors.cpp from its result: a missing or additional all_reduce or
+// reduce_cotangent is an error. O(uses).
+//
+//===----------------------------------------------------------------------===//
+
+#include "VerifyPartition.h"
+#include "SequenceChecks.h"
+#include "fsdp/IR/DiagnosticText.h"
+#include "fsdp/IR/StopGradient.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+namespace {
+class PartitionChecker {
+public:
+  PartitionChecker(SplitAxis axis, UnitSplit units) : axis(axis), units(units) {}
+  LogicalResult check(func::FuncOp func);
+
+private:
+  InFlightDiagnostic fail(Operation *op) {
+    return emitError(op->getLoc()) << "after Shard: " << describeOp(op) << " ";
+  }
+  void addParameter(UnitOp unit, ParamAttr param, Value value);
+  void checkUnshard(UnshardOp op);
+  LogicalResult checkSplit(Operation *op, unsigned first);
+  LogicalResult checkAttention(AttentionOp op);
+  LogicalResult checkWhole(Operation *op);
+  LogicalResult checkReads(Operation *op, std::optional<unsigned> &first);
+  bool isOverAxis(ArrayAttr axes) {
+    return axes.size() == 1 && cast<StringAttr>(axes[0]).getValue() == axis.name;
+  }
+  std::optional<LogicalResult> checkCollective(Operation *op, bool isSplit);
+  LogicalResult check(Operation *op);
+
+  SplitAxis axis;
+  DenseMap<Value, TensorSplit> splits; ///< splits of slices: blocks have the sizes of one rank
+  DenseSet<Value> partial, entered;
+  DenseSet<Value> sums; ///< values that depend on a sum over the ranks of the axis
+  UnitSplit units;      ///< which dimensions of size 1 are split (SplitRules.h)
+};
+} // namespace
+
+/// Finds the split of `value`, which is a parameter of `unit`, or rows of a table. The columns of
+/// both are the last dimension.
+void PartitionChecker::addParameter(UnitOp unit, ParamAttr param, Value value) {
+  std::optional<TensorSplit> split = getTensorSplit(unit, param.getName());
+  if (!split)
+    return;
+  RankedTensorType type = param.getType();
+  TensorSplit own = split->divide(split->getSize() / type.getDimSize(split->dim));
+  own.dim += cast<RankedTensorType>(value.getType()).getRank() - type.getRank();
+  splits[value] = own;
+}
+
+/// Finds the splits of the parameters of a unit.
+void PartitionChecker::checkUnshard(UnshardOp op) {
+  auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
+  if (axis.isContext())
+    entered.insert_range(op.getResults());
+  else
+    for (auto [i, result] : llvm::enumerate(op.getResults()))
+      addParameter(unit, unit.getParam(i), result);
+}
+
+static bool isFloatTensor(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && isa<FloatType>(type.getElementType());
+}
+
+/// Checks attention on the axis `context`: a rank has its rows of queries, and all keys and values.
+LogicalResult PartitionChecker::checkAttention(AttentionOp op) {
+  TensorSplit rows{2, {cast<RankedTensorType>(op.getQ().getType()).getDimSize(2)}};
+  auto query = splits.find(op.getQ());
+  if (query == splits.end() || !(query->second == rows))
+    return fail(op) << "expected queries of which dimension 2 is split over axis '" << axis.name
+                    << "'";
+  for (unsigned i : {1, 2})
+    if (splits.contains(op->getOperand(i)) || !entered.contains(op->getOperand(i)))
+      return fail(op) << "expected operand " << i << ", the " << (i == 1 ? "keys" : "values")
+                      << ", to be gathered by an 'fsdp.all_gather' over axis '" << axis.name << "'";
+  splits[op.getO()] = splits[op.getLse()] = rows;
+  return checkRows(op, rows.blocks.front(), [&] { return fail(op); });
+}
+
+/// Checks an op whose operand `first` is split.
+LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
+  if (auto attention = dyn_cast<AttentionOp>(op); attention && axis.isContext())
+    return checkAttention(attention);
+  std::string why;
+  TensorSplit split = splits.find(op->getOperand(first))->second;
+  std::optional<OpSplits> derived =
+      deriveSplits(axis, op, {/*isResult=*/false, first}, split, why, units);
+  if (!derived)
+    return fail(op) << why << ", but operand " << first << " is split over axis '" << axis.name
+                    << "'";
+  auto destination = dyn_cast<DestinationStyleOpInterface>(op);
+  for (auto [operand, expected] : llvm::zip_equal(op->getOpOperands(), derived->operands)) {
+    Value value = operand.get();
+    auto found = splits.find(value);
+    bool isSplit = found != splits.end();
+    bool isInit = destination && destination.isDpsInit(&operand);
+    if (isUniform(value) || !isa<RankedTensorType>(value.getType()) ||
+        (!expected && isConstantOrUniform(value)))
+      continue;
+    if (expected.has_value() != isSplit || (isSplit && !(found->second == *expected)))
+      return fail(op) << "expected operand " << operand.getOperandNumber() << " to be "
+                      << (expected ? "split" : "whole") << " over axis '" << axis.name
+                      << "' as the other operands require";
+    bool isEntered = axis.isContext() ? !sums.contains(value) : entered.contains(value);
+    if (!expected && !isInit && isFloatTensor(value) && !isEntered)
+      return fail(op) << "expected whole operand " << operand.getOperandNumber()
+                      << " of an op that is split over axis '" << axis.name
+                      << "' to be the result of an 'fsdp.reduce_cotangent', because each rank "
+                         "computes a part of its cotangent";
+  }
+  for (auto [result, expected] : llvm::zip_equal(op->getResults(), derived->results)) {
+    if (expected)
+      splits[result] = *expected;
+    else if (derived->partial)
+      partial.insert(result);
+  }
+  return success();
+}
+
+/// Checks an op without split operands.
+LogicalResult PartitionChecker::checkWhole(Operation *op) {
+  std::optional<unsigned> part, sum;
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (entered.contains(operand.get()))
+      part = operand.getOperandNumber();
+    if (sums.contains(operand.get()))
+      sum = operand.getOperandNumber();
+  }
+  if (part && (!axis.isContext() || isa<func::ReturnOp>(op)))
+    return fail(op) << (axis.isContext() ? "returns operand " + std::to_string(*part) +
+                                               ", of which a rank computes parts of the cotangent"
+                                         : "reads the result of an 'fsdp.reduce_cotangent'")
+                    << ", but is not split over axis '" << axis.name
+                    << "', so that its cotangent would be added several times";
+  if (part && sum)
+    return fail(op) << "reads a sum over axis '" << axis.name << "', operand " << *sum
+                    << ", and a value of whose cotangent each rank has a part, operand " << *part
+                    << "; expected an 'fsdp.share_cotangent' before the latter";
+  for (Value result : op->getResults())
+    if (isFloatTensor(result) && (part || sum))
+      (part ? entered : sums).insert(result);
+  return success();
+}
+
+/// Checks a collective over the axis, or an op that determines cotangents. Returns nothing if `op`
+/// is another op. `isSplit` tells whether its operand is split.
+std::optional<LogicalResult> PartitionChecker::checkCollective(Operation *op, bool isSplit) {
+  auto axes = op->getAttrOfType<ArrayAttr>("axes");
+  if (!axes || !isOverAxis(axes))
+    return std::nullopt;
+  Value input = op->getOperand(0), result = op->getResult(0);
+  if (isa<AllReduceOp>(op)) {
+    if (!partial.contains(input))
+      return fail(op) << "expected a partial sum, found " << describeValue(input)
+                      << " that is none";
+    sums.insert(result);
+    return success();
+  }
+  if (isSplit != isa<AllGatherOp>(op))
+    return fail(op) << "expected a " << (isSplit ? "whole" : "split") << " operand, found operand 0"
+                    << " that is " << (isSplit ? "split" : "whole") << " over axis '" << axis.name
+                    << "'";
+  int64_t size = cast<RankedTensorType>(result.getType()).getDimSize(0);
+  if (isa<AllGatherOp>(op) && splits.find(input)->second.blocks.size() > 1)
+    return fail(op) << "expected an operand that is one block, found several";
+  if (isa<OwnPieceOp>(op)) {
+    if (sums.contains(input))
+      return fail(op) << "expected no sum over axis '" << axis.name
+                      << "', because each rank computes a part of its cotangent";
+    splits[result] = TensorSplit{0, {size}};
+  } else if (isa<ShareCotangentOp>(op)) {
+    if (!entered.contains(input))
+      return fail(op) << "expected a value of whose cotangent each rank has a part";
+    sums.insert(result);
+  } else {
+    entered.insert(result);
+  }
+  return success();
+}
+
+/// Checks that `op` reads no partial sum except by an all_reduce, and split values only as
+/// operands. Sets `first` to the first operand that is split.
+LogicalResult PartitionChecker::checkReads(Operation *op, std::optional<unsigned> &first) {
+  WalkResult walk = op->walk([&](Operation *nested) {
+    for (OpOperand &operand : nested->getOpOperands()) {
+      if (partial.contains(operand.get())) {
+        fail(nested) << "reads a partial sum, operand " << operand.getOperandNumber()
+                     << ", before an 'fsdp.all_reduce' over axis '" << axis.name
+                     << "' adds those of all ranks";
+        return WalkResult::interrupt();
+      }
+      if (!splits.contains(operand.get()))
+        continue;
+      if (nested != op) {
+        fail(nested) << "reads a tensor that is split over axis '" << axis.name
+                     << "' at computed indices";
+        return WalkResult::interrupt();
+      }
+      if (!first)
+        first = operand.getOperandNumber();
+    }
+    return WalkResult::advance();
+  });
+  return success(!walk.wasInterrupted());
+}
+
+LogicalResult PartitionChecker::check(Operation *op) {
+  // Of the loss of a cross-entropy, only the product with its weight is a term of a sum.
+  if (axis.isContext() && op->getNumOperands() && partial.contains(op->getOperand(0)) &&
+      op->getOperand(0).getDefiningOp<CrossEntropyOp>()) {
+    partial.insert_range(op->getResults());
+    return checkWeight(op, axis.ranks, [&] { return fail(op); });
+  }
+  if (auto sum = dyn_cast<AllReduceOp>(op); sum && isOverAxis(sum.getAxes()))
+    return *checkCollective(op, /*isSplit=*/false);
+  std::optional<unsigned> first;
+  if (failed(checkReads(op, first)))
+    return failure();
+  if (auto unshard = dyn_cast<UnshardOp>(op)) {
+    checkUnshard(unshard);
+    return success();
+  }
+  if (auto lookup = dyn_cast<UnshardRowsOp>(op)) {
+    auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(op, lookup.getUnitAttr());
+    if (!axis.isContext())
+      addParameter(unit, unit.getParam(0), lookup.getRows());
+    else if (!first)
+      entered.insert(lookup.getRows());
+    if (!axis.isContext() || !first)
+      return success();
+  }
+  if (std::optional<LogicalResult> checked = checkCollective(op, first.has_value()))
+    return *checked;
+  if (first && isa<func::ReturnOp>(op))
+    return fail(op) << "expected whole operands, found operand " << *first
+                    << " that is split over axis '" << axis.name << "'";
+  return first ? checkSplit(op, *first) : checkWhole(op);
+}
+
+LogicalResult PartitionChecker::check(func::FuncOp func) {
+  for (Operation &op : func.getBody().front())
+    if (failed(check(&op)))
+      return failure();
+  return success();
+}
+
+/// Returns true if the program is consistent for one meaning of dimensions of size 1. Emits
+/// nothing.
+static bool isConsistent(func::FuncOp func, SplitAxis axis, UnitSplit units) {
+  ScopedDiagnosticHandler quiet(func.getContext(), [](Diagnostic &) { return success(); });
+  return succeeded(PartitionChecker(axis, units).check(func));
+}
+
+LogicalResult fsdp::verifyPartition(ModuleOp module, MeshOp mesh) {
+  for (auto func : module.getOps<func::FuncOp>()) {
+    auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
+    if (!program || program.getValue() != "step" || !func.getBody().hasOneBlock())
+      continue;
+    for (StringRef name : {tensorAxis, contextAxis}) {
+      SplitAxis axis{name, mesh.getAxisSize(name)};
+      if (axis.ranks > 1 && !isConsistent(func, axis, UnitSplit::First) &&
+          !isConsistent(func, axis, UnitSplit::Last) &&
+          failed(PartitionChecker(axis, UnitSplit::None).check(func)))
+        return failure();
+    }
+  }
+  return success();
+}
