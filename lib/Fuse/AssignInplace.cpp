@@ -13,8 +13,9 @@
 //     view of its buffer.
 //  2. If operand j is an argument of the function, result i must update this argument.
 //  3. In the body, linalg ops read the operand and write the result only with identity maps, so
-//     that no element is read after it is overwritten. This condition does not apply if the operand
-//     is an accumulator, which is the init of the op that computes the result.
+//     that no element is read after it is overwritten. No op permutes or slices values that are
+//     computed from the operand. This condition does not apply if the operand is an accumulator,
+//     which is the init of the op that computes the result.
 //
 // Takes O(uses) time. lib/Plan adds a copy if a result that must be in place cannot be in place.
 //
@@ -69,6 +70,28 @@ static bool isReadLater(Value root, Operation *op) {
   return false;
 }
 
+/// Returns true if an op in the dispatch reads `arg`, or a value that is computed from it, at other
+/// indices than its own: through a permutation, a slice or a concatenation. A kernel may compute
+/// such a value when it needs an element.
+static bool isMoved(BlockArgument arg) {
+  SmallVector<Value> worklist{arg};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  while (!worklist.empty())
+    for (OpOperand &use : worklist.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      if (auto op = dyn_cast<linalg::LinalgOp>(user)) {
+        AffineMap map = op.getMatchingIndexingMap(&use);
+        if (map.isPermutation() && !map.isIdentity())
+          return true;
+      } else if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, YieldOp>(user)) {
+        return true;
+      }
+      if (seen.insert(user).second)
+        llvm::append_range(worklist, user->getResults());
+    }
+  return false;
+}
+
 /// Returns true if each element of the operand is only read to compute the element of the result at
 /// the same indices.
 static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand) {
@@ -89,7 +112,7 @@ static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand
     return true; // the operand is an accumulator
   if (!identity(producer, *init) || producer.getNumReductionLoops())
     return false;
-  return llvm::all_of(arg.getUses(), [&](OpOperand &use) {
+  return !isMoved(arg) && llvm::all_of(arg.getUses(), [&](OpOperand &use) {
     return identity(dyn_cast<linalg::GenericOp>(use.getOwner()), use);
   });
 }

@@ -287,6 +287,8 @@ static void explainText(ModuleOp module, raw_ostream &os, ArrayRef<ChoiceReport>
     os << "Mesh";
     for (auto axis : mesh.getAxes().getAsRange<AxisAttr>())
       os << " " << axis.getName() << "=" << axis.getSize();
+    if (std::optional<int64_t> context = mesh.getContextSize())
+      os << " (shard includes context=" << *context << ")";
     os << ": " << mesh.getNumRanks() << (mesh.getNumRanks() == 1 ? " rank" : " ranks") << "\n";
   }
   writeParameters(module, os);

@@ -1,4 +1,5 @@
 // RUN: fsdp-opt %s --fsdp-form-dispatches --split-input-file | FileCheck %s
+// RUN: fsdp-opt %s --pass-pipeline='builtin.module(func.func(fsdp-form-dispatches,fsdp-assign-inplace))' --split-input-file | FileCheck %s --check-prefix=INPLACE
 
 // The halves of a rotary embedding, their concatenation and the permutation for attention are one kernel.
 #halves = affine_map<(s, h, e) -> (s, h, e)>
@@ -114,4 +115,45 @@ func.func @factor(%x: tensor<4x8x16xf32>, %w: tensor<64x32xf32>, %zero: tensor<8
                                         affine_map<(m, n, k) -> (m, n)>]
       ins(%rows, %w : tensor<8x64xf32>, tensor<64x32xf32>) outs(%zero : tensor<8x32xf32>) -> tensor<8x32xf32>
   return %c : tensor<8x32xf32>
+}
+
+// -----
+
+// A widened tensor and its permutation are computed where they are read. The result must not overwrite the tensor, because other
+// elements of the result still need it.
+#id = affine_map<(i, j, k) -> (i, j, k)>
+#turned = affine_map<(i, j, k) -> (j, i, k)>
+// INPLACE-LABEL: func @symmetric
+// INPLACE: %[[Y:.*]] = fsdp.dispatch{{.*}} : (tensor<4x4x8xbf16>) -> tensor<4x4x8xbf16>
+// INPLACE: fsdp.dispatch(%[[Y]]) inplace [-1]
+// INPLACE-COUNT-3: linalg.generic
+// INPLACE-NOT: fsdp.dispatch
+func.func @symmetric(%x: tensor<4x4x8xbf16>) -> tensor<4x4x8xbf16> {
+  %e = tensor.empty() : tensor<4x4x8xbf16>
+  %f = tensor.empty() : tensor<4x4x8xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%x : tensor<4x4x8xbf16>) outs(%e : tensor<4x4x8xbf16>) {
+  ^bb0(%i: bf16, %o: bf16):
+    %v = math.exp %i : bf16
+    linalg.yield %v : bf16
+  } -> tensor<4x4x8xbf16>
+  %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%y : tensor<4x4x8xbf16>) outs(%f : tensor<4x4x8xf32>) {
+  ^bb0(%i: bf16, %o: f32):
+    %v = arith.extf %i : bf16 to f32
+    linalg.yield %v : f32
+  } -> tensor<4x4x8xf32>
+  %t = linalg.generic {indexing_maps = [#turned, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%w : tensor<4x4x8xf32>) outs(%f : tensor<4x4x8xf32>) {
+  ^bb0(%i: f32, %o: f32):
+    linalg.yield %i : f32
+  } -> tensor<4x4x8xf32>
+  %z = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%w, %t : tensor<4x4x8xf32>, tensor<4x4x8xf32>) outs(%e : tensor<4x4x8xbf16>) {
+  ^bb0(%i: f32, %j: f32, %o: bf16):
+    %v = arith.addf %i, %j : f32
+    %n = arith.truncf %v : f32 to bf16
+    linalg.yield %n : bf16
+  } -> tensor<4x4x8xbf16>
+  return %z : tensor<4x4x8xbf16>
 }
