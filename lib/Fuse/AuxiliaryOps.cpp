@@ -16,10 +16,10 @@
 //  - cheap maps with a result much larger than their inputs, and conversions to a wider type
 //  - cheap maps that are only a piece of a concatenation
 //  - concatenations that only a permutation reads
-//  - permutations that only maps read, if they keep the last dimension
+//  - permutations that only maps read
 //
 // A concatenation is a tensor.concat, or a tensor.insert_slice into a tensor. Reshapes may be
-// between these ops. Takes O(readers) time per op.
+// between these ops. Permutations keep the last dimension. Takes O(readers) time per op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -122,13 +122,17 @@ static bool isCheapBroadcast(Operation *op) {
                  read * broadcastGain <= numElements(generic->getResultTypes()[0]));
 }
 
-/// Returns true if the op permutes a tensor of several dimensions.
+/// Returns true if the op permutes a tensor and keeps its last dimension, so that a kernel still
+/// reads consecutive elements.
 static bool isPermutation(Operation *op) {
   auto copy = dyn_cast<linalg::GenericOp>(op);
-  return copy && copy.getNumDpsInputs() == 1 && copy->getNumResults() == 1 &&
-         copy.getNumReductionLoops() == 0 && llvm::hasSingleElement(*copy.getBody()) &&
-         copy.getBody()->getTerminator()->getOperand(0) == copy.getBody()->getArgument(0) &&
-         llvm::all_of(copy.getIndexingMapsArray(), [](AffineMap m) { return m.isPermutation(); });
+  if (!copy || copy.getNumDpsInputs() != 1 || copy->getNumResults() != 1 ||
+      copy.getNumReductionLoops() != 0 || !llvm::hasSingleElement(*copy.getBody()) ||
+      copy.getBody()->getTerminator()->getOperand(0) != copy.getBody()->getArgument(0))
+    return false;
+  AffineMap in = copy.getIndexingMapsArray()[0], out = copy.getIndexingMapsArray()[1];
+  return in.isPermutation() && out.isPermutation() && in.getNumResults() > 1 &&
+         in.getResults().back() == out.getResults().back();
 }
 
 /// Returns true if the op is a concatenation that only a permutation, or only a concatenation of
@@ -175,12 +179,9 @@ static bool onlyMapsRead(Value v) {
   });
 }
 
-/// Returns true if the op is a permutation that keeps the last dimension and that only maps read.
+/// Returns true if the op is a permutation that only maps read.
 static bool isUnstoredPermutation(Operation *op) {
-  if (!isPermutation(op) || isReduced(op->getOperand(0)) || !onlyMapsRead(op->getResult(0)))
-    return false;
-  auto maps = cast<linalg::GenericOp>(op).getIndexingMapsArray();
-  return maps[0].getResults().back() == maps[1].getResults().back();
+  return isPermutation(op) && !isReduced(op->getOperand(0)) && onlyMapsRead(op->getResult(0));
 }
 
 bool fsdp::isMove(Operation *op) {
