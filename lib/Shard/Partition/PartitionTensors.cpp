@@ -115,6 +115,19 @@ LogicalResult PartitionTensorsPass::checkPlan(const MeshSpec &spec) {
          << " has no effect, because axis 'tensor' has one rank; expected at least 2";
 }
 
+/// Fails if the function reads an element of a computed tensor as a float scalar. Cotangents of
+/// scalars are not added over the ranks.
+static LogicalResult checkScalars(func::FuncOp func, StringRef axes) {
+  for (auto read : func.getOps<tensor::ExtractOp>()) {
+    if (!isa<FloatType>(read.getType()) || read.getTensor().getDefiningOp<arith::ConstantOp>())
+      continue;
+    return read.emitError("reads an element of a tensor as a scalar, which --mesh=")
+           << axes << " does not support; keep the element as a tensor of rank 0, by "
+           << "'tensor.collapse_shape' or as an operand of 'linalg.generic'";
+  }
+  return success();
+}
+
 void PartitionTensorsPass::runOnOperation() {
   ModuleOp module = getOperation();
   auto spec = parseMeshSpec(mesh, [&] { return mlir::emitError(module.getLoc()); });
@@ -132,6 +145,8 @@ void PartitionTensorsPass::runOnOperation() {
         << (module.getOps<MeshOp>().empty() ? "" : " and a mesh") << "; run the Import stage first";
     return signalPassFailure();
   }
+  if (failed(checkScalars(functions[0], mesh)))
+    return signalPassFailure();
   OpBuilder builder(functions[0]);
   spec->declare(builder, functions[0].getLoc());
   int64_t tensor = llvm::product_of(spec->tensor), context = llvm::product_of(spec->context);

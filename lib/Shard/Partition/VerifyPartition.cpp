@@ -195,14 +195,13 @@ std::optional<LogicalResult> PartitionChecker::checkCollective(Operation *op, bo
     return fail(op) << "expected a " << (isSplit ? "whole" : "split") << " operand, found operand 0"
                     << " that is " << (isSplit ? "split" : "whole") << " over axis '" << axis.name
                     << "'";
-  int64_t size = cast<RankedTensorType>(result.getType()).getDimSize(0);
   if (isa<AllGatherOp>(op) && splits.find(input)->second.blocks.size() > 1)
     return fail(op) << "expected an operand that is one block, found several";
   if (isa<OwnPieceOp>(op)) {
     if (sums.contains(input))
       return fail(op) << "expected no sum over axis '" << axis.name
                       << "', because each rank computes a part of its cotangent";
-    splits[result] = TensorSplit{0, {size}};
+    splits[result] = TensorSplit{0, {cast<RankedTensorType>(result.getType()).getDimSize(0)}};
   } else if (isa<ShareCotangentOp>(op)) {
     if (!entered.contains(input))
       return fail(op) << "expected a value of whose cotangent each rank has a part";
