@@ -330,8 +330,13 @@ bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
   unsigned first = position[op];
   for (Operation *member : members)
     first = std::min(first, position[member]);
+  // A value that is computed before all members can depend on them only by other ops of its kernel.
   auto relevant = [&](Operation *def) {
-    return def && def->getBlock() == &block && position[def] >= first;
+    if (!def || def->getBlock() != &block)
+      return false;
+    auto it = clusterOf.find(def);
+    Operation *last = it == clusterOf.end() ? def : clusters[it->second].members.back();
+    return position[last] >= first;
   };
 
   // Collect the values that these ops read from other kernels, directly or through auxiliary ops.
