@@ -86,7 +86,8 @@ class ParamInfo(_Sized):
     _fields_ = [("struct_size", c_size_t), ("name", c_char_p), ("unit", c_char_p),
                 ("dtype", c_int32), ("rank", c_uint32), ("shape", POINTER(c_uint64)),
                 ("elements", c_uint64), ("trainable", c_int32), ("has_values", c_int32),
-                ("unit_index", c_uint64), ("unit_offset", c_uint64)]
+                ("unit_index", c_uint64), ("unit_offset", c_uint64), ("split_dim", c_uint32),
+                ("num_split_blocks", c_uint32), ("split_blocks", POINTER(c_uint64))]
 
 
 class InputInfo(_Sized):
