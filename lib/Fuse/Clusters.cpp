@@ -201,14 +201,23 @@ void ClusterBuilder::place(Operation *op) {
 }
 
 /// Returns true if auxiliary ops move elements of the cluster's values to where `v` reads them.
-static bool movesMembers(Value v, const llvm::SmallPtrSetImpl<Operation *> &members,
-                         bool moved = false) {
-  Operation *op = v.getDefiningOp();
-  if (!op || members.contains(op))
-    return op && moved;
-  return isAuxiliary(op) && llvm::any_of(readValues(op), [&](Value read) {
-           return movesMembers(read, members, moved || isMove(op));
-         });
+static bool movesMembers(Value v, const llvm::SmallPtrSetImpl<Operation *> &members) {
+  SmallVector<std::pair<Value, bool>> worklist{{v, false}}; // whether an op moves the value
+  llvm::SmallDenseSet<std::pair<Operation *, unsigned>> seen;
+  while (!worklist.empty()) {
+    auto [value, moved] = worklist.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    if (!op || !seen.insert({op, moved}).second)
+      continue;
+    if (members.contains(op)) {
+      if (moved)
+        return true;
+    } else if (isAuxiliary(op)) {
+      for (Value read : readValues(op))
+        worklist.push_back({read, moved || isMove(op)});
+    }
+  }
+  return false;
 }
 
 /// Returns true if the first `rows` indices are d0, d1, .. wherever op reads a value of the cluster
