@@ -81,6 +81,24 @@ Value buildGelu(OpBuilder &b, Location loc, Value x, bool isDerivative) {
 Value gelu(OpBuilder &b, Location loc, Value x) { return buildGelu(b, loc, x, false); }
 Value geluSlope(OpBuilder &b, Location loc, Value x) { return buildGelu(b, loc, x, true); }
 
+/// SiLU of x, or its derivative, as fsdp-modelgen and the stage Differentiate write them.
+Value buildSilu(OpBuilder &b, Location loc, Value x, bool isDerivative) {
+  Value limit = number(b, loc, 40), minus = arith::NegFOp::create(b, loc, x);
+  Value e = math::ExpOp::create(b, loc, arith::MinimumFOp::create(b, loc, minus, limit));
+  Value sum = arith::AddFOp::create(b, loc, e, one(b, loc));
+  auto divide = [&](Value y) -> Value { return arith::DivFOp::create(b, loc, y, sum); };
+  Value silu = divide(x);
+  if (!isDerivative)
+    return silu;
+  Value inner = arith::MulFOp::create(b, loc, arith::NegFOp::create(b, loc, divide(silu)), e);
+  Value isBelow = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT, minus, limit);
+  inner = arith::SelectOp::create(b, loc, isBelow, inner, number(b, loc, 0));
+  return arith::AddFOp::create(b, loc, divide(one(b, loc)), arith::NegFOp::create(b, loc, inner));
+}
+
+Value silu(OpBuilder &b, Location loc, Value x) { return buildSilu(b, loc, x, false); }
+Value siluSlope(OpBuilder &b, Location loc, Value x) { return buildSilu(b, loc, x, true); }
+
 /// 1 / (2^x + 1)
 Value logistic(OpBuilder &b, Location loc, Value x) {
   Value sum = arith::AddFOp::create(b, loc, math::Exp2Op::create(b, loc, x), one(b, loc));
@@ -111,7 +129,7 @@ static FailureOr<std::string> compile(const Function &function, MLIRContext &con
   b.leave();
   CodegenOptions options;
   options.target = "sm_80";
-  entries->walk([](LLVM::LLVMFuncOp entry) { simplifyGelu(entry.getBody().front()); });
+  entries->walk([](LLVM::LLVMFuncOp entry) { simplifyActivations(entry.getBody().front()); });
   FailureOr<GpuTarget> target = GpuTarget::get(options, loc);
   if (failed(target) || failed(lowerToNvvm(*entries)))
     return failure();
@@ -168,6 +186,8 @@ static double exactGeluSlope(double x) {
   double s = 1 / (1 + std::exp(-2 * root * (x + cubic * x * x * x)));
   return s * (1 + x * (1 - s) * 2 * root * (1 + 3 * cubic * x * x));
 }
+static double exactSilu(double x) { return x / (1 + std::exp(-x)); }
+static double exactSiluSlope(double x) { return (1 + x / (1 + std::exp(x))) / (1 + std::exp(-x)); }
 static double exactLogistic(double x) { return 1 / (std::exp2(x) + 1); }
 static double cubed(double x) { return std::pow(x, 2.7); }
 
@@ -190,6 +210,8 @@ INSTANTIATE_TEST_SUITE_P(All, GpuMath,
                                  Function{"tanhSlope", tanhSlope, slopeOfTanh, -12, 12, 16, 1},
                                  Function{"gelu", gelu, exactGelu, -5.5, 9, 32},
                                  Function{"geluSlope", geluSlope, exactGeluSlope, -6, 9, 20, 1},
+                                 Function{"silu", silu, exactSilu, -20, 60, 32},
+                                 Function{"siluSlope", siluSlope, exactSiluSlope, -60, 60, 10, 1},
                                  Function{"logistic", logistic, exactLogistic, -120, 120, 4},
                                  Function{"sin", unary<math::SinOp>(), std::sin, -50, 50, 2},
                                  Function{"cos", unary<math::CosOp>(), std::cos, -50, 50, 2},
@@ -294,11 +316,12 @@ TEST(GpuFloats, RoundsToEvenAndPropagatesNan) {
   check(atMostZero, [](float x) { return std::isnan(x) ? x : std::min(x, 0.0F); });
 }
 
-TEST(SimplifyGelu, LeavesFewOperations) {
+TEST(SimplifyActivations, LeavesFewOperations) {
   MLIRContext context;
   loadGpuDialects(context);
   Location loc = UnknownLoc::get(&context);
-  for (auto [build, most] : {std::pair<Build, int64_t>(gelu, 7), {geluSlope, 11}}) {
+  for (const auto &[build, most] :
+       {std::pair<Build, int64_t>(gelu, 7), {geluSlope, 11}, {silu, 5}, {siluSlope, 7}}) {
     OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
     OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
     Type type = b.getF32Type();
@@ -306,7 +329,7 @@ TEST(SimplifyGelu, LeavesFewOperations) {
     Block *body = function.addEntryBlock();
     b.setInsertionPointToStart(body);
     func::ReturnOp::create(b, loc, build(b, loc, body->getArgument(0)));
-    simplifyGelu(*body);
+    simplifyActivations(*body);
     int64_t count = llvm::count_if(*body, [](Operation &op) {
       return !isa<arith::ConstantOp, func::ReturnOp>(op) && !isOpTriviallyDead(&op);
     });

@@ -28,9 +28,9 @@ void populateGpuMathPatterns(RewritePatternSet &patterns);
 /// Adds patterns that round to bf16 and compute maxima by instructions of the GPU. These patterns
 /// take precedence over the patterns of populateLegaliseFloatsPatterns().
 void populateGpuFloatPatterns(RewritePatternSet &patterns);
-/// Rewrites expressions of GELU and its derivative in the body of an elementwise operation; see
-/// SimplifyGelu.cpp.
-void simplifyGelu(Block &body);
+/// Rewrites expressions of GELU, SiLU and their derivatives in the body of an elementwise
+/// operation; see SimplifyActivations.cpp.
+void simplifyActivations(Block &body);
 /// Lowers entries to the LLVM dialect and NVVM.
 LogicalResult lowerToNvvm(ModuleOp entries);
 /// Emits the entries as PTX. Emits a diagnostic on failure.

@@ -1,20 +1,27 @@
-//===- SimplifyGelu.cpp - GELU and its derivative in few operations -*- C++ -*-===//
+//===- SimplifyActivations.cpp - GELU and SiLU in few operations -*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Rewrites the sums and products of a body that depend on a tanh as GELU and its derivative use it:
+// Rewrites the sums and products of a body that depend on a tanh as GELU and its derivative use it,
+// or on 1 / (1 + exp) as SiLU and its derivative use it:
 //
 //   g / 2 · (1 + tanh(u)) + g x / 2 · (1 - tanh(u)²) · c (1 + 3 d x²),  u = c (x + d x³)
 //   -> g s · fma(x (1 - s), fma(6 c d, x², 2 c), 1),  s = 1 / (1 + 2^(x · fma(k c d, x², k c)))
 //
+//   g / (1 + e) + g x / (1 + e) / (1 + e) · e,  e = exp(min(-x, 40))
+//   -> g s · fma(x, 1 - s, 1),  s = 1 / (1 + 2^(-log2(e) x))
+//
 // 1. A tanh is rewritten if all its uses are in 1 + tanh and 1 - tanh². With k = -2 log2(e) and
 //    s = 1 / (1 + 2^(k u)), they are 2 s and 4 s (1 - s).
-// 2. Expand each value that depends on s to a sum of terms. A term is a number times values. Sums
+// 2. A sum 1 + e is rewritten if it only divides, and e is a factor only of such quotients. A
+//    quotient is a product with s, and s e is 1 - s. A limit of the exponent of 30 or more is
+//    removed: beyond it, s is less than 10^-13. So is a select by this limit.
+// 3. Expand each value that depends on s to a sum of terms. A term is a number times values. Sums
 //    are factors of terms, and are not multiplied out. Sums that do not depend on s are values,
 //    unless they are polynomials of one value.
-// 3. Add terms that differ only in their numbers. Build the sum again: factor out the values that
+// 4. Add terms that differ only in their numbers. Build the sum again: factor out the values that
 //    all terms have in common, and then the value that most of the terms have in common. Numbers
 //    are multiplied into sums.
 //
@@ -23,9 +30,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ActivationPatterns.h"
 #include "GpuLowering.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 
@@ -40,15 +47,24 @@ struct Term {
 };
 using Sum = SmallVector<Term>;
 
+/// 1 / (1 + e), for a sum 1 + e that only divides.
+struct Logistic {
+  Value e, s, rest; ///< rest is 1 - s, or null if e has no other uses
+};
+
 /// Rewrites the body of an elementwise operation.
-class GeluRewriter {
+class ActivationRewriter {
 public:
-  explicit GeluRewriter(Block &body) : body(body), b(body.front().getLoc(), &body, body.begin()) {}
+  explicit ActivationRewriter(Block &body)
+      : body(body), b(body.front().getLoc(), &body, body.begin()) {}
   void run();
 
 private:
+  std::pair<Value, Value> buildLogistic(Value exponent, double factor, bool needsRest);
   void rewriteTanh(math::TanhOp tanh, ArrayRef<Operation *> sums, ArrayRef<Operation *> slopes);
+  void rewriteLogistic(arith::AddFOp sum, const LogisticOps &ops);
   bool isFolded(Operation *op);
+  bool dependsOnLogistic(Operation *op);
   /// Returns true if the value is a factor that is built again.
   bool isSum(Value value) { return expanded.lookup(value).size() > 1; }
   Sum expand(Value value);
@@ -64,58 +80,43 @@ private:
 
   Block &body;
   ImplicitLocOpBuilder b;
-  DenseSet<Value> dependent;       ///< values that depend on s by sums and products
-  DenseMap<Value, Sum> expanded;   ///< what expand() has returned
-  DenseMap<Value, Value> rebuilt;  ///< what buildValue() has returned
-  DenseMap<Value, unsigned> order; ///< numbers of values, by which terms are sorted
+  DenseMap<Value, Logistic> logistics; ///< by the sum 1 + e
+  DenseSet<Value> limits;              ///< comparisons that only values of no weight fail
+  DenseSet<Value> dependent;           ///< values that depend on s by sums and products
+  DenseMap<Value, Sum> expanded;       ///< what expand() has returned
+  DenseMap<Value, Value> rebuilt;      ///< what buildValue() has returned
+  DenseMap<Value, unsigned> order;     ///< numbers of values, by which terms are sorted
   DenseMap<std::pair<Value, Value>, Value> products;
 };
 } // namespace
 
-/// Collects the uses of `tanh` as 1 + tanh and 1 - tanh². Returns false if there are others.
-static bool findUses(math::TanhOp tanh, SmallVectorImpl<Operation *> &sums,
-                     SmallVectorImpl<Operation *> &slopes) {
-  auto isOne = [](Value value) { return matchPattern(value, m_OneFloat()); };
-  auto isSlope = [&](Operation *op, Value lhs) { // fma(-tanh, tanh, 1)
-    return isa<math::FmaOp>(op) && op->getOperand(0) == lhs &&
-           op->getOperand(1) == tanh.getResult() && isOne(op->getOperand(2));
-  };
-  for (Operation *user : tanh->getUsers()) {
-    if (user->getBlock() != tanh->getBlock())
-      return false;
-    if (isa<arith::AddFOp>(user) && llvm::any_of(user->getOperands(), isOne)) {
-      sums.push_back(user);
-      continue;
-    }
-    bool isSquare = isa<arith::MulFOp>(user) && user->getOperand(0) == user->getOperand(1);
-    if (auto minus = user->getOperand(0).getDefiningOp<arith::NegFOp>();
-        minus && minus.getOperand() == tanh.getResult() && isSlope(user, minus))
-      continue; // found as a use of the negated tanh
-    if (!isSquare && !isa<arith::NegFOp>(user))
-      return false;
-    for (Operation *slope : user->getUsers()) {
-      bool subtracts = isSquare && isa<arith::SubFOp>(slope) && isOne(slope->getOperand(0));
-      if (slope->getBlock() != tanh->getBlock() ||
-          !(subtracts || (!isSquare && isSlope(slope, user->getResult(0)))))
-        return false;
-      if (!llvm::is_contained(slopes, slope))
-        slopes.push_back(slope);
-    }
-  }
-  return !sums.empty() || !slopes.empty();
+/// Builds s = 1 / (1 + exp(factor · exponent)) and, if `needsRest`, 1 - s.
+std::pair<Value, Value> ActivationRewriter::buildLogistic(Value exponent, double factor,
+                                                          bool needsRest) {
+  Sum scaled = expand(exponent);
+  for (Term &term : scaled)
+    term.number *= factor * 0x1.71547652b82fep0;
+  Value power = math::Exp2Op::create(b, build(scaled)), one = constant(1);
+  Value s = arith::DivFOp::create(b, one, arith::AddFOp::create(b, power, one));
+  return {s, needsRest ? Value(arith::SubFOp::create(b, one, s)) : Value()};
 }
 
-void GeluRewriter::rewriteTanh(math::TanhOp tanh, ArrayRef<Operation *> sums,
-                               ArrayRef<Operation *> slopes) {
+void ActivationRewriter::rewriteLogistic(arith::AddFOp sum, const LogisticOps &ops) {
+  b.setInsertionPoint(sum);
+  b.setLoc(sum.getLoc());
+  math::ExpOp exp = ops.exp;
+  auto [s, rest] = buildLogistic(ops.exponent, 1, !exp->hasOneUse());
+  expanded[exp] = {multiply(Term(), Term{1, {exp}})};
+  logistics[sum] = {exp, s, rest};
+  for (Operation *compare : ops.compares)
+    limits.insert(compare->getResult(0));
+}
+
+void ActivationRewriter::rewriteTanh(math::TanhOp tanh, ArrayRef<Operation *> sums,
+                                     ArrayRef<Operation *> slopes) {
   b.setInsertionPoint(tanh);
   b.setLoc(tanh.getLoc());
-  Sum exponent = expand(tanh.getOperand());
-  for (Term &term : exponent)
-    term.number *= -2 * 0x1.71547652b82fep0;
-  Value power = math::Exp2Op::create(b, build(exponent)), one = constant(1);
-  Value s = arith::DivFOp::create(b, one, arith::AddFOp::create(b, power, one)), rest;
-  if (!slopes.empty())
-    rest = arith::SubFOp::create(b, one, s);
+  auto [s, rest] = buildLogistic(tanh.getOperand(), -2, !slopes.empty());
   for (Operation *sum : sums)
     expanded[sum->getResult(0)] = {Term{2, {s}}};
   for (Operation *slope : slopes)
@@ -124,17 +125,36 @@ void GeluRewriter::rewriteTanh(math::TanhOp tanh, ArrayRef<Operation *> sums,
     dependent.insert(op->getResult(0));
 }
 
-/// Returns true for sums and products of f32.
-bool GeluRewriter::isFolded(Operation *op) {
-  return op && op->getBlock() == &body &&
-         isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp, math::FmaOp>(op) &&
-         op->getResult(0).getType().isF32();
+/// Returns true for sums and products of f32, quotients that become products, and selects by limits
+/// that are removed.
+bool ActivationRewriter::isFolded(Operation *op) {
+  if (!op || op->getBlock() != &body || op->getNumResults() != 1 ||
+      !op->getResult(0).getType().isF32())
+    return false;
+  if (isa<arith::DivFOp>(op))
+    return logistics.contains(op->getOperand(1));
+  if (isa<arith::SelectOp>(op))
+    return limits.contains(op->getOperand(0)) && matchPattern(op->getOperand(2), m_AnyZeroFloat());
+  return isa<arith::AddFOp, arith::SubFOp, arith::MulFOp, arith::NegFOp, math::FmaOp>(op);
+}
+
+bool ActivationRewriter::dependsOnLogistic(Operation *op) {
+  return isa<arith::DivFOp>(op) ||
+         llvm::any_of(op->getOperands(), [&](Value x) { return dependent.contains(x); });
 }
 
 /// Appends the values of `rhs`, and sorts values in the order of their first use.
-Term GeluRewriter::multiply(Term lhs, const Term &rhs) {
+Term ActivationRewriter::multiply(Term lhs, const Term &rhs) {
   lhs.number *= rhs.number;
   llvm::append_range(lhs.values, rhs.values);
+  for (const auto &[sum, logistic] : logistics) {
+    auto e = llvm::find(lhs.values, logistic.e);
+    auto s = llvm::find(lhs.values, logistic.s);
+    if (e == lhs.values.end() || s == lhs.values.end())
+      continue;
+    *s = logistic.rest;
+    lhs.values.erase(e);
+  }
   for (Value value : lhs.values)
     order.try_emplace(value, order.size());
   llvm::sort(lhs.values, [&](Value x, Value y) { return order[x] < order[y]; });
@@ -142,12 +162,16 @@ Term GeluRewriter::multiply(Term lhs, const Term &rhs) {
 }
 
 /// Returns the value as a factor of a term: its only term, or the value itself if it is a sum.
-Term GeluRewriter::asFactor(Value value) {
+Term ActivationRewriter::asFactor(Value value) {
   Sum sum = expand(value);
   return sum.size() == 1 ? sum.front() : Term{1, {value}};
 }
 
-Sum GeluRewriter::expandOp(Operation *op) {
+Sum ActivationRewriter::expandOp(Operation *op) {
+  if (isa<arith::SelectOp>(op))
+    return expand(op->getOperand(1));
+  if (isa<arith::DivFOp>(op))
+    return {multiply(asFactor(op->getOperand(0)), Term{1, {logistics[op->getOperand(1)].s}})};
   Sum result;
   auto add = [&](Value value, double sign) {
     for (const Term &term : expand(value)) {
@@ -179,7 +203,7 @@ Sum GeluRewriter::expandOp(Operation *op) {
   return result;
 }
 
-Sum GeluRewriter::expand(Value value) {
+Sum ActivationRewriter::expand(Value value) {
   if (auto found = expanded.find(value); found != expanded.end())
     return found->second;
   FloatAttr number;
@@ -199,11 +223,11 @@ Sum GeluRewriter::expand(Value value) {
   return expanded[value] = sum;
 }
 
-Value GeluRewriter::constant(double number) {
+Value ActivationRewriter::constant(double number) {
   return arith::ConstantOp::create(b, b.getF32FloatAttr(static_cast<float>(number)));
 }
 
-Value GeluRewriter::multiply(Value lhs, Value rhs) {
+Value ActivationRewriter::multiply(Value lhs, Value rhs) {
   Value &product = products[{lhs, rhs}];
   if (!product)
     product = arith::MulFOp::create(b, lhs, rhs);
@@ -211,7 +235,7 @@ Value GeluRewriter::multiply(Value lhs, Value rhs) {
 }
 
 /// Builds a value that is a factor of a term. Builds it again if it is a sum.
-Value GeluRewriter::buildValue(Value value) {
+Value ActivationRewriter::buildValue(Value value) {
   if (!isSum(value))
     return value;
   if (Value found = rebuilt.lookup(value))
@@ -219,7 +243,7 @@ Value GeluRewriter::buildValue(Value value) {
   return rebuilt[value] = build(expanded[value]);
 }
 
-Value GeluRewriter::buildProduct(Term term) {
+Value ActivationRewriter::buildProduct(Term term) {
   Value product;
   bool isPlain = term.number == 1;
   for (Value value : term.values) {
@@ -266,7 +290,7 @@ static SmallVector<Value> findCommon(ArrayRef<Term> terms) {
 }
 
 /// Builds terms that have no value in common.
-Value GeluRewriter::buildTerms(ArrayRef<Term> terms) {
+Value ActivationRewriter::buildTerms(ArrayRef<Term> terms) {
   auto isShort = [](const Term &t) { return t.values.size() + (t.number != 1) <= 1; };
   Sum rest(terms);
   auto first = llvm::find_if(rest, isShort);
@@ -293,7 +317,7 @@ Value GeluRewriter::buildTerms(ArrayRef<Term> terms) {
   return sum;
 }
 
-Value GeluRewriter::build(Sum sum) {
+Value ActivationRewriter::build(Sum sum) {
   if (sum.size() == 1)
     return buildProduct(sum.front());
   auto dividedBy = [](ArrayRef<Term> terms, ArrayRef<Value> common) {
@@ -320,18 +344,20 @@ Value GeluRewriter::build(Sum sum) {
   return math::FmaOp::create(b, buildProduct({1, common}), inner, rest);
 }
 
-void GeluRewriter::run() {
+void ActivationRewriter::run() {
   SmallVector<Operation *> ops;
   for (Operation &op : body)
     ops.push_back(&op);
   for (Operation *op : ops) {
     SmallVector<Operation *> sums, slopes;
-    if (auto tanh = dyn_cast<math::TanhOp>(op);
-        tanh && tanh.getType().isF32() && findUses(tanh, sums, slopes))
+    if (auto tanh = dyn_cast<math::TanhOp>(op); tanh && findTanhUses(tanh, sums, slopes))
       rewriteTanh(tanh, sums, slopes);
+    if (auto sum = dyn_cast<arith::AddFOp>(op))
+      if (std::optional<LogisticOps> logistic = findLogistic(sum))
+        rewriteLogistic(sum, *logistic);
     if (!isFolded(op))
       continue;
-    if (llvm::any_of(op->getOperands(), [&](Value x) { return dependent.contains(x); }))
+    if (dependsOnLogistic(op))
       dependent.insert(op->getResult(0));
     if (!dependent.contains(op->getResult(0)) ||
         llvm::all_of(op->getUsers(), [&](Operation *user) { return isFolded(user); }))
@@ -347,12 +373,14 @@ void GeluRewriter::run() {
       op->erase();
 }
 
-void fsdp::simplifyGelu(Block &body) {
+void fsdp::simplifyActivations(Block &body) {
   bool any = llvm::any_of(body, [](Operation &op) {
     SmallVector<Operation *> sums, slopes;
-    auto tanh = dyn_cast<math::TanhOp>(op);
-    return tanh && tanh.getType().isF32() && findUses(tanh, sums, slopes);
+    if (auto tanh = dyn_cast<math::TanhOp>(op))
+      return findTanhUses(tanh, sums, slopes);
+    auto sum = dyn_cast<arith::AddFOp>(op);
+    return sum && findLogistic(sum).has_value();
   });
   if (any)
-    GeluRewriter(body).run();
+    ActivationRewriter(body).run();
 }
