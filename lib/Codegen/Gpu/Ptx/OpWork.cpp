@@ -35,7 +35,7 @@ OpWork fsdp::workOf(Operation &op) {
   if (isa<arith::DivFOp>(op) && isLogistic(op.getOperand(0), op.getOperand(1)))
     return {1, 1};
   if (isa<math::ExpOp>(op))
-    return {8, 1};
+    return {10, 1};
   if (isa<math::Exp2Op, math::RsqrtOp, math::SqrtOp, arith::DivFOp>(op))
     return {2, 1};
   if (isa<math::ErfOp, math::ErfcOp>(op))
