@@ -21,9 +21,12 @@
 // 4. The bound of the arena is the states' bytes, which follow from the mesh and the strategy, plus
 //    the peak of the buffers that each kernel needs from its first to its last use. Both leave out
 //    padding and the bytes of transfers that run early.
-// 5. A plan also bounds the time of candidates of its sharding that keep fewer results for the
+// 5. A plan bounds the state of candidates with other ranks on the axis `tensor`, too: a rank of T
+//    has at least 1/T of each tensor.
+// 6. A plan also bounds the time of candidates of its sharding that keep fewer results for the
 //    backward or offload activations, because these only add kernels and copies. A plan without
-//    recomputation bounds the time of all other candidates by its multiply-adds.
+//    recomputation bounds the time of all other candidates with the same or more parts of
+//    activations by its multiply-adds, because a step of each trains on the same samples.
 //
 // O(commands) for a profile, O(transfers log transfers) for a bound.
 //
@@ -37,6 +40,7 @@
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Plan/Checkpointing.h"
 #include "fsdp/Shard/PlacementChoice.h"
 #include "fsdp/Shard/TableRows.h"
@@ -82,6 +86,8 @@ PlanStructure fsdp::getStructure(ModuleOp imported, const Candidate &candidate) 
   if (structure.checkpointing == "auto")
     structure.sharding += " of " + llvm::join(candidate.spelled, " ");
   structure.offloadsActivations = options.plan.offload.activations;
+  structure.context = mesh.context;
+  structure.tensor = mesh.tensor;
   structure.state = mesh.countPieces(strategy.state) > 1 ? strategy.state : 0;
   return structure;
 }
@@ -262,12 +268,14 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
                       ? tables.lookupNearestSymbolFrom<UnitOp>(step, collective.getUnitAttr())
                       : UnitOp();
       if (!unit || collective.getRows())
-        continue;
+        continue; // also activations, which the axes `tensor` and `context` exchange
       Transfer transfer;
       for (StringRef axis : collective.getAxes().getAsValueRange<StringAttr>()) {
         auto [name, ranks] = axis.split(':');
-        transfer.overShard |= name == "shard";
+        transfer.overShard |= name == "shard" || name == contextAxis;
         transfer.overReplicate |= name == "replicate";
+        if (name == contextAxis)
+          transfer.within = mesh.context;
         (void)ranks.getAsInteger(10, transfer.within);
       }
       transfer.isTwice = collective.getKind() == CollectiveKind::all_reduce;
@@ -313,9 +321,13 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
   const OffloadKinds &offload = options.plan.offload;
   MeshRanks mesh = getMeshRanks(options);
   PlanBounds bounds;
+  // Of a tensor of which a rank of `structure` has a part, a rank of `other` has at least 1/parts.
+  int64_t parts = other.tensor % structure.tensor == 0   ? other.tensor / structure.tensor
+                  : structure.tensor % other.tensor == 0 ? 1
+                                                         : other.tensor;
   auto addState = [&](const StateBytes &state, int axes, bool isOffloaded) {
     if (!isOffloaded)
-      bounds.bytes += state.whole + state.split / mesh.countPieces(axes);
+      bounds.bytes += (state.whole + state.split / mesh.countPieces(axes)) / parts;
   };
   addState(parameters, strategy.parameters, offload.parameters);
   addState(optimizer, strategy.state, offload.optimizer);
@@ -323,9 +335,9 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
   bool isSame = structure == other;
   bool isPart =
       !structure.offloadsActivations && keepsAllOf(structure.checkpointing, other.checkpointing);
-  if (isPart && structure.checkpointing == "none")
+  if (isPart && structure.checkpointing == "none" && structure.isSplitBy(other))
     bounds.seconds = productSeconds;
-  if (!isSame && (!isPart || structure.sharding != other.sharding))
+  if (!isSame && (!isPart || structure.sharding != other.sharding || !structure.hasAxesOf(other)))
     return bounds;
   SmallVector<LinkJob> jobs;
   for (const Transfer &transfer : transfers) {
@@ -336,7 +348,7 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
                      : transfer.within   ? transfer.within
                                          : mesh.shard) *
                     (transfer.overReplicate ? mesh.replicate : 1);
-    int64_t stride = transfer.overShard ? 1 : mesh.shard;
+    int64_t stride = mesh.tensor * (transfer.overShard ? 1 : mesh.shard);
     double bytes = transfer.bytes / (transfer.isPiece ? static_cast<double>(mesh.shard) : 1);
     unsigned rounds = transfer.isTwice ? 2 : 1;
     double seconds = getRingSeconds(cluster, bytes, ranks, stride, rounds) -
@@ -375,6 +387,8 @@ llvm::json::Value PlanProfile::toJson() const {
                             {"checkpointing", structure.checkpointing},
                             {"offloads", structure.offloadsActivations},
                             {"state", structure.state},
+                            {"context", structure.context},
+                            {"tensor", structure.tensor},
                             {"fixed", fixedSeconds},
                             {"products", productSeconds},
                             {"host", hostSeconds},
@@ -394,7 +408,9 @@ PlanProfile PlanProfile::fromJson(const llvm::json::Object &object) {
   profile.structure = {object.getString("sharding")->str(),
                        object.getString("checkpointing")->str(),
                        object.getBoolean("offloads").value_or(false),
-                       static_cast<int>(object.getInteger("state").value_or(0))};
+                       static_cast<int>(object.getInteger("state").value_or(0)),
+                       object.getInteger("context").value_or(1),
+                       object.getInteger("tensor").value_or(1)};
   profile.fixedSeconds = object.getNumber("fixed").value_or(0);
   profile.productSeconds = object.getNumber("products").value_or(0);
   profile.hostSeconds = object.getNumber("host").value_or(0);

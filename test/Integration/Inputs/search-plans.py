@@ -29,7 +29,9 @@ def explain(*options):
 
 
 def numbers(table):
-    return [int(n) for n in re.search(r"^(\d+) candidates, (\d+) planned", table, re.M).groups()]
+    refused = re.search(r"; (\d+) refused$", table, re.M)
+    found = re.search(r"^(\d+) candidates, (\d+) planned", table, re.M)
+    return [int(found[1]), int(found[2]) + (int(refused[1]) if refused else 0)]
 
 
 search = [f"--search={ranks}", f"--cluster={cluster}"] + ([f"--memory-limit={limit}"] if limit != "0" else [])
