@@ -17,7 +17,8 @@
 //    first reader on as tail. Its time on another mesh is that of its bytes without padding and
 //    without latency, because one launch may start several transfers.
 // 3. The bound of the time is that of one machine for all transfers (Timeline.h), or the time of
-//    copies of activations to the host and back.
+//    copies of activations to the host and back. Kernels also wait for the collectives of the axes
+//    `context` and `tensor`, which are the same for all meshes with as many ranks on these axes.
 // 4. The bound of the arena is the states' bytes, which follow from the mesh and the strategy, plus
 //    the peak of the buffers that each kernel needs from its first to its last use. Both leave out
 //    padding and the bytes of transfers that run early.
@@ -173,14 +174,26 @@ public:
 
   /// Adds a fixed kernel.
   void add(ArrayRef<Access> accesses, double seconds) {
+    for (const Access &access : accesses)
+      stalled = std::max(stalled, uses[access.slice.getBuffer().getValue()].ready);
+    stalled += seconds;
     for (const Access &access : accesses) {
       Uses &own = uses[access.slice.getBuffer().getValue()];
       own.numbers.push_back(begins.size());
-      if (access.writes)
+      if (access.writes) {
         own.written = now + seconds;
+        own.ready = stalled;
+      }
     }
     begins.push_back(now);
     now += seconds;
+  }
+
+  /// Adds a collective of activations: kernels wait for its target.
+  void addExchange(CollectiveOp op, double seconds) {
+    double ready = uses[op.getSource().getBuffer().getValue()].ready + seconds;
+    Uses &target = uses[op.getTarget().getBuffer().getValue()];
+    target.ready = std::max(target.ready, ready);
   }
 
   /// Returns the fixed seconds up to the end of the last kernel that has written to the buffer.
@@ -197,6 +210,8 @@ public:
     return first == own->second.numbers.end() ? 0 : now - begins[*first];
   }
   double getSeconds() const { return now; }
+  /// Returns the fixed seconds with the waits for collectives of activations.
+  double getStalledSeconds() const { return stalled; }
   unsigned getNumber() const { return begins.size(); } ///< number of the next kernel
 
   /// Returns the peak of the bytes of transient buffers. Each is alive from its first to its last
@@ -207,7 +222,7 @@ public:
       auto buffer = buffers.lookup<BufferOp>(name);
       Category category = buffer.getCategory();
       bool isPadded = category == Category::gathered || category == Category::staging;
-      if (buffer.isPersistent() || getMemory(buffer) != Memory::device ||
+      if (own.numbers.empty() || buffer.isPersistent() || getMemory(buffer) != Memory::device ||
           (!isPadded && category != Category::activations))
         continue;
       double bytes = static_cast<double>(buffer.getBytes()) * (isPadded ? filled : 1);
@@ -221,17 +236,18 @@ public:
   }
 
 private:
-  /// Numbers of the kernels that access a buffer, and the fixed seconds up to the last write.
+  /// Numbers of the kernels that access a buffer, and the fixed seconds up to the last write,
+  /// without and with waits.
   struct Uses {
     SmallVector<unsigned> numbers;
-    double written = 0;
+    double written = 0, ready = 0;
   };
   SymbolTable buffers;
   bool splitsParameters;
   double filled = 1; ///< least part of a unit that is no padding
   llvm::StringMap<Uses> uses;
   SmallVector<double> begins; ///< fixed seconds before each kernel
-  double now = 0;
+  double now = 0, stalled = 0;
 };
 } // namespace
 
@@ -267,8 +283,14 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
       auto unit = collective.getUnitAttr()
                       ? tables.lookupNearestSymbolFrom<UnitOp>(step, collective.getUnitAttr())
                       : UnitOp();
+      // Without a unit, activations that the axes `tensor` and `context` exchange.
+      auto first = cast<StringAttr>(collective.getAxes()[0]).getValue();
+      if (!unit && collective.getAxes().size() == 1 &&
+          (first == contextAxis || first == tensorAxis))
+        kernels.addExchange(collective,
+                            turns * (costs.getSeconds(collective) - costs.getLatency(collective)));
       if (!unit || collective.getRows())
-        continue; // also activations, which the axes `tensor` and `context` exchange
+        continue;
       Transfer transfer;
       for (StringRef axis : collective.getAxes().getAsValueRange<StringAttr>()) {
         auto [name, ranks] = axis.split(':');
@@ -295,6 +317,7 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
   for (auto [collective, number, kernel] : gathers)
     transfers[number].tail = kernels.getTail(collective.getTarget(), kernel);
   fixedSeconds = kernels.getSeconds();
+  stalledSeconds = kernels.getStalledSeconds();
   liveBytes = kernels.getLiveBytes();
 }
 
@@ -356,7 +379,7 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
     if (seconds > 0)
       jobs.push_back({transfer.head, seconds * transfer.turns, transfer.tail});
   }
-  bounds.seconds = std::max(bounds.seconds, getLowerBound(fixedSeconds, jobs));
+  bounds.seconds = std::max({bounds.seconds, stalledSeconds, getLowerBound(fixedSeconds, jobs)});
   if (isSame) {
     bounds.seconds = std::max(bounds.seconds, hostSeconds);
     bounds.bytes += liveBytes;
@@ -390,6 +413,7 @@ llvm::json::Value PlanProfile::toJson() const {
                             {"context", structure.context},
                             {"tensor", structure.tensor},
                             {"fixed", fixedSeconds},
+                            {"stalled", stalledSeconds},
                             {"products", productSeconds},
                             {"host", hostSeconds},
                             {"live", liveBytes},
@@ -412,6 +436,7 @@ PlanProfile PlanProfile::fromJson(const llvm::json::Object &object) {
                        object.getInteger("context").value_or(1),
                        object.getInteger("tensor").value_or(1)};
   profile.fixedSeconds = object.getNumber("fixed").value_or(0);
+  profile.stalledSeconds = object.getNumber("stalled").value_or(0);
   profile.productSeconds = object.getNumber("products").value_or(0);
   profile.hostSeconds = object.getNumber("host").value_or(0);
   profile.liveBytes = object.getInteger("live").value_or(0);

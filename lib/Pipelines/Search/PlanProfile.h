@@ -92,8 +92,9 @@ private:
                    const Cluster &cluster);
 
   PlanStructure structure;
-  /// Seconds of those kernels whose times do not depend on the mesh.
-  double fixedSeconds = 0;
+  /// Seconds of those kernels whose times do not depend on the mesh, without and with their waits
+  /// for collectives of activations.
+  double fixedSeconds = 0, stalledSeconds = 0;
   /// Seconds of multiply-adds.
   double productSeconds = 0;
   /// Seconds of copies of activations between device and host.
