@@ -22,14 +22,13 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns true if `value` is an argument that contains the coordinate of the rank.
-static bool isCoordinate(Value value) {
+bool fsdp::isCoordinate(Value value, StringRef axis) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto func =
       argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
   auto key = func ? func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), FSDPDialect::keyAttr)
                   : StringAttr();
-  return key && key.getValue() == contextAxis;
+  return key && key.getValue() == axis;
 }
 
 /// Returns true if `value`, in a function of attention, is the first row of the rank.
@@ -47,7 +46,7 @@ static bool isFirstRow(AttentionOp op, Value value, int64_t rows) {
       continue;
     unsigned first = capture.getOwner()->getNumArguments() - op.getCaptures().size();
     if (capture.getArgNumber() >= first &&
-        isCoordinate(op.getCaptures()[capture.getArgNumber() - first]))
+        isCoordinate(op.getCaptures()[capture.getArgNumber() - first], contextAxis))
       return true;
   }
   return false;
