@@ -90,7 +90,8 @@ static LogicalResult differentiate(CrossEntropyOp op, Cotangents &c) {
   if (Value g = c.get(op.getLoss()))
     c.add(op.getLogits(),
           CrossEntropyGradOp::create(c.b, op.getLoc(), c.getType(op.getLogits()), op.getLogits(),
-                                     op.getTargets(), op.getLse(), g, op.getIgnoreIndexAttr()));
+                                     op.getTargets(), op.getLse(), g, op.getCoordinate(),
+                                     op.getIgnoreIndexAttr()));
   differentiateLse(op, c);
   return success();
 }

@@ -20,7 +20,7 @@
 //    there are several such loops, try the longest loop first.
 // 2. The group consists of the seed, the readers of every wide result, and the ops that depend on
 //    one member and on which another member depends.
-//    - Each member must be a linalg op with a loop over the rows.
+//    - Each member must be a linalg op with a loop over the rows, or an all-reduce.
 //    - If an op outside the group reads a wide result, or a member needs a sum over all rows, do
 //      not chunk, because the whole result must then be stored.
 //    - Ops that compute one number per row join the group, so that they can share kernels with
@@ -98,8 +98,17 @@ static void shiftRowIndices(linalg::LinalgOp op, unsigned loop, int64_t begin,
 
 /// Writes a member for one chunk. `mapping` maps values with rows to their values in this chunk,
 /// and maps sums over rows to the sums of the previous chunks.
-void RowGroup::writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_t rows,
+void RowGroup::writeMember(OpBuilder &b, Operation *member, int64_t begin, int64_t rows,
                            IRMapping &mapping) {
+  if (auto sum = dyn_cast<AllReduceOp>(member)) {
+    Value part = mapping.lookup(sum.getInput());
+    mapping.map(sum.getResult(),
+                AllReduceOp::create(b, sum.getLoc(), part.getType(), part, sum.getMeshAttr(),
+                                    sum.getAxesAttr(), sum.getReductionAttr())
+                    .getResult());
+    return;
+  }
+  auto op = cast<linalg::LinalgOp>(member);
   unsigned loop = rowLoops.lookup(op);
   SmallVector<Value> operands;
   SmallVector<Type> types;
@@ -154,7 +163,7 @@ llvm::iterator_range<Block::iterator> RowGroup::write(int64_t chunkRows) {
         if (isOverRows(result))
           mapping.erase(result);
     for (Operation *op : ordered)
-      writeMember(b, cast<linalg::LinalgOp>(op), begin, std::min(chunkRows, all - begin), mapping);
+      writeMember(b, op, begin, std::min(chunkRows, all - begin), mapping);
     for (Operation *op : ordered)
       for (Value result : op->getResults())
         if (isOverRows(result) && llvm::any_of(result.getUsers(), [&](Operation *user) {

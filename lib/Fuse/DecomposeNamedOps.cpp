@@ -9,6 +9,8 @@
 //   softmax        m = max_v x;  e = exp(x - m);  s = Σ_v e;  y = e · (1/s)
 //   cross_entropy  m, s as above; lse = m + log s; nll = lse - Σ_v (v = t ? x : 0);
 //                  loss = Σ_n nll / N
+//     of classes   l = lse of own classes, or -inf; a = all_reduce [l of each rank.., own Σ_v];
+//                  lse = lse of the columns of a but the last, which replaces Σ_v
 //   ..._grad       dx = (exp(x - lse) - [v = t]) · (g / N)
 //   gather_rows    y[i.., c] = table[ids[i..], c]
 //   random, gemm, attention, attention_grad: fsdp/IR/Decompositions.h
@@ -190,13 +192,34 @@ static Value buildCount(RowBuilder &rows, Value targets, std::optional<int64_t> 
       }));
 }
 
-/// Builds lse[n] - x[n, t[n]] for each row n, or 0 if the row is ignored.
-static Value buildNegativeLogLikelihood(RowBuilder &rows, CrossEntropyOp op, Value lse) {
+/// Builds the column of the logits that each target has. On a rank with a slice of the classes,
+/// other targets have columns that the slice does not have.
+static Value buildColumns(RowBuilder &rows, Value logits, Value targets, Value coordinate) {
+  if (!coordinate)
+    return targets;
+  int64_t columns = cast<RankedTensorType>(logits.getType()).getDimSize(1);
+  Type type = elementType(coordinate);
+  return rows.mapRows({targets, coordinate}, type,
+                      [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                        Value target = a[0];
+                        if (unsigned width = target.getType().getIntOrFloatBitWidth(); width < 64)
+                          target = arith::ExtSIOp::create(b, l, type, target);
+                        else if (width > 64)
+                          target = arith::TruncIOp::create(b, l, type, target);
+                        Value size = arith::ConstantOp::create(b, l, b.getI64IntegerAttr(columns));
+                        Value first = arith::MulIOp::create(b, l, a[1], size);
+                        return arith::SubIOp::create(b, l, target, first);
+                      });
+}
+
+/// Builds x[n, t[n]] for each row n, or 0 if a rank does not have the class.
+static Value buildTargetLogit(RowBuilder &rows, CrossEntropyOp op) {
   Type wide = rows.wideType();
+  Value columns = buildColumns(rows, op.getLogits(), op.getTargets(), op.getCoordinate());
   // Select the target's logit by a sum over the row. Each logit is then read only at its own index,
   // so that a gradient can overwrite the logits.
-  Value picked = rows.reduce(
-      {op.getLogits(), op.getTargets()}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+  return rows.reduce(
+      {op.getLogits(), columns}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
         Value v =
             arith::IndexCastOp::create(b, l, a[1].getType(), linalg::IndexOp::create(b, l, 1));
         Value hit = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, v, a[1]);
@@ -204,6 +227,12 @@ static Value buildNegativeLogLikelihood(RowBuilder &rows, CrossEntropyOp op, Val
             arith::SelectOp::create(b, l, hit, convert(b, l, a[0], wide), constant(b, l, wide, 0));
         return arith::AddFOp::create(b, l, a[2], x);
       });
+}
+
+/// Builds lse[n] - picked[n] for each row n, or 0 if the row is ignored.
+static Value buildNegativeLogLikelihood(RowBuilder &rows, CrossEntropyOp op, Value lse,
+                                        Value picked) {
+  Type wide = rows.wideType();
   std::optional<int64_t> ignore = op.getIgnoreIndex();
   return rows.mapRows({op.getTargets(), lse, picked}, wide,
                       [&](OpBuilder &b, Location l, ValueRange a) -> Value {
@@ -215,20 +244,74 @@ static Value buildNegativeLogLikelihood(RowBuilder &rows, CrossEntropyOp op, Val
                       });
 }
 
+/// Builds the log-sum-exp of each row of `x`, as a `type`. If `isSlice`, all elements of a row may
+/// be -inf, which is then the result.
+static Value buildLse(RowBuilder &rows, Value x, Type type, bool isSlice) {
+  Type wide = rows.wideType();
+  Value max = buildMax(rows, x);
+  if (isSlice)
+    max = rows.mapRows(max, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+      Value isEmpty = arith::CmpFOp::create(b, l, arith::CmpFPredicate::OEQ, a[0],
+                                            constant(b, l, wide, negativeInfinity));
+      return arith::SelectOp::create(b, l, isEmpty, constant(b, l, wide, 0), a[0]);
+    });
+  Value sum = rows.reduce({x, max}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    return arith::AddFOp::create(b, l, a[2], buildShiftedExp(b, l, a[0], a[1], wide));
+  });
+  return rows.mapRows({max, sum}, type, [&](OpBuilder &b, Location l, ValueRange a) {
+    Value v = arith::AddFOp::create(b, l, a[0], math::LogOp::create(b, l, a[1]));
+    return convert(b, l, v, type);
+  });
+}
+
+/// Replaces the log-sum-exp and the target's logit of the own classes of a rank, `lse` and
+/// `picked`, by those of all classes.
+static void joinClasses(RowBuilder &rows, CrossEntropyOp op, OpBuilder &b, Value &lse,
+                        Value &picked) {
+  Location loc = op.getLoc();
+  Type wide = rows.wideType();
+  auto mesh = SymbolTable::lookupNearestSymbolFrom<MeshOp>(op, op.getMeshAttr());
+  int64_t ranks = 1;
+  for (StringRef axis : op.getAxesAttr().getAsValueRange<StringAttr>())
+    ranks *= mesh.getAxisSize(axis);
+  // Returns whether an element is in column `column`, or in the last column if there is none.
+  auto isColumn = [&](OpBuilder &b, Location l, Value column) -> Value {
+    Value v = arith::IndexCastOp::create(b, l, b.getI64Type(), linalg::IndexOp::create(b, l, 1));
+    if (!column)
+      column = arith::ConstantOp::create(b, l, b.getI64IntegerAttr(ranks));
+    return arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, v, column);
+  };
+  int64_t count = cast<RankedTensorType>(lse.getType()).getDimSize(0);
+  RowBuilder parts(b, loc, rows.empty({count, ranks + 1}, wide), 1);
+  Value own = parts.map({lse, picked, op.getCoordinate()}, wide,
+                        [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+                          Value other = arith::SelectOp::create(b, l, isColumn(b, l, a[2]), a[0],
+                                                                constant(b, l, wide, 0));
+                          return arith::SelectOp::create(b, l, isColumn(b, l, {}), a[1], other);
+                        });
+  auto sum = ReductionKindAttr::get(b.getContext(), ReductionKind::sum);
+  Value all =
+      AllReduceOp::create(b, loc, own.getType(), own, op.getMeshAttr(), op.getAxesAttr(), sum);
+  Value lses = parts.map(all, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    return arith::SelectOp::create(b, l, isColumn(b, l, {}), constant(b, l, wide, negativeInfinity),
+                                   a[0]);
+  });
+  lse = buildLse(parts, lses, elementType(op.getLse()), /*isSlice=*/false);
+  picked = parts.reduce(all, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
+    Value last = arith::SelectOp::create(b, l, isColumn(b, l, {}), a[0], constant(b, l, wide, 0));
+    return arith::AddFOp::create(b, l, a[1], last);
+  });
+}
+
 static void decompose(CrossEntropyOp op, OpBuilder &b) {
   RowBuilder rows(b, op.getLoc(), op.getLogits(), 1);
-  Type wide = rows.wideType(), lseType = elementType(op.getLse()),
-       lossType = elementType(op.getLoss());
-  Value max = buildMax(rows, op.getLogits());
-  Value sum =
-      rows.reduce({op.getLogits(), max}, 0, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-        return arith::AddFOp::create(b, l, a[2], buildShiftedExp(b, l, a[0], a[1], wide));
-      });
-  Value lse = rows.mapRows({max, sum}, lseType, [&](OpBuilder &b, Location l, ValueRange a) {
-    Value v = arith::AddFOp::create(b, l, a[0], math::LogOp::create(b, l, a[1]));
-    return convert(b, l, v, lseType);
-  });
-  SmallVector<Value> ins{rows.total(buildNegativeLogLikelihood(rows, op, lse))};
+  Type wide = rows.wideType(), lossType = elementType(op.getLoss());
+  bool isSlice = static_cast<bool>(op.getCoordinate());
+  Value lse = buildLse(rows, op.getLogits(), isSlice ? wide : elementType(op.getLse()), isSlice);
+  Value picked = buildTargetLogit(rows, op);
+  if (isSlice)
+    joinClasses(rows, op, b, lse, picked);
+  SmallVector<Value> ins{rows.total(buildNegativeLogLikelihood(rows, op, lse, picked))};
   if (Value count = buildCount(rows, op.getTargets(), op.getIgnoreIndex()))
     ins.push_back(count);
   double all = cast<RankedTensorType>(op.getLogits().getType()).getDimSize(0);
@@ -261,7 +344,8 @@ static void decompose(CrossEntropyGradOp op, OpBuilder &b) {
     return arith::SelectOp::create(b, l, buildIgnored(b, l, a[0], *ignore), constant(b, l, wide, 0),
                                    v);
   });
-  ins = {op.getLogits(), op.getTargets(), op.getLse(), scale};
+  Value columns = buildColumns(rows, op.getLogits(), op.getTargets(), op.getCoordinate());
+  ins = {op.getLogits(), columns, op.getLse(), scale};
   Value grad = rows.map(ins, element, [&](OpBuilder &b, Location l, ValueRange a) {
     Value p = buildShiftedExp(b, l, a[0], a[2], wide);
     Value v = arith::IndexCastOp::create(b, l, a[1].getType(), linalg::IndexOp::create(b, l, 1));

@@ -113,9 +113,24 @@ void RowGroup::recordResults(linalg::LinalgOp op) {
       rowDims[result] = dim;
 }
 
+/// Adds a sum over the ranks of a value with rows, such as the statistics of a split softmax. Ranks
+/// add each chunk of rows.
+bool RowGroup::addSum(AllReduceOp op) {
+  auto dim = rowDims.find(op.getInput());
+  if (dim == rowDims.end() || op->getBlock() != block || members.size() == maxMembers ||
+      tensorBytes(op.getResult()) > limit)
+    return false;
+  rowLoops[op] = dim->second;
+  members.insert(op);
+  rowDims[op.getResult()] = rowLoops[op];
+  return true;
+}
+
 bool RowGroup::addMember(Operation *op) {
   if (members.contains(op))
     return true;
+  if (auto sum = dyn_cast<AllReduceOp>(op))
+    return addSum(sum);
   auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
   if (!linalgOp || op->getBlock() != block || members.size() == maxMembers ||
       !linalgOp.hasPureTensorSemantics())
@@ -220,7 +235,8 @@ Operation *RowGroup::last() const { return getOrdered().back(); }
 
 bool RowGroup::reduces() const {
   return llvm::any_of(members, [&](Operation *op) {
-    return op != members.front() && cast<linalg::LinalgOp>(op).getNumReductionLoops() > 0 &&
+    auto structured = dyn_cast<linalg::LinalgOp>(op);
+    return op != members.front() && structured && structured.getNumReductionLoops() > 0 &&
            llvm::any_of(getRead(op),
                         [&](Value v) { return isOverRows(v) && tensorBytes(v) > limit; });
   });

@@ -55,6 +55,7 @@ private:
   /// Returns true if a member other than the seed reduces a wide result over columns or rows.
   bool reduces() const;
   bool addUsers(Value wide);
+  bool addSum(AllReduceOp op);
   bool addMember(Operation *op);
   bool addBetween();
   void addRowScalars();
@@ -64,7 +65,7 @@ private:
   std::optional<unsigned> findRowLoop(linalg::LinalgOp op) const;
   bool isOverRows(Value v) const { return rowDims.contains(v); }
   void recordResults(linalg::LinalgOp op);
-  void writeMember(OpBuilder &b, linalg::LinalgOp op, int64_t begin, int64_t rows,
+  void writeMember(OpBuilder &b, Operation *member, int64_t begin, int64_t rows,
                    IRMapping &mapping);
 
   Block *block;

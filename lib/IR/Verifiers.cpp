@@ -385,6 +385,14 @@ static LogicalResult checkRowCounts(Operation *op, Value logits, Value targets, 
   return success();
 }
 
+LogicalResult CrossEntropyOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (!getMeshAttr() && !getAxesAttr() && !getCoordinate())
+    return success();
+  if (!getMeshAttr() || !getAxesAttr() || !getCoordinate()) // (C4)
+    return emitOpError("expected 'mesh', 'axes' and the coordinate of the rank, or none of them");
+  return checkGroup(*this, getMeshAttr(), getAxesAttr(), tables);
+}
+
 LogicalResult CrossEntropyOp::verify() {
   return checkRowCounts(*this, getLogits(), getTargets(), getLse());
 }

@@ -11,13 +11,14 @@
 //              %seed {fsdp.key = "seed"},       %seed = %rank[4], %step = %rank[5]
 //              %step {.. "step"},         =>    %first = %rank[0] · samples of a rank and step
 //              %first {.. "sample"})
-//              %part {.. "context"})                %part = %rank[1] mod ranks of context
+//              %part {.. "context"},                %part = %rank[1] mod ranks of context
+//              %slice {.. "tensor"})                %slice = %rank[0] mod ranks of tensor
 //
 // 1. Replace seed and step by views of the rank block.
 // 2. Replace sample by the number of the rank's first sample in the global batch, which is 0 in the
 //    reference. (AccumulateGradients.cpp counts micro-batches.)
-// 3. Replace context by the coordinate of the rank on this axis of the mesh, whose ranks are
-//    neighbours on the axis shard.
+// 3. Replace context and tensor by the coordinate of the rank on this axis of the mesh. The ranks
+//    of tensor are neighbours, and those of context are neighbours on the axis shard.
 // 4. Erase the arguments. O(arguments).
 //
 //===----------------------------------------------------------------------===//
@@ -71,9 +72,11 @@ static Value createSample(OpBuilder &builder, Location loc, Value rank, int64_t 
       .front();
 }
 
-/// Builds the coordinate of a rank on the axis `context` of `ranks` ranks.
-static Value createCoordinate(OpBuilder &builder, Location loc, Value rank, int64_t ranks) {
-  Value index = createElementView(builder, loc, rank, static_cast<int64_t>(RankSlot::ShardIndex));
+/// Builds the coordinate of a rank on an axis of `ranks` ranks, which are neighbours in the numbers
+/// of `slot`.
+static Value createCoordinate(OpBuilder &builder, Location loc, Value rank, RankSlot slot,
+                              int64_t ranks) {
+  Value index = createElementView(builder, loc, rank, static_cast<int64_t>(slot));
   return createElementwise(builder, loc, index, createEmpty(builder, loc, index.getType()),
                            [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
                              Value size = arith::ConstantIntOp::create(b, ranks, 64);
@@ -118,9 +121,11 @@ struct BindKeysPass : fsdp::impl::BindKeysPassBase<BindKeysPass> {
       else if (key.getValue() == "sample")
         arg.replaceAllUsesWith(createSample(builder, arg.getLoc(), rank, countAllSamples(func),
                                             mesh ? mesh.getNumReaders() : 1));
-      else if (key.getValue() == contextAxis)
-        arg.replaceAllUsesWith(createCoordinate(builder, arg.getLoc(), rank,
-                                                mesh ? mesh.getAxisSize(contextAxis) : 1));
+      else if (key.getValue() == contextAxis || key.getValue() == tensorAxis)
+        arg.replaceAllUsesWith(
+            createCoordinate(builder, arg.getLoc(), rank,
+                             key.getValue() == contextAxis ? RankSlot::ShardIndex : RankSlot::Rank,
+                             mesh ? mesh.getAxisSize(key.getValue()) : 1));
       else
         arg.replaceAllUsesWith(createElementView(builder, arg.getLoc(), rank,
                                                  static_cast<int64_t>(key.getValue() == "seed"

@@ -40,6 +40,25 @@ func.func @cross_entropy(%x: tensor<4x8xf32>, %t: tensor<4xi64>, %g: tensor<f32>
   return %loss, %d : tensor<f32>, tensor<4x8xf32>
 }
 
+// The classes of a rank with coordinate c begin at 8 · c. If all logits of a row are -inf, the rank's log-sum-exp is -inf.
+// CHECK-LABEL: func @classes
+// CHECK-SAME: %[[Z:.*]]: tensor<4x8xf32>, %[[T:.*]]: tensor<4xi32>, %{{.*}}: tensor<f32>, %[[C:.*]]: tensor<i64>
+// CHECK: arith.cmpf oeq, %{{.*}}, %cst{{.*}} : f32
+// CHECK: linalg.generic {{.*}} ins(%[[T]], %[[C]] : tensor<4xi32>, tensor<i64>)
+// CHECK: %[[WIDE:.*]] = arith.extsi %{{.*}} : i32 to i64
+// CHECK: %[[FIRST:.*]] = arith.muli %{{.*}}, %c8_i64
+// CHECK: arith.subi %[[WIDE]], %[[FIRST]] : i64
+// CHECK: %[[OWN:.*]] = linalg.generic {{.*}} ins(%{{.*}}, %{{.*}}, %[[C]] : tensor<4xf32>, tensor<4xf32>, tensor<i64>) outs(%{{.*}} : tensor<4x3xf32>)
+// CHECK: fsdp.all_reduce %[[OWN]] @mesh ["tensor"] sum : tensor<4x3xf32>
+// CHECK-NOT: fsdp.all_reduce
+fsdp.mesh @mesh [#fsdp.axis<"tensor", [2]>]
+func.func @classes(%x: tensor<4x8xf32>, %t: tensor<4xi32>, %g: tensor<f32>, %c: tensor<i64>) -> (tensor<f32>, tensor<4x8xf32>) {
+  %loss, %lse = fsdp.cross_entropy %x, %t classes %c over @mesh ["tensor"] : tensor<4x8xf32>, tensor<4xi32>, tensor<i64> -> tensor<f32>, tensor<4xf32>
+  %d = fsdp.cross_entropy_grad %x, %t, %lse, %g classes %c
+    : tensor<4x8xf32>, tensor<4xi32>, tensor<4xf32>, tensor<f32>, tensor<i64> -> tensor<4x8xf32>
+  return %loss, %d : tensor<f32>, tensor<4x8xf32>
+}
+
 // CHECK-LABEL: func @gather
 // CHECK: linalg.generic
 // CHECK: tensor.extract %arg0

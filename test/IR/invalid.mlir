@@ -163,6 +163,26 @@ func.func @f(%g: tensor<5xf32>) {
 
 // -----
 
+// cross_entropy (C4): an axis that the mesh does not have
+// expected-note @below {{the mesh is declared here}}
+fsdp.mesh @m [#fsdp.axis<"a", [2]>]
+func.func @f(%x: tensor<6x10xf32>, %t: tensor<6xi64>, %c: tensor<i64>) {
+  // expected-error @below {{expected axes of @m, or groups "AXIS:N" whose N divides the size of the axis, found "b"}}
+  %l, %e = fsdp.cross_entropy %x, %t classes %c over @m ["b"] : tensor<6x10xf32>, tensor<6xi64>, tensor<i64> -> tensor<f32>, tensor<6xf32>
+  return
+}
+
+// -----
+
+// cross_entropy (C4): a coordinate without axes
+func.func @f(%x: tensor<6x10xf32>, %t: tensor<6xi64>, %c: tensor<i64>) {
+  // expected-error @below {{expected 'mesh', 'axes' and the coordinate of the rank, or none of them}}
+  %l, %e = "fsdp.cross_entropy"(%x, %t, %c) : (tensor<6x10xf32>, tensor<6xi64>, tensor<i64>) -> (tensor<f32>, tensor<6xf32>)
+  return
+}
+
+// -----
+
 // cross_entropy (C1): another number of normalizers
 func.func @f(%x: tensor<6x10xf32>, %t: tensor<6xi64>) {
   // expected-error @below {{expected 6 normalizers (lse), one per row of the logits, found 4}}

@@ -53,7 +53,7 @@ func.func @collectives(%s: tensor<16xf32> {fsdp.unit = @h.0}, %x: tensor<4x8xf32
 }
 
 // CHECK-LABEL: func @tensors
-func.func @tensors(%table: tensor<10x4xf32>, %ids: tensor<2x3xi64>, %logits: tensor<6x10xf32>, %t: tensor<6xi64>) -> tensor<10x4xf32> {
+func.func @tensors(%table: tensor<10x4xf32>, %ids: tensor<2x3xi64>, %logits: tensor<6x10xf32>, %t: tensor<6xi64>, %c: tensor<i64>) -> tensor<10x4xf32> {
   // CHECK: fsdp.gather_rows %{{.*}}[%{{.*}}] : tensor<10x4xf32>, tensor<2x3xi64> -> tensor<2x3x4xf32>
   %e = fsdp.gather_rows %table[%ids] : tensor<10x4xf32>, tensor<2x3xi64> -> tensor<2x3x4xf32>
   // CHECK: fsdp.scatter_add_rows %{{.*}} at %{{.*}} : tensor<2x3x4xf32>, tensor<2x3xi64> -> tensor<10x4xf32>
@@ -65,6 +65,12 @@ func.func @tensors(%table: tensor<10x4xf32>, %ids: tensor<2x3xi64>, %logits: ten
   // CHECK: fsdp.cross_entropy_grad
   %g = fsdp.cross_entropy_grad %logits, %t, %lse, %loss ignore -100
     : tensor<6x10xf32>, tensor<6xi64>, tensor<6xf32>, tensor<f32> -> tensor<6x10xf32>
+  // CHECK: fsdp.cross_entropy %{{.*}}, %{{.*}} classes %[[C:.*]] over @mesh ["shard"] ignore 3 : tensor<6x10xf32>, tensor<6xi64>, tensor<i64> -> tensor<f32>, tensor<6xf32>
+  %loss2, %lse2 = fsdp.cross_entropy %logits, %t classes %c over @mesh ["shard"] ignore 3
+    : tensor<6x10xf32>, tensor<6xi64>, tensor<i64> -> tensor<f32>, tensor<6xf32>
+  // CHECK: fsdp.cross_entropy_grad {{.*}} classes %[[C]] ignore 3 : tensor<6x10xf32>, tensor<6xi64>, tensor<6xf32>, tensor<f32>, tensor<i64> -> tensor<6x10xf32>
+  %g2 = fsdp.cross_entropy_grad %logits, %t, %lse2, %loss2 classes %c ignore 3
+    : tensor<6x10xf32>, tensor<6xi64>, tensor<6xf32>, tensor<f32>, tensor<i64> -> tensor<6x10xf32>
   return %s2 : tensor<10x4xf32>
 }
 

@@ -64,7 +64,7 @@ def FSDP_Dialect : Dialect {
     | `fsdp.micro_batches = K` | function (after Shard) | gradients of K micro-batches are accumulated |
     | `fsdp.no_sync` | function (after Shard) | gradients are summed over micro-batches before ranks |
     | `fsdp.key = "seed"`, `"step"` or `"sample"` | argument (until Update) | a key of random numbers: the seed of the run, the number of the step, or the number of the first sample in the global batch |
-    | `fsdp.key = "context"` | argument (from Shard until Update) | coordinate of the rank on the axis `context` of the mesh |
+    | `fsdp.key = "context"` or `"tensor"` | argument (from Shard until Update) | coordinate of the rank on this axis of the mesh |
     | `fsdp.constants = ["name", ...]` | module (after Import) | float tensors of the model that are not trained and remain constants |
     | `fsdp.seed = N` | module | default seed of a run, for initial values and samples |
   }];

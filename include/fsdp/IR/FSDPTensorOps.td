@@ -48,26 +48,38 @@ def FSDP_ScatterAddRowsOp : FSDP_Op<"scatter_add_rows", [Pure]> {
   let hasVerifier = 1;
 }
 
-def FSDP_CrossEntropyOp : FSDP_Op<"cross_entropy", [Pure]> {
+// The type of operands that are numbers of a run or of a rank, such as the seed, the step, the first
+// sample, or the coordinate of the rank.
+def FSDP_KeyTensor : 0DTensorOf<[I64]>, BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
+
+def FSDP_CrossEntropyOp : FSDP_Op<"cross_entropy", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "mean negative log-likelihood of targets under softmax(logits)";
   let description = [{
     For row n, class v and target t[n]: `lse[n] = log Σ_v exp(logits[n, v])`, and `loss = Σ_n
     (lse[n] - logits[n, t[n]]) / N` over the N rows with t[n] ≠ `ignore_index`, or over all rows if
     `ignore_index` is absent. If N is 0, the loss is 0. `fsdp.cross_entropy_grad` reads lse.
 
+    With `classes`, the ranks of `axes` have slices of the classes: column v of the rank with
+    coordinate c is class c · columns + v. Targets and results are whole. The stage Fuse turns the
+    op into sums over the own classes, and one `fsdp.all_reduce` of one column per rank and row, for
+    the rank's log-sum-exp, and one more column for the target's logit.
+
     Constraints: (C1) logits have rank 2; targets and lse have rank 1 and one element per row;
-    (C2) targets are integers; (C3) the loss is a rank-0 tensor.
+    (C2) targets are integers; (C3) the loss is a rank-0 tensor; (C4) `mesh` names an `fsdp.mesh`,
+    of which `axes` names axes.
 
     ```mlir
     %loss, %lse = fsdp.cross_entropy %logits, %targets : tensor<256x50257xf32>, tensor<256xi64> -> tensor<f32>, tensor<256xf32>
+    %loss, %lse = fsdp.cross_entropy %slice, %targets classes %c over @mesh ["tensor"] : tensor<256x128xf32>, tensor<256xi64>, tensor<i64> -> tensor<f32>, tensor<256xf32>
     ```
   }];
   let arguments = (ins 2DTensorOf<[AnyFloat]>:$logits, 1DTensorOf<[AnyInteger]>:$targets,
-                       OptionalAttr<I64Attr>:$ignore_index);
+                       Optional<FSDP_KeyTensor>:$coordinate, OptionalAttr<I64Attr>:$ignore_index,
+                       OptionalAttr<FlatSymbolRefAttr>:$mesh, OptionalAttr<StrArrayAttr>:$axes);
   let results = (outs 0DTensorOf<[AnyFloat]>:$loss, 1DTensorOf<[AnyFloat]>:$lse);
   let assemblyFormat = [{
-    $logits `,` $targets (`ignore` $ignore_index^)? attr-dict `:` type($logits) `,` type($targets)
-    `->` type($loss) `,` type($lse)
+    $logits `,` $targets (`classes` $coordinate^ `over` $mesh $axes)? (`ignore` $ignore_index^)? attr-dict
+    `:` type($logits) `,` type($targets) (`,` type($coordinate)^)? `->` type($loss) `,` type($lse)
   }];
   let hasVerifier = 1;
 }
@@ -76,24 +88,20 @@ def FSDP_CrossEntropyGradOp : FSDP_Op<"cross_entropy_grad", [Pure]> {
   let summary = "gradient of cross_entropy with respect to the logits";
   let description = [{
     `dlogits[n, v] = gloss / N · (exp(logits[n, v] - lse[n]) - [v = t[n]])`, and 0 in ignored
-    rows.
+    rows. With `classes`, column v is class c · columns + v, as in `fsdp.cross_entropy`.
 
     Constraints: (C1) to (C3) of `fsdp.cross_entropy`; (C4) the result has the shape of the logits.
   }];
   let arguments = (ins 2DTensorOf<[AnyFloat]>:$logits, 1DTensorOf<[AnyInteger]>:$targets,
                        1DTensorOf<[AnyFloat]>:$lse, 0DTensorOf<[AnyFloat]>:$gloss,
-                       OptionalAttr<I64Attr>:$ignore_index);
+                       Optional<FSDP_KeyTensor>:$coordinate, OptionalAttr<I64Attr>:$ignore_index);
   let results = (outs 2DTensorOf<[AnyFloat]>:$result);
   let assemblyFormat = [{
-    $logits `,` $targets `,` $lse `,` $gloss (`ignore` $ignore_index^)? attr-dict `:`
-    type($logits) `,` type($targets) `,` type($lse) `,` type($gloss) `->` type($result)
+    $logits `,` $targets `,` $lse `,` $gloss (`classes` $coordinate^)? (`ignore` $ignore_index^)? attr-dict `:`
+    type($logits) `,` type($targets) `,` type($lse) `,` type($gloss) (`,` type($coordinate)^)? `->` type($result)
   }];
   let hasVerifier = 1;
 }
-
-// The type of the operands on which random numbers depend. These operands are the seed, the step
-// and the first sample.
-def FSDP_KeyTensor : 0DTensorOf<[I64]>, BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
 
 def FSDP_RandomOp : FSDP_Op<"random", [Pure]> {
   let summary = "random numbers that depend on position, not on order";

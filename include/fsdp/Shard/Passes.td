@@ -64,6 +64,8 @@ def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
     |---|---|---|
     | whole value, read by an op that is split | `fsdp.reduce_cotangent` | all-reduce |
     | result of an op that is split along a reduced loop | `fsdp.all_reduce` | identity |
+    | rows that are looked up in own rows of a table (axis `tensor`) | 0 for ids of other ranks, and `fsdp.all_reduce` | of own ids only |
+    | loss of logits whose classes are split (axis `tensor`) | `fsdp.cross_entropy` with `classes` | of own classes |
 
     The page docs/explanation/tensor-parallel.md describes how the split values are found.
 
@@ -85,8 +87,8 @@ def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
     - Ensures: if the mesh has more than one rank on these axes, the module has the mesh `@mesh`.
       With the axis `tensor`, at least one parameter is split. The argument of a split parameter has
       the shape of a slice, and the attribute `fsdp.tensor_split`. With the axis `context`, the rows
-      of queries of each attention are split, and an argument with `fsdp.key = "context"` contains
-      the coordinate of the rank. No use of a partial sum remains except by `fsdp.all_reduce`.
+      of queries of each attention are split. An argument with `fsdp.key = "context"` or `"tensor"`
+      contains the coordinate of the rank. No use of a partial sum remains except by `fsdp.all_reduce`.
     - Keeps: the order of arguments, and the loss up to the order of sums. If the mesh has one rank
       on both axes, the pass changes nothing.
   }];

@@ -111,7 +111,9 @@ void AttachLossPass::runOnOperation() {
   auto lossType = RankedTensorType::get({}, logitsType.getElementType());
   auto lseType = RankedTensorType::get({logitsType.getDimSize(0)}, logitsType.getElementType());
   auto op = CrossEntropyOp::create(b, loc, lossType, lseType, logits, targets,
-                                   ignored ? b.getI64IntegerAttr(*ignored) : IntegerAttr());
+                                   /*coordinate=*/Value(),
+                                   ignored ? b.getI64IntegerAttr(*ignored) : IntegerAttr(),
+                                   /*mesh=*/{}, /*axes=*/{});
   ret->setOperand(0, op.getLoss());
   func.setType(b.getFunctionType(func.getArgumentTypes(), ret->getOperandTypes()));
   ++numAttached;

@@ -223,7 +223,9 @@ static bool raise(linalg::GenericOp op) {
   auto logitsType = cast<RankedTensorType>(logits.getType());
   auto lseType = RankedTensorType::get({logitsType.getDimSize(0)}, logitsType.getElementType());
   IntegerAttr ignore = loss->ignore ? b.getI64IntegerAttr(*loss->ignore) : IntegerAttr();
-  Value mean = CrossEntropyOp::create(b, loc, type, lseType, logits, targets, ignore).getLoss();
+  Value mean = CrossEntropyOp::create(b, loc, type, lseType, logits, targets,
+                                      /*coordinate=*/Value(), ignore, /*mesh=*/{}, /*axes=*/{})
+                   .getLoss();
   last.replaceAllUsesWith(std::abs(factor - 1) > 1e-6 ? scale(b, loc, mean, factor) : mean);
   return true;
 }

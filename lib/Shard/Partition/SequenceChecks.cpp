@@ -23,14 +23,13 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns true if `value` is an argument that contains the coordinate of the rank.
-static bool isCoordinate(Value value) {
+bool fsdp::isCoordinate(Value value, StringRef axis) {
   auto argument = dyn_cast<BlockArgument>(value);
   auto func =
       argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp()) : func::FuncOp();
   auto key = func ? func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), FSDPDialect::keyAttr)
                   : StringAttr();
-  return key && key.getValue() == contextAxis;
+  return key && key.getValue() == axis;
 }
 
 /// Returns true if `value`, in a function of attention, is the coordinate of the rank.
@@ -46,7 +45,7 @@ static bool isRank(AttentionOp op, Value value, int64_t ranks) {
     return false;
   unsigned first = capture.getOwner()->getNumArguments() - op.getCaptures().size();
   return capture.getArgNumber() >= first &&
-         isCoordinate(op.getCaptures()[capture.getArgNumber() - first]);
+         isCoordinate(op.getCaptures()[capture.getArgNumber() - first], contextAxis);
 }
 
 /// Returns the other operand of a commutative op of type Op that reads `operand`, else null.

@@ -12,6 +12,9 @@
 
 namespace mlir::fsdp {
 
+/// Returns true if `value` is an argument that contains the coordinate of the rank on `axis`.
+bool isCoordinate(Value value, StringRef axis);
+
 /// Checks that the functions of attention on a rank with `rows` queries read only the index of a
 /// row in the whole sequence. Reports errors through `fail`, which emits the name of the op.
 LogicalResult checkRows(AttentionOp op, int64_t rows, const SplitAxis &axis,

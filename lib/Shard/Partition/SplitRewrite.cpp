@@ -22,6 +22,8 @@
 //     over the ranks and such a value, put a share_cotangent before the latter.
 //  5. On the axis `context`, a split op reads the own slice of a whole value that has the split
 //     dimension. SequenceRewrite.cpp has these slices, attention and the cross-entropy.
+//  6. On the axis `tensor`, VocabularyRewrite.cpp has lookups in rows of a table, and the
+//     cross-entropy.
 //
 // O(uses of values).
 //
@@ -135,9 +137,9 @@ void SplitRewrite::addResults(Operation *op) {
   for (auto [result, split] : llvm::zip_equal(op->getResults(), splits.results)) {
     if (split)
       continue;
-    // The loss of a cross-entropy has been multiplied by its weight.
+    // The loss of a cross-entropy has been multiplied by its weight, and rows have been masked.
     Value partial = result;
-    if (isa<CrossEntropyOp>(op))
+    if (isa<CrossEntropyOp, GatherRowsOp>(op))
       partial = result.getUsers().begin()->getResult(0);
     b.setInsertionPointAfterValue(partial);
     auto sum =
@@ -162,7 +164,7 @@ void SplitRewrite::visitWhole(Operation *op) {
 }
 
 void SplitRewrite::run() {
-  if (axis.isContext())
+  if (needsCoordinate())
     addCoordinate();
   SmallVector<Operation *> ops;
   for (Operation &op : func.getBody().front()) {
@@ -183,8 +185,12 @@ void SplitRewrite::run() {
     setOperands(op, split->second);
     if (auto attention = dyn_cast<AttentionOp>(op); attention && axis.isContext())
       gatherKeys(attention);
-    if (auto loss = dyn_cast<CrossEntropyOp>(op))
+    if (auto loss = dyn_cast<CrossEntropyOp>(op); loss && axis.isContext())
       weighLoss(loss, targets[loss]);
+    else if (loss)
+      shareClasses(loss);
+    if (auto lookup = dyn_cast<GatherRowsOp>(op); lookup && split->second.partial)
+      maskRows(lookup);
     if (split->second.partial)
       addResults(op);
   }

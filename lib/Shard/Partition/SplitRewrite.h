@@ -42,6 +42,11 @@ private:
   ArrayAttr getAxes() { return b.getStrArrayAttr({axis.name}); }
   FlatSymbolRefAttr getMesh() { return FlatSymbolRefAttr::get(b.getContext(), "mesh"); }
 
+  // VocabularyRewrite.cpp
+  bool needsCoordinate() const;
+  void maskRows(GatherRowsOp op);
+  void shareClasses(CrossEntropyOp op);
+
   // SequenceRewrite.cpp
   Value transpose(Value value, ArrayRef<int64_t> order);
   Value toFront(Value value, int64_t dim, bool isView);
@@ -64,7 +69,7 @@ private:
   DenseSet<Value> sums;           ///< values with the cotangent `Whole`
   llvm::MapVector<std::pair<Value, Attribute>, Value> slices; ///< own slices of whole values
   DenseMap<Operation *, Value> targets; ///< whole targets of each cross-entropy
-  Value coordinate; ///< argument that contains the coordinate of the rank on the axis `context`
+  Value coordinate; ///< argument that contains the coordinate of the rank on the axis
 };
 
 } // namespace mlir::fsdp

@@ -163,10 +163,18 @@ static std::optional<OpSplits> deriveLookup(const SplitAxis &axis, Operation *op
     splits.operands[1] = splits.results[0] = split;
     return splits;
   }
+  if (isa<GatherRowsOp>(op) && !axis.isContext() && !place.isResult && place.index == 0 &&
+      split.dim == 0 && split.blocks.size() == 1) {
+    OpSplits splits(op);
+    splits.operands[0] = split;
+    splits.partial = true;
+    splits.loop = 1; // not that of the columns
+    return splits;
+  }
   bool isColumns = isa<GatherRowsOp>(op) &&
                    (place.isResult ? split.dim == last : place.index == 0 && split.dim == 1);
   if (!isColumns) {
-    why = "looks up rows of a table, which can be split along its columns only";
+    why = "looks up rows of a table, whose result can be split along the columns only";
     return std::nullopt;
   }
   OpSplits splits(op);
@@ -175,13 +183,23 @@ static std::optional<OpSplits> deriveLookup(const SplitAxis &axis, Operation *op
   return splits;
 }
 
+/// Derives the splits of a cross-entropy along rows, on the axis `context`, or along the classes of
+/// logits, on the axis `tensor`. The op itself adds over the ranks of the latter.
 static std::optional<OpSplits> deriveCrossEntropy(const SplitAxis &axis, CrossEntropyOp op,
-                                                  const TensorSplit &split, std::string &why) {
+                                                  ValuePlace place, const TensorSplit &split,
+                                                  std::string &why) {
+  OpSplits splits(op);
+  bool isLogits = !place.isResult && place.index == 0;
+  if (!axis.isContext() && isLogits && split.dim == 1 && split.blocks.size() == 1) {
+    splits.operands[0] = split;
+    return splits;
+  }
   if (!axis.isContext() || split.dim != 0) {
-    why = "is a cross-entropy, which needs whole rows of logits";
+    why = axis.isContext() ? "is a cross-entropy, which needs whole rows of logits"
+                           : "is a cross-entropy, of which only the classes of the logits can be "
+                             "split, as one block";
     return std::nullopt;
   }
-  OpSplits splits(op);
   splits.operands[0] = splits.operands[1] = splits.results[1] = split;
   splits.partial = true;
   return splits;
@@ -230,7 +248,7 @@ std::optional<OpSplits> fsdp::deriveSplits(const SplitAxis &axis, Operation *op,
       })
       .Case<GatherRowsOp, UnshardRowsOp>(
           [&](Operation *lookup) { return deriveLookup(axis, lookup, place, split, why); })
-      .Case([&](CrossEntropyOp loss) { return deriveCrossEntropy(axis, loss, split, why); })
+      .Case([&](CrossEntropyOp loss) { return deriveCrossEntropy(axis, loss, place, split, why); })
       .Case<AllGatherOp, OwnPieceOp>(
           [&](Operation *gather) { return deriveGather(gather, place, split, why); })
       .Case([&](linalg::SoftmaxOp softmax) -> Result {

@@ -18,9 +18,11 @@
 //                          reads
 //                                                               the k and v of all ranks
 //   gather_rows            columns of the table                 last dimension of the rows
+//                          rows of the table (axis `tensor`)    rows are partial sums
 //                          ids (axis `context` only)            the same dimension of ids and rows
 //   cross_entropy          rows (axis `context` only)           rows of logits, targets, lse; the
 //                                                               loss is a part of a mean
+//                          classes (axis `tensor` only)         logits; loss and lse are whole
 //   collective of another axis                                  the same, or blocks of all its
 //   ranks
 //

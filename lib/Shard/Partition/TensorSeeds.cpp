@@ -4,11 +4,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. The seeds are the heads of each attention, and the output features of each product with a
-//     parameter. Spread each seed (SplitGroup.cpp).
-//  2. With `auto`, keep the group of an attention. Keep the group of a product if all partial sums
-//     are products with parameters of the group, as in an MLP: then ranks add one tensor per
-//     group, instead of sums of every norm.
+//  1. The seeds are the heads of each attention, the output features of each product with a
+//     parameter, and the rows of each table with as many rows as a cross-entropy has classes.
+//     Spread each seed (SplitGroup.cpp).
+//  2. With `auto`, keep the group of an attention. Keep another group if all partial sums are
+//     products with parameters of the group, as in an MLP, or lookups in them, or if it ends in the
+//     classes of a cross-entropy: then ranks add one tensor per group, instead of sums of every
+//     norm.
 //  3. With a plan, keep the groups with a parameter that the plan splits along the same dimension.
 //     Spread each other parameter that the plan splits from the parameter itself. Then verify that
 //     all words of the plan hold.
@@ -28,6 +30,7 @@ namespace {
 
 /// Candidates for the split of a group of values, of which the first one that is possible is taken.
 struct Seed {
+  Operation *op; ///< attention, a product with a parameter, or a lookup in one
   Value value;
   SmallVector<TensorSplit> splits;
   bool isAttention;
@@ -189,10 +192,19 @@ LogicalResult SplitChooser::readPlan() {
 
 SmallVector<Seed> SplitChooser::findSeeds() {
   SmallVector<Seed> seeds;
+  llvm::SmallDenseSet<int64_t> classes;
+  for (auto loss : func.getBody().front().getOps<CrossEntropyOp>())
+    classes.insert(cast<RankedTensorType>(loss.getLogits().getType()).getDimSize(1));
   for (Operation &op : func.getBody().front()) {
     if (auto attention = dyn_cast<AttentionOp>(op)) {
       ArrayRef<int64_t> shape = attention.getO().getType().getShape();
-      seeds.push_back({attention.getO(), {{1, {shape[1]}}, {0, {shape[0]}}}, true});
+      seeds.push_back({&op, attention.getO(), {{1, {shape[1]}}, {0, {shape[0]}}}, true});
+    }
+    if (auto lookup = dyn_cast<GatherRowsOp>(op);
+        lookup && findParameter(func, lookup.getTable())) {
+      int64_t rows = cast<RankedTensorType>(lookup.getTable().getType()).getDimSize(0);
+      if (classes.contains(rows))
+        seeds.push_back({&op, lookup.getTable(), {TensorSplit{0, {rows}}}, false});
     }
     auto product = dyn_cast<linalg::LinalgOp>(op);
     if (!addsProducts(&op) || op.getNumResults() != 1)
@@ -206,7 +218,7 @@ SmallVector<Seed> SplitChooser::findSeeds() {
         continue;
       for (auto [dim, expr] : llvm::enumerate(result.getResults()))
         if (map.getResultPosition(expr))
-          seeds.push_back({op.getResult(0), {TensorSplit{int64_t(dim), {shape[dim]}}}, false});
+          seeds.push_back({&op, op.getResult(0), {TensorSplit{int64_t(dim), {shape[dim]}}}, false});
     }
   }
   return seeds;
@@ -242,12 +254,13 @@ LogicalResult SplitChooser::checkHeads(AttentionOp op, ArrayRef<TensorSplit> spl
   return diag;
 }
 
-/// Returns true if ranks add the results of `op`, and it is no product with a split parameter.
+/// Returns true if ranks add the results of `op`, and it is neither a product with a split
+/// parameter nor a lookup in one.
 bool SplitChooser::addsOtherSums(const SplitGroup &group, Operation *op, const OpSplits &splits) {
-  return splits.partial &&
-         !(addsProducts(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
-             return group.find(operand) && findParameter(func, operand);
-           }));
+  return splits.partial && !((addsProducts(op) || isa<GatherRowsOp>(op)) &&
+                             llvm::any_of(op->getOperands(), [&](Value operand) {
+                               return group.find(operand) && findParameter(func, operand);
+                             }));
 }
 
 /// Returns the reason why the group of `seed`, the new ops of `group`, is not useful. Returns an
@@ -262,7 +275,7 @@ std::string SplitChooser::judge(const SplitGroup &group, const Seed &seed) {
   }
   unsigned numSums = 0;
   for (auto &[op, splits] : group.ops) {
-    if (!splits.partial || chosen.ops.contains(op))
+    if ((!splits.partial && !isa<CrossEntropyOp>(op)) || chosen.ops.contains(op))
       continue;
     ++numSums;
     if (addsOtherSums(group, op, splits) && !seed.isAttention)
@@ -274,8 +287,7 @@ std::string SplitChooser::judge(const SplitGroup &group, const Seed &seed) {
 LogicalResult SplitChooser::spread(const Seed &seed) {
   if (chosen.find(seed.value))
     return success();
-  Operation *op = seed.value.getDefiningOp();
-  if (seed.isAttention && !plan && failed(checkHeads(cast<AttentionOp>(op), seed.splits)))
+  if (seed.isAttention && !plan && failed(checkHeads(cast<AttentionOp>(seed.op), seed.splits)))
     return failure();
   std::string why;
   for (const TensorSplit &split : seed.splits) {
@@ -290,7 +302,7 @@ LogicalResult SplitChooser::spread(const Seed &seed) {
     if (why.empty())
       why = reason;
   }
-  whole.push_back({op, why});
+  whole.push_back({seed.op, why});
   return success();
 }
 

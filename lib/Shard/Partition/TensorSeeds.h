@@ -14,7 +14,8 @@ namespace mlir::fsdp {
 
 /// A group of values that could be split but is not, and the reason.
 struct WholeGroup {
-  Operation *op; ///< attention, or a product with a parameter, around which the group would be
+  Operation *op; ///< attention, or a product with a parameter or a lookup in one, around which the
+                 ///< group would be
   std::string why;
 };
 

@@ -24,7 +24,8 @@
 //  5. Slices of a dimension may have the size 1, which a reshape does not distinguish from a whole
 //     dimension. Accept the program if it is consistent for one of its meanings.
 //  6. On the axis `context`, SequenceChecks.cpp checks the rows of attention, that the pieces of
-//     ranks have these rows, and the weight of a cross-entropy.
+//     ranks have these rows, and the weight of a cross-entropy. On the axis `tensor`,
+//     VocabularyChecks.cpp checks lookups in rows of a table, and the classes of a cross-entropy.
 //
 // This is a check of PartitionTensors.cpp from its result: a missing or additional all_reduce or
 // reduce_cotangent is an error. O(uses).
@@ -33,6 +34,7 @@
 
 #include "VerifyPartition.h"
 #include "SequenceChecks.h"
+#include "VocabularyChecks.h"
 #include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/IR/StopGradient.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -52,6 +54,8 @@ private:
     return emitError(op->getLoc()) << "after Shard: " << describeOp(op) << " ";
   }
   void addParameter(UnitOp unit, ParamAttr param, Value value);
+  LogicalResult checkLookup(Operation *op, int64_t rows);
+  LogicalResult checkRowsOfUnit(UnshardRowsOp op);
   void checkUnshard(UnshardOp op);
   LogicalResult checkSplit(Operation *op, unsigned first);
   LogicalResult checkAttention(AttentionOp op);
@@ -68,8 +72,9 @@ private:
   int64_t stripes;                     ///< rows of a block that a rank has, if these are stripes
   DenseMap<Value, TensorSplit> splits; ///< splits of slices: blocks have the sizes of one rank
   DenseSet<Value> partial, entered;
-  DenseSet<Value> sums; ///< values that depend on a sum over the ranks of the axis
-  UnitSplit units;      ///< which dimensions of size 1 are split (SplitRules.h)
+  DenseMap<Value, int64_t> lookups; ///< rows of slices of tables, and the sizes of the slices
+  DenseSet<Value> sums;             ///< values that depend on a sum over the ranks of the axis
+  UnitSplit units;                  ///< which dimensions of size 1 are split (SplitRules.h)
 };
 } // namespace
 
@@ -93,6 +98,24 @@ void PartitionChecker::checkUnshard(UnshardOp op) {
   else
     for (auto [i, result] : llvm::enumerate(op.getResults()))
       addParameter(unit, unit.getParam(i), result);
+}
+
+/// Checks a lookup in a table of which each rank has `rows` rows.
+LogicalResult PartitionChecker::checkLookup(Operation *op, int64_t rows) {
+  partial.insert(op->getResult(0));
+  lookups[op->getResult(0)] = rows;
+  return checkOwnIds(op, rows, [&] { return fail(op); });
+}
+
+/// Checks a lookup in the table of a unit, of which a rank may have some rows or some columns.
+LogicalResult PartitionChecker::checkRowsOfUnit(UnshardRowsOp op) {
+  auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(op, op.getUnitAttr());
+  ParamAttr table = unit.getParam(0);
+  std::optional<TensorSplit> split = getTensorSplit(unit, table.getName());
+  if (split && split->dim == 0)
+    return checkLookup(op, table.getType().getDimSize(0));
+  addParameter(unit, table, op.getRows());
+  return success();
 }
 
 static bool isFloatTensor(Value value) {
@@ -147,6 +170,10 @@ LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
                       << "' to be the result of an 'fsdp.reduce_cotangent', because each rank "
                          "computes a part of its cotangent";
   }
+  if (auto lookup = dyn_cast<GatherRowsOp>(op); lookup && derived->partial)
+    return checkLookup(op, cast<RankedTensorType>(lookup.getTable().getType()).getDimSize(0));
+  if (auto loss = dyn_cast<CrossEntropyOp>(op); loss && !axis.isContext())
+    return checkClasses(loss, [&] { return fail(op); });
   for (auto [result, expected] : llvm::zip_equal(op->getResults(), derived->results)) {
     if (expected && axis.striped && !llvm::all_of(op->getUsers(), llvm::IsaPred<AllGatherOp>) &&
         llvm::any_of(expected->blocks, [&](int64_t block) { return block != stripes; }))
@@ -204,6 +231,11 @@ std::optional<LogicalResult> PartitionChecker::checkCollective(Operation *op, bo
   auto axes = op->getAttrOfType<ArrayAttr>("axes");
   if (!axes || !isOverAxis(axes))
     return std::nullopt;
+  if (isa<CrossEntropyOp>(op))
+    return isSplit ? std::nullopt
+                   : std::optional<LogicalResult>(fail(op) << "expected logits whose classes are "
+                                                              "split over axis '"
+                                                           << axis.name << "'");
   Value input = op->getOperand(0), result = op->getResult(0);
   if (isa<AllReduceOp>(op)) {
     if (!partial.contains(input))
@@ -268,6 +300,12 @@ LogicalResult PartitionChecker::check(Operation *op) {
     partial.insert_range(op->getResults());
     return checkWeight(op, axis.ranks, [&] { return fail(op); });
   }
+  // Of rows that are looked up in a slice of a table, only those of own ids are a term of a sum.
+  if (auto rows = op->getNumOperands() ? lookups.find(op->getOperand(0)) : lookups.end();
+      rows != lookups.end()) {
+    partial.insert_range(op->getResults());
+    return checkMask(op, rows->second, [&] { return fail(op); });
+  }
   if (auto sum = dyn_cast<AllReduceOp>(op); sum && isOverAxis(sum.getAxes()))
     return *checkCollective(op, /*isSplit=*/false);
   std::optional<unsigned> first;
@@ -278,13 +316,12 @@ LogicalResult PartitionChecker::check(Operation *op) {
     return success();
   }
   if (auto lookup = dyn_cast<UnshardRowsOp>(op)) {
-    auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(op, lookup.getUnitAttr());
     if (!axis.isContext())
-      addParameter(unit, unit.getParam(0), lookup.getRows());
-    else if (!first)
+      return checkRowsOfUnit(lookup);
+    if (!first) {
       entered.insert(lookup.getRows());
-    if (!axis.isContext() || !first)
       return success();
+    }
   }
   if (std::optional<LogicalResult> checked = checkCollective(op, first.has_value()))
     return *checked;

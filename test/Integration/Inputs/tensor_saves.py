@@ -30,7 +30,9 @@ CELLS = {
     "dropout": ([*GPT2, "--dropout=0.1"], [], "shard=2,tensor=2", [], ["replicate=2,shard=2", "tensor=4"], []),
     # Each rank has as many samples on all these meshes, so that the same gradients overflow.
     "f16, scaled": (LLAMA, F16, "shard=2,tensor=2", [], ["replicate=2,tensor=2", "shard=2"], []),
-    "bf16, both": (GPT2, BOTH, "shard=2,tensor=2", ["--async-save"], ["tensor=4", "shard=1"], []),
+    # A vocabulary that the axis does not divide: ranks would round one more sum to bf16, which is beyond the limit here.
+    "bf16, both": ([word.replace("256", "257") for word in GPT2], BOTH, "shard=2,tensor=2", ["--async-save"],
+                   ["tensor=4", "shard=1"], []),
 }
 
 

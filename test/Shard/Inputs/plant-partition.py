@@ -7,6 +7,15 @@ whole-entry    an op that is not split reads the first reduce_cotangent instead 
 wrong-split    a parameter is split along another dimension than its readers expect
 wrong-heads    the columns of queries, keys and values are split as one block, so that a rank has queries of other heads
 
+Of a vocabulary that is split:
+
+missing-mask     ranks add the rows of all ids
+wrong-rows       ids are mapped to half of the rows that a rank has
+wrong-owner      a rank keeps the rows of the ids of another rank
+missing-classes  the cross-entropy takes a slice of the logits for whole rows
+wrong-coordinate the cross-entropy takes a constant for the coordinate of the rank
+whole-logits     ranks add the sums of equal rows of logits
+
 Of the axis context:
 
 missing-gather  attention reads the keys of its own rank several times instead of those of all ranks
@@ -48,6 +57,23 @@ elif fault == "wrong-heads":
     name = r"(h\.0\.attn\.c_attn\.weight = array<i64: 1), 32, 32, 32>"
     assert re.search(name, text)
     text = re.sub(name, r"\g<1>, 96>", text)
+elif fault == "missing-mask":
+    rows, masked = re.search(r"(%\w+) = fsdp.(?:gather|unshard)_rows", text)[1], first("all_reduce")
+    text = text.replace(masked[0], masked[0].replace(masked[3] + " ", rows + " "))
+elif fault == "wrong-rows":
+    size = re.search(r"arith.remsi %\w+, (%\w+) : i64", text)[1]
+    text = text.replace(f"{size} = arith.constant 32 : i64", f"{size} = arith.constant 16 : i64", 1)
+elif fault == "wrong-owner":
+    text = re.sub(r"(arith.cmpi )eq(, %\w+, %\w+ : i64)", r"\1ne\2", text, count=1)
+elif fault == "missing-classes":
+    text = re.sub(r' classes %\w+ over @mesh \["tensor"\](.*), tensor<i64> ->', r"\1 ->", text)
+elif fault == "wrong-coordinate":
+    zero = "    %zero = arith.constant dense<0> : tensor<i64>\n"
+    text = re.sub(r"( *%\w+, %\w+ = fsdp.cross_entropy .* classes )%\w+", zero + r"\1%zero", text)
+elif fault == "whole-logits":
+    logits, kind = re.search(r"fsdp.cross_entropy (%\w+), .* : (tensor<\w+>), tensor<\w+>, tensor<i64>", text).groups()
+    empty = f"    %whole = tensor.empty() : {kind}\n"
+    text = re.sub(r"( *%\w+, %\w+ = fsdp.cross_entropy )" + logits, lambda m: empty + m[1] + "%whole", text)
 elif fault == "missing-gather":
     found = first("all_gather")
     small, large = re.search(r": (\S+) -> (\S+)", found[4]).groups()
