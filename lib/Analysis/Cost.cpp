@@ -9,6 +9,7 @@
 #include "fsdp/Analysis/MultiplyAdds.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -58,8 +59,9 @@ double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
   for (StringRef name : collective.getAxes().getAsValueRange<StringAttr>()) {
     ranks *= mesh.getAxisSize(name);
     int64_t behind = 1;
+    StringRef base = name == contextAxis ? "shard" : name.split(':').first;
     for (auto axis : llvm::reverse(mesh.getAxes().getAsRange<AxisAttr>())) {
-      if (axis.getName() == name.split(':').first)
+      if (axis.getName() == base)
         break;
       behind *= axis.getSize();
     }

@@ -11,7 +11,8 @@
 //    The loss must have the form c + Σ c_i · cross_entropy(.., targets). All cross_entropy ops must
 //    have the same targets, and c and c_i must not depend on the batch. The loss of a batch is then
 //    a weighted mean of the losses of its micro-batches. The weight of a micro-batch is its number
-//    of counted targets.
+//    of counted targets. On an axis `context`, the sum over the ranks of weighed parts of a
+//    cross_entropy is its mean over the sequence (Shard/Partition/SequenceChecks.cpp).
 // 2. If the loss has another form, emit an error at the first op that breaks the form.
 // 3. Multiply the loss by a new argument, the weight. The backward then multiplies the gradients by
 //    the weight, too. If every target counts, all weights are 1, and the pass changes nothing.
@@ -26,6 +27,7 @@
 #include "fsdp/Differentiate/Passes.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/StepBlock.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -58,6 +60,7 @@ public:
 
 private:
   Form combine(Operation *op, ArrayRef<Form> operands);
+  Form classifySum(AllReduceOp op);
   Form classifyBody(linalg::GenericOp op, unsigned result);
   Form blame(Operation *op) {
     if (!culprit)
@@ -107,6 +110,15 @@ Form LossReader::combine(Operation *op, ArrayRef<Form> operands) {
   return keeps || scales || divides ? Form::Mean : blame(op);
 }
 
+/// Returns the form of a sum over ranks.
+Form LossReader::classifySum(AllReduceOp op) {
+  auto weighed = op.getOperand().getDefiningOp<linalg::GenericOp>();
+  Value loss = weighed && weighed.getNumDpsInputs() ? weighed.getDpsInputs()[0] : Value();
+  bool isOverContext = llvm::all_of(op.getAxes().getAsValueRange<StringAttr>(),
+                                    [](StringRef axis) { return axis == contextAxis; });
+  return isOverContext && loss && loss.getDefiningOp<CrossEntropyOp>() ? classify(loss) : blame(op);
+}
+
 /// Returns the form of the result `result` of the generic `op`, which has no loops.
 Form LossReader::classifyBody(linalg::GenericOp op, unsigned result) {
   DenseMap<Value, Form> inside;
@@ -141,6 +153,8 @@ Form LossReader::classify(Value value) {
         unlike = loss;
       return alike ? Form::Mean : blame(loss);
     }
+    if (auto sum = dyn_cast_or_null<AllReduceOp>(op))
+      return classifySum(sum);
     auto type = dyn_cast<RankedTensorType>(value.getType());
     bool isOne = !type || (type.hasStaticShape() && type.getNumElements() == 1);
     if (!op)

@@ -401,7 +401,7 @@ LogicalResult AccumulateGradientsPass::run(const Program &program) {
   func::ReturnOp ret = program.getReturn();
   SmallVector<Level> levels;
   int64_t terms = batch.replicate * batch.shard * batch.accumulate;
-  FailureOr<LossWeight> weight = createLossWeight(program, terms);
+  FailureOr<LossWeight> weight = createLossWeight(program, terms, batch.context);
   if (failed(weight))
     return failure();
   reduceTypes = llvm::map_to_vector(ret.getOperands(), getReduceType);

@@ -9,7 +9,8 @@
 //                                           for k: count(x[k]) · n / total * loss
 //
 // 1. Count the targets of a micro-batch that are not ignored, and compute the weight from this
-//    count and the total count.
+//    count and the total count. The ranks of an axis `context` have parts of the sequence, and the
+//    stage Shard has counted the targets of the whole sequence.
 // 2. After the loops over micro-batches are built, compute the total count at the beginning of the
 //    program. The total count is the number of targets that are not ignored in all micro-batches of
 //    all ranks.
@@ -24,6 +25,7 @@
 #include "LossWeights.h"
 #include "Elementwise.h"
 #include "fsdp/IR/StepBlock.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -51,6 +53,21 @@ static Value createCount(OpBuilder &builder, CrossEntropyOp loss, int64_t ignore
   return count.getResult(0);
 }
 
+/// Returns the number of targets of the whole sequence that are not ignored, by which the part of
+/// the loss on a rank of the axis `context` is weighed. Returns null if there is none.
+static Value findWholeCount(CrossEntropyOp loss) {
+  for (Operation *user : loss.getLoss().getUsers()) {
+    auto weighed = dyn_cast<linalg::GenericOp>(user);
+    if (!weighed || weighed.getNumDpsInputs() != 3 || weighed.getDpsInputs()[0] != loss.getLoss())
+      continue;
+    for (Operation *reader : weighed.getResult(0).getUsers())
+      if (auto sum = dyn_cast<AllReduceOp>(reader);
+          sum && cast<StringAttr>(sum.getAxes()[0]).getValue() == contextAxis)
+        return weighed.getDpsInputs()[2];
+  }
+  return {};
+}
+
 /// Builds count · terms / total, or 0 if all targets are ignored.
 static Value createWeight(OpBuilder &builder, Location loc, Value count, Value total, int64_t terms,
                           Type type) {
@@ -76,16 +93,27 @@ static SmallVector<Operation *> collectOps(Value value) {
     Operation *op = work.pop_back_val();
     if (!ops.insert(op))
       continue;
-    for (Value operand : op->getOperands())
-      if (Operation *made = operand.getDefiningOp())
-        work.push_back(made);
+    op->walk([&](Operation *nested) {
+      for (Value operand : nested->getOperands())
+        if (Operation *made = operand.getDefiningOp(); made && !op->isAncestor(made))
+          work.push_back(made);
+    });
   }
   auto list = ops.takeVector();
   llvm::sort(list, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   return list;
 }
 
-FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t terms) {
+/// Computes `value` again.
+static Value cloneBefore(OpBuilder &builder, Value value) {
+  IRMapping map;
+  for (Operation *op : collectOps(value))
+    builder.clone(*op, map);
+  return map.lookup(value);
+}
+
+FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t terms,
+                                             int64_t context) {
   func::FuncOp func = program.func;
   auto args = func.getArguments();
   auto found = llvm::find_if(
@@ -105,7 +133,15 @@ FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t ter
 
   CrossEntropyOp loss = losses.front();
   OpBuilder builder(loss);
-  Value count = createCount(builder, loss, *loss.getIgnoreIndex());
+  Value count = context > 1 ? findWholeCount(loss) : Value();
+  if (count) // the backward may read the weight before this op
+    count = cloneBefore(builder, count);
+  else if (context > 1)
+    return loss.emitError(
+        "expected a product with the part of its targets that count, and a sum of "
+        "it over axis 'context'; run the Shard stage first");
+  else
+    count = createCount(builder, loss, *loss.getIgnoreIndex());
   SmallVector<Operation *> ops = collectOps(count);
   for (Operation *op : ops)
     for (Value operand : op->getOperands())

@@ -25,8 +25,9 @@ struct LossWeight {
 
 /// Counts the targets of a micro-batch and computes the weight of the loss of this micro-batch. The
 /// loss of the whole batch is the mean of the weighted losses of `terms` micro-batches. Must be
-/// called before the loops over micro-batches are built.
-FailureOr<LossWeight> createLossWeight(const Program &program, int64_t terms);
+/// called before the loops over micro-batches are built. Each of `context` ranks has a part of the
+/// sequence.
+FailureOr<LossWeight> createLossWeight(const Program &program, int64_t terms, int64_t context);
 
 /// Counts the targets of all micro-batches on all ranks, at the beginning of the program. Replaces
 /// the argument `total` by this count, and erases the argument. If `microBatches` is not 1, it must

@@ -18,7 +18,7 @@
 //     two queues: one for copies between device memory and host memory, and one for copies from and
 //     to the file.
 //  5. Add the duration of each wait to the exposed time of the awaited collective. Collectives with
-//     equal kind and unit share one sum.
+//     equal kind and unit share one sum, and so do those of activations over one axis.
 //
 // The simulation takes O(commands + chunks) time for any number of ranks.
 //
@@ -85,6 +85,7 @@ private:
   void runCopy(const fb::Copy &copy, const char *label);
   void finish(const Copied &copied);
   void addWait(fsdprt_trace_event event, double before, uint64_t launchesBefore);
+  std::string nameOf(const fb::Collective &collective) const;
   SimulatedCollective &rowOf(const fb::Collective &collective);
 
   const Artifact &artifact;
@@ -102,7 +103,7 @@ private:
   double copierFree[2] = {0, 0};
   std::optional<size_t> copyRow;
   std::map<std::vector<uint32_t>, CollectiveGroup> groups;
-  std::map<std::pair<fb::CollectiveKind, int32_t>, size_t> rows;
+  std::map<std::pair<fb::CollectiveKind, std::string>, size_t> rows;
   std::map<uint32_t, size_t> kernelRows; // rows of kernels by their index
 };
 
@@ -244,16 +245,27 @@ void Simulator::runMemory(const char *name, uint64_t bytes, const char *label) {
   compute({timeByRates(cluster, "memory", 0, 0, bytes)}, name, "memory", label, bytes);
 }
 
+/// Returns the unit of a collective, "over context" or "over tensor" for activations, or an empty
+/// text.
+std::string Simulator::nameOf(const fb::Collective &collective) const {
+  if (collective.unit() >= 0)
+    return orEmpty(manifest.units()->Get(static_cast<uint32_t>(collective.unit()))->name());
+  if (!collective.axes() || collective.axes()->size() != 1)
+    return "";
+  const Mesh &mesh = artifact.getMesh();
+  size_t axis = collective.axes()->Get(0), axes = mesh.getAxes().size();
+  if (axis < axes)
+    return mesh.getAxes()[axis].name == "tensor" ? "over tensor" : "";
+  return mesh.getNeighbours()[axis - axes].size == mesh.getContext() ? "over context" : "";
+}
+
 SimulatedCollective &Simulator::rowOf(const fb::Collective &collective) {
-  auto [entry, isNew] =
-      rows.emplace(std::pair(collective.kind(), collective.unit()), result.collectives.size());
+  std::string name = nameOf(collective);
+  auto [entry, isNew] = rows.emplace(std::pair(collective.kind(), name), result.collectives.size());
   if (isNew) {
     SimulatedCollective row;
     row.kind = fb::EnumNameCollectiveKind(collective.kind());
-    row.unit =
-        collective.unit() >= 0
-            ? orEmpty(manifest.units()->Get(static_cast<uint32_t>(collective.unit()))->name())
-            : "";
+    row.unit = name;
     result.collectives.push_back(row);
   }
   return result.collectives[entry->second];

@@ -22,6 +22,7 @@
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/PlanSearch.h"
 #include "fsdp/Pipelines/Registration.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -97,8 +98,24 @@ static void printTooLarge(const SearchResult &result, int64_t limit, size_t most
   });
 }
 
+/// Prints how many candidates were refused for each reason.
+static void printRefused(const SearchResult &result) {
+  llvm::MapVector<StringRef, size_t> reasons;
+  for (const SearchedPlan &plan : result.plans)
+    if (plan.state == State::refused)
+      ++reasons[plan.problem];
+  if (!reasons.empty())
+    llvm::outs() << "\nRefused by the model\n";
+  for (auto [reason, candidates] : reasons)
+    llvm::outs() << llvm::right_justify(std::to_string(candidates), 28) << "  " << reason << "\n";
+}
+
 /// Prints the candidates that no stage could plan, and the numbers of candidates.
 static void printRest(const SearchResult &result, int64_t limit) {
+  auto countState = [&](State state) {
+    return count(result, [=](const SearchedPlan &plan) { return plan.state == state; });
+  };
+  printRefused(result);
   std::optional<double> least;
   for (const SearchedPlan &plan : result.plans)
     if (plan.state == State::tooSlow)
@@ -113,17 +130,19 @@ static void printRest(const SearchResult &result, int64_t limit) {
       if (hasFailed(plan))
         llvm::outs() << "  " << llvm::join(plan.spelled, " ") << ": " << plan.problem << "\n";
   }
-  size_t planned =
-      count(result, [](const SearchedPlan &plan) { return plan.state == State::planned; });
-  llvm::outs() << "\n" << result.plans.size() << " candidates, " << planned << " planned";
+  llvm::outs() << "\n"
+               << result.plans.size() << " candidates, " << countState(State::planned)
+               << " planned";
   if (limit > 0)
-    llvm::outs() << "; "
-                 << count(result, [](const SearchedPlan &p) { return p.state == State::tooLarge; })
-                 << " not planned because they do not fit";
+    llvm::outs() << "; " << countState(State::tooLarge) << " not planned because they do not fit";
   if (least)
-    llvm::outs() << "; "
-                 << count(result, [](const SearchedPlan &p) { return p.state == State::tooSlow; })
+    llvm::outs() << "; " << countState(State::tooSlow)
                  << " not planned because a step takes at least " << formatMilliseconds(*least);
+  if (size_t untried = countState(State::untried))
+    llvm::outs() << "; " << untried
+                 << " not planned because fewer ranks on 'context' or 'tensor' are faster";
+  if (size_t refused = countState(State::refused))
+    llvm::outs() << "; " << refused << " refused";
   if (failures > 0)
     llvm::outs() << "; " << failures << " cannot be planned";
   llvm::outs() << "\n";

@@ -24,6 +24,8 @@ struct SearchedPlan {
     planned,     ///< `seconds`, `bytes` and `limit` are those of the plan
     tooLarge,    ///< the candidate was not planned, because its arena has at least `bytes` bytes
     tooSlow,     ///< the candidate was not planned, because its step takes at least `seconds`
+    untried,     ///< the candidate was not planned, because fewer ranks on its axes are faster
+    refused,     ///< the model cannot be split over the axes `context` and `tensor`: `problem`
     unplannable, ///< a stage failed: `problem`
     lost,        ///< the process that plans the candidate ended early, twice: `problem`
   };

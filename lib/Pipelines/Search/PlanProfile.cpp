@@ -17,13 +17,17 @@
 //    first reader on as tail. Its time on another mesh is that of its bytes without padding and
 //    without latency, because one launch may start several transfers.
 // 3. The bound of the time is that of one machine for all transfers (Timeline.h), or the time of
-//    copies of activations to the host and back.
+//    copies of activations to the host and back. Kernels also wait for the collectives of the axes
+//    `context` and `tensor`, which are the same for all meshes with as many ranks on these axes.
 // 4. The bound of the arena is the states' bytes, which follow from the mesh and the strategy, plus
 //    the peak of the buffers that each kernel needs from its first to its last use. Both leave out
 //    padding and the bytes of transfers that run early.
-// 5. A plan also bounds the time of candidates of its sharding that keep fewer results for the
+// 5. A plan bounds the state of candidates with other ranks on the axis `tensor`, too: a rank of T
+//    has at least 1/T of each tensor.
+// 6. A plan also bounds the time of candidates of its sharding that keep fewer results for the
 //    backward or offload activations, because these only add kernels and copies. A plan without
-//    recomputation bounds the time of all other candidates by its multiply-adds.
+//    recomputation bounds the time of all other candidates with the same or more parts of
+//    activations by its multiply-adds, because a step of each trains on the same samples.
 //
 // O(commands) for a profile, O(transfers log transfers) for a bound.
 //
@@ -37,6 +41,7 @@
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Plan/Checkpointing.h"
 #include "fsdp/Shard/PlacementChoice.h"
 #include "fsdp/Shard/TableRows.h"
@@ -82,6 +87,8 @@ PlanStructure fsdp::getStructure(ModuleOp imported, const Candidate &candidate) 
   if (structure.checkpointing == "auto")
     structure.sharding += " of " + llvm::join(candidate.spelled, " ");
   structure.offloadsActivations = options.plan.offload.activations;
+  structure.context = mesh.context;
+  structure.tensor = mesh.tensor;
   structure.state = mesh.countPieces(strategy.state) > 1 ? strategy.state : 0;
   return structure;
 }
@@ -167,14 +174,26 @@ public:
 
   /// Adds a fixed kernel.
   void add(ArrayRef<Access> accesses, double seconds) {
+    for (const Access &access : accesses)
+      stalled = std::max(stalled, uses[access.slice.getBuffer().getValue()].ready);
+    stalled += seconds;
     for (const Access &access : accesses) {
       Uses &own = uses[access.slice.getBuffer().getValue()];
       own.numbers.push_back(begins.size());
-      if (access.writes)
+      if (access.writes) {
         own.written = now + seconds;
+        own.ready = stalled;
+      }
     }
     begins.push_back(now);
     now += seconds;
+  }
+
+  /// Adds a collective of activations: kernels wait for its target.
+  void addExchange(CollectiveOp op, double seconds) {
+    double ready = uses[op.getSource().getBuffer().getValue()].ready + seconds;
+    Uses &target = uses[op.getTarget().getBuffer().getValue()];
+    target.ready = std::max(target.ready, ready);
   }
 
   /// Returns the fixed seconds up to the end of the last kernel that has written to the buffer.
@@ -191,6 +210,8 @@ public:
     return first == own->second.numbers.end() ? 0 : now - begins[*first];
   }
   double getSeconds() const { return now; }
+  /// Returns the fixed seconds with the waits for collectives of activations.
+  double getStalledSeconds() const { return stalled; }
   unsigned getNumber() const { return begins.size(); } ///< number of the next kernel
 
   /// Returns the peak of the bytes of transient buffers. Each is alive from its first to its last
@@ -201,7 +222,7 @@ public:
       auto buffer = buffers.lookup<BufferOp>(name);
       Category category = buffer.getCategory();
       bool isPadded = category == Category::gathered || category == Category::staging;
-      if (buffer.isPersistent() || getMemory(buffer) != Memory::device ||
+      if (own.numbers.empty() || buffer.isPersistent() || getMemory(buffer) != Memory::device ||
           (!isPadded && category != Category::activations))
         continue;
       double bytes = static_cast<double>(buffer.getBytes()) * (isPadded ? filled : 1);
@@ -215,17 +236,18 @@ public:
   }
 
 private:
-  /// Numbers of the kernels that access a buffer, and the fixed seconds up to the last write.
+  /// Numbers of the kernels that access a buffer, and the fixed seconds up to the last write,
+  /// without and with waits.
   struct Uses {
     SmallVector<unsigned> numbers;
-    double written = 0;
+    double written = 0, ready = 0;
   };
   SymbolTable buffers;
   bool splitsParameters;
   double filled = 1; ///< least part of a unit that is no padding
   llvm::StringMap<Uses> uses;
   SmallVector<double> begins; ///< fixed seconds before each kernel
-  double now = 0;
+  double now = 0, stalled = 0;
 };
 } // namespace
 
@@ -261,13 +283,21 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
       auto unit = collective.getUnitAttr()
                       ? tables.lookupNearestSymbolFrom<UnitOp>(step, collective.getUnitAttr())
                       : UnitOp();
+      // Without a unit, activations that the axes `tensor` and `context` exchange.
+      auto first = cast<StringAttr>(collective.getAxes()[0]).getValue();
+      if (!unit && collective.getAxes().size() == 1 &&
+          (first == contextAxis || first == tensorAxis))
+        kernels.addExchange(collective,
+                            turns * (costs.getSeconds(collective) - costs.getLatency(collective)));
       if (!unit || collective.getRows())
         continue;
       Transfer transfer;
       for (StringRef axis : collective.getAxes().getAsValueRange<StringAttr>()) {
         auto [name, ranks] = axis.split(':');
-        transfer.overShard |= name == "shard";
+        transfer.overShard |= name == "shard" || name == contextAxis;
         transfer.overReplicate |= name == "replicate";
+        if (name == contextAxis)
+          transfer.within = mesh.context;
         (void)ranks.getAsInteger(10, transfer.within);
       }
       transfer.isTwice = collective.getKind() == CollectiveKind::all_reduce;
@@ -287,6 +317,7 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
   for (auto [collective, number, kernel] : gathers)
     transfers[number].tail = kernels.getTail(collective.getTarget(), kernel);
   fixedSeconds = kernels.getSeconds();
+  stalledSeconds = kernels.getStalledSeconds();
   liveBytes = kernels.getLiveBytes();
 }
 
@@ -313,9 +344,13 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
   const OffloadKinds &offload = options.plan.offload;
   MeshRanks mesh = getMeshRanks(options);
   PlanBounds bounds;
+  // Of a tensor of which a rank of `structure` has a part, a rank of `other` has at least 1/parts.
+  int64_t parts = other.tensor % structure.tensor == 0   ? other.tensor / structure.tensor
+                  : structure.tensor % other.tensor == 0 ? 1
+                                                         : other.tensor;
   auto addState = [&](const StateBytes &state, int axes, bool isOffloaded) {
     if (!isOffloaded)
-      bounds.bytes += state.whole + state.split / mesh.countPieces(axes);
+      bounds.bytes += (state.whole + state.split / mesh.countPieces(axes)) / parts;
   };
   addState(parameters, strategy.parameters, offload.parameters);
   addState(optimizer, strategy.state, offload.optimizer);
@@ -323,9 +358,9 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
   bool isSame = structure == other;
   bool isPart =
       !structure.offloadsActivations && keepsAllOf(structure.checkpointing, other.checkpointing);
-  if (isPart && structure.checkpointing == "none")
+  if (isPart && structure.checkpointing == "none" && structure.isSplitBy(other))
     bounds.seconds = productSeconds;
-  if (!isSame && (!isPart || structure.sharding != other.sharding))
+  if (!isSame && (!isPart || structure.sharding != other.sharding || !structure.hasAxesOf(other)))
     return bounds;
   SmallVector<LinkJob> jobs;
   for (const Transfer &transfer : transfers) {
@@ -336,7 +371,7 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
                      : transfer.within   ? transfer.within
                                          : mesh.shard) *
                     (transfer.overReplicate ? mesh.replicate : 1);
-    int64_t stride = transfer.overShard ? 1 : mesh.shard;
+    int64_t stride = mesh.tensor * (transfer.overShard ? 1 : mesh.shard);
     double bytes = transfer.bytes / (transfer.isPiece ? static_cast<double>(mesh.shard) : 1);
     unsigned rounds = transfer.isTwice ? 2 : 1;
     double seconds = getRingSeconds(cluster, bytes, ranks, stride, rounds) -
@@ -344,7 +379,7 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
     if (seconds > 0)
       jobs.push_back({transfer.head, seconds * transfer.turns, transfer.tail});
   }
-  bounds.seconds = std::max(bounds.seconds, getLowerBound(fixedSeconds, jobs));
+  bounds.seconds = std::max({bounds.seconds, stalledSeconds, getLowerBound(fixedSeconds, jobs)});
   if (isSame) {
     bounds.seconds = std::max(bounds.seconds, hostSeconds);
     bounds.bytes += liveBytes;
@@ -375,7 +410,10 @@ llvm::json::Value PlanProfile::toJson() const {
                             {"checkpointing", structure.checkpointing},
                             {"offloads", structure.offloadsActivations},
                             {"state", structure.state},
+                            {"context", structure.context},
+                            {"tensor", structure.tensor},
                             {"fixed", fixedSeconds},
+                            {"stalled", stalledSeconds},
                             {"products", productSeconds},
                             {"host", hostSeconds},
                             {"live", liveBytes},
@@ -394,8 +432,11 @@ PlanProfile PlanProfile::fromJson(const llvm::json::Object &object) {
   profile.structure = {object.getString("sharding")->str(),
                        object.getString("checkpointing")->str(),
                        object.getBoolean("offloads").value_or(false),
-                       static_cast<int>(object.getInteger("state").value_or(0))};
+                       static_cast<int>(object.getInteger("state").value_or(0)),
+                       object.getInteger("context").value_or(1),
+                       object.getInteger("tensor").value_or(1)};
   profile.fixedSeconds = object.getNumber("fixed").value_or(0);
+  profile.stalledSeconds = object.getNumber("stalled").value_or(0);
   profile.productSeconds = object.getNumber("products").value_or(0);
   profile.hostSeconds = object.getNumber("host").value_or(0);
   profile.liveBytes = object.getInteger("live").value_or(0);

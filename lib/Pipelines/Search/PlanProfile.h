@@ -22,10 +22,20 @@ struct PlanStructure {
   std::string checkpointing;
   bool offloadsActivations = false;
   int state = 0; ///< axes over which optimizer state is split; 0 if these have one rank
+  int64_t context = 1, tensor = 1; ///< ranks of the axes that split activations
 
   bool operator==(const PlanStructure &other) const {
     return sharding == other.sharding && checkpointing == other.checkpointing &&
-           offloadsActivations == other.offloadsActivations;
+           offloadsActivations == other.offloadsActivations && hasAxesOf(other);
+  }
+  /// Returns whether the programs of both are of the same parts of activations.
+  bool hasAxesOf(const PlanStructure &other) const {
+    return context == other.context && tensor == other.tensor;
+  }
+  /// Returns whether the program of `other` is of a part of the activations of this one. Then its
+  /// ranks together compute at least as many products.
+  bool isSplitBy(const PlanStructure &other) const {
+    return other.context % context == 0 && other.tensor % tensor == 0;
   }
 };
 /// `imported` is the module after the phase import.
@@ -82,8 +92,9 @@ private:
                    const Cluster &cluster);
 
   PlanStructure structure;
-  /// Seconds of those kernels whose times do not depend on the mesh.
-  double fixedSeconds = 0;
+  /// Seconds of those kernels whose times do not depend on the mesh, without and with their waits
+  /// for collectives of activations.
+  double fixedSeconds = 0, stalledSeconds = 0;
   /// Seconds of multiply-adds.
   double productSeconds = 0;
   /// Seconds of copies of activations between device and host.

@@ -11,11 +11,13 @@
 //    the groups with the least bounds, and plan them in child processes (GroupPlanner.cpp). Then
 //    take their plans into account, in the order of the groups: the fastest plan that fits, and the
 //    bounds that follow from each plan for all candidates (PlanProfile.cpp).
+//    Rounds are over the groups of those axes `context` and `tensor` that are open (AxisPairs.cpp).
+//    When the bounds exclude all of them, further axes are opened.
 // 3. If no plan fits, search for the smallest arena in the same way.
 //
-// The first round has one group, so that all others have bounds. The number of groups of a round is
-// a constant, and a child process knows only the plans of earlier rounds. Hence, the result does
-// not depend on the number of processors.
+// The first round of each pair of axes has one group, so that all others have bounds. The number of
+// groups of a round is a constant, and a child process knows only the plans of earlier rounds.
+// Hence, the result does not depend on the number of processors.
 //
 // Each plan is compared with the bounds that earlier plans gave it. If a plan is better than its
 // bounds, these are wrong, and every candidate is planned.
@@ -23,8 +25,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Pipelines/PlanSearch.h"
+#include "AxisPairs.h"
 #include "ChildProcesses.h"
 #include "GroupPlanner.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -51,6 +55,7 @@ private:
   const Cluster &cluster;
   AfterRound afterRound;
   std::vector<Candidate> candidates;
+  AxisPairs pairs;
   std::vector<CandidateState> states;
   std::vector<SmallVector<unsigned>> groups; ///< members by group
   std::vector<std::optional<PlannedCandidate>> plans;
@@ -64,7 +69,8 @@ private:
 Search::Search(ModuleOp imported, const StepOptions &options, const Cluster &cluster,
                AfterRound afterRound)
     : imported(imported), cluster(cluster), afterRound(afterRound),
-      candidates(listCandidates(options, cluster)), plans(candidates.size()) {
+      candidates(listCandidates(options, cluster)), pairs(imported, candidates),
+      plans(candidates.size()) {
   goal.limit = options.plan.memoryLimit;
   goal.all = options.driver.searchAll;
   for (auto [number, candidate] : llvm::enumerate(candidates)) {
@@ -79,6 +85,8 @@ SmallVector<unsigned> Search::selectGroups() const {
   using Key = std::tuple<double, int64_t, unsigned>;
   std::vector<Key> open;
   for (auto [group, members] : llvm::enumerate(groups)) {
+    if (pairs.of(members.front()).state != AxisPair::State::open)
+      continue;
     std::optional<Key> least;
     for (unsigned member : members) {
       const CandidateState &state = states[member];
@@ -90,15 +98,25 @@ SmallVector<unsigned> Search::selectGroups() const {
       open.push_back(*least);
   }
   llvm::sort(open);
-  open.resize(std::min(open.size(), isFirstRound ? 1 : groupsPerRound));
-  return llvm::map_to_vector(open, [](const Key &key) { return std::get<2>(key); });
+  SmallVector<unsigned> chosen;
+  llvm::SmallPtrSet<const AxisPair *, 4> unplanned;
+  for (const Key &key : open) {
+    unsigned group = std::get<2>(key);
+    const AxisPair &pair = pairs.of(groups[group].front());
+    if (chosen.size() < (isFirstRound ? 1 : groupsPerRound) &&
+        (pair.isPlanned || unplanned.insert(&pair).second))
+      chosen.push_back(group);
+  }
+  return chosen;
 }
 
 void Search::runRounds() {
   while (true) {
     SmallVector<unsigned> chosen = selectGroups();
-    if (chosen.empty())
+    if (chosen.empty() && !pairs.open(goal.seconds, goal.all))
       return;
+    if (chosen.empty())
+      continue;
     isFirstRound = false;
     std::vector<std::function<void(llvm::raw_ostream &)>> tasks;
     std::vector<SmallVector<unsigned>> members;
@@ -145,9 +163,10 @@ SearchProgress Search::getProgress() const {
   SearchProgress progress;
   progress.candidates = states.size();
   progress.seconds = goal.seconds;
-  for (const CandidateState &state : states) {
+  for (auto [number, state] : llvm::enumerate(states)) {
     progress.planned += state.isDone;
-    progress.open += !state.isDone && !goal.excludes(state.bounds);
+    progress.open += !state.isDone && !goal.excludes(state.bounds) &&
+                     pairs.of(number).state != AxisPair::State::refused;
   }
   return progress;
 }
@@ -161,6 +180,12 @@ void Search::take(const PlannedCandidate &plan) {
     plans[plan.candidate] = plan;
   }
   goal.add(plan);
+  AxisPair &pair = pairs.of(plan.candidate);
+  pair.isPlanned = true;
+  bool fits =
+      plan.problem.empty() && !plan.cannotFit && (goal.limit == 0 || plan.bytes <= goal.limit);
+  if (fits && (pair.seconds == 0 || plan.seconds < pair.seconds))
+    pair.seconds = plan.seconds;
   if (plan.profile)
     for (auto [candidate, state] : llvm::zip_equal(candidates, states))
       state.bounds.raise(plan.profile->getBounds(candidate, state.structure, cluster));
@@ -196,7 +221,12 @@ SearchedPlan Search::describe(unsigned number) const {
     return searched;
   }
   bool isTooLarge = goal.limit > 0 && bounds.bytes > goal.limit;
-  searched.state = isTooLarge ? State::tooLarge : State::tooSlow;
+  const AxisPair &pair = pairs.of(number);
+  searched.state = pair.state == AxisPair::State::refused ? State::refused
+                   : isTooLarge                           ? State::tooLarge
+                   : goal.excludes(bounds)                ? State::tooSlow
+                                                          : State::untried;
+  searched.problem = pair.problem;
   searched.seconds = bounds.seconds;
   searched.bytes = bounds.bytes;
   return searched;

@@ -11,7 +11,12 @@
 //   replicate=2,shard=4 ..
 //
 // Each dimension is a row of a table: the name of an option, and a function that lists its values
-// for the values of earlier dimensions. A further axis of --mesh is one more entry of `meshAxes`.
+// for the values of earlier dimensions. All candidates train on equal numbers of samples in a step:
+// the ranks of the axes `context` and `tensor` read the same samples, so --grad-accum multiplies
+// their micro-batches.
+//
+// The ranks of the axis `tensor` are on the fastest links, because they add activations several
+// times in each layer.
 //
 // Values that lead to the plan of another candidate are left out:
 // - The factors of an axis, as in shard=64x8, change no plan. They only describe the axis. Levels
@@ -24,6 +29,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SearchSpace.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Shard/PlacementChoice.h"
 #include "llvm/ADT/STLExtras.h"
@@ -36,6 +42,7 @@ namespace {
 /// Numbers and links that determine the values of dimensions.
 struct Space {
   int64_t ranks;
+  int64_t microBatches; ///< of a step, over all ranks
   const Cluster &cluster;
 };
 
@@ -48,39 +55,61 @@ struct Dimension {
 };
 } // namespace
 
-/// Axes of --mesh over which the ranks are distributed, outermost first.
-static constexpr StringLiteral meshAxes[] = {"replicate", "shard"};
-
 MeshRanks fsdp::getMeshRanks(const StepOptions &options) {
   FailureOr<MeshSpec> mesh = parseMeshSpec(options.shard.mesh, [] { return InFlightDiagnostic(); });
   if (failed(mesh))
     return {};
-  return {mesh->getShards(), llvm::product_of(mesh->replicate)};
+  return {mesh->getShards(), llvm::product_of(mesh->replicate), llvm::product_of(mesh->context),
+          llvm::product_of(mesh->tensor)};
 }
 
-/// Appends all meshes in which the axes from number `axis` on have `ranks` ranks together. `mesh`
-/// is the text of the axes before.
-static void addMeshes(int64_t ranks, size_t axis, const std::string &mesh, Values &meshes) {
-  bool isLast = axis + 1 == std::size(meshAxes);
-  for (int64_t size = isLast ? ranks : 1; size <= ranks; ++size) {
-    if (ranks % size != 0)
-      continue;
-    std::string longer = mesh;
-    if (size > 1 || (isLast && mesh.empty()))
-      longer += (mesh.empty() ? "" : ",") + meshAxes[axis].str() + "=" + std::to_string(size);
-    if (isLast)
-      meshes.push_back(longer);
-    else
-      addMeshes(ranks / size, axis + 1, longer, meshes);
-  }
+static SmallVector<int64_t> getDivisors(int64_t number) {
+  SmallVector<int64_t> divisors;
+  for (int64_t divisor = 1; divisor <= number; ++divisor)
+    if (number % divisor == 0)
+      divisors.push_back(divisor);
+  return divisors;
+}
+
+/// Returns whether groups of `ranks` neighbours use the fastest links only.
+static bool isNear(const Cluster &cluster, int64_t ranks) {
+  auto joined = static_cast<int64_t>(cluster.links.front().ranks);
+  return ranks <= joined && (joined % ranks == 0 || cluster.links.size() == 1);
+}
+
+/// Returns the text of a mesh without its axes of one rank.
+static std::string formatMesh(ArrayRef<std::pair<StringRef, int64_t>> axes) {
+  std::string text;
+  for (auto [name, ranks] : axes)
+    if (ranks > 1)
+      text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(ranks);
+  return text.empty() ? "shard=1" : text;
 }
 
 static Values listMeshes(const Space &space, const StepOptions &options) {
   Values meshes;
-  addMeshes(space.ranks, 0, "", meshes);
-  if (options.isGiven("sharding-strategy") && getStrategy(options.shard.strategy).needsGroups)
-    llvm::erase_if(meshes, [](StringRef mesh) { return !mesh.starts_with("replicate="); });
+  bool needsGroups =
+           options.isGiven("sharding-strategy") && getStrategy(options.shard.strategy).needsGroups,
+       splitsSequence = options.codegen.isForCpu();
+  for (int64_t tensor : getDivisors(space.ranks)) {
+    if (!isNear(space.cluster, tensor))
+      continue;
+    for (int64_t context : getDivisors(splitsSequence ? space.ranks / tensor : 1)) {
+      int64_t data = space.ranks / tensor / context;
+      for (int64_t replicate : getDivisors(data))
+        if (replicate > 1 || !needsGroups)
+          meshes.push_back(formatMesh({{"replicate", replicate},
+                                       {"shard", data / replicate},
+                                       {contextAxis, context},
+                                       {tensorAxis, tensor}}));
+    }
+  }
   return meshes;
+}
+
+static Values listAccumulation(const Space &space, const StepOptions &options) {
+  MeshRanks mesh = getMeshRanks(options);
+  return {std::to_string(space.microBatches * mesh.context / (mesh.shard * mesh.replicate))};
 }
 
 /// Returns into how many pieces a strategy splits parameters, gradients and optimizer state.
@@ -98,7 +127,7 @@ static Values listStrategies(const Space &, const StepOptions &options) {
     std::array<int64_t, 3> pieces = getPieces(strategy, mesh);
     bool hasGroups = mesh.replicate > 1;
     // A mesh whose axis `shard` is not used is the mesh of other axes.
-    bool isUnused = pieces[2] == 1 && mesh.shard > 1;
+    bool isUnused = pieces[2] == 1 && mesh.shard > mesh.context;
     if (!word.isAlias && !isUnused && (hasGroups || !strategy.needsGroups) &&
         seen.insert({pieces, strategy.reshard && pieces[0] > 1}).second)
       names.push_back(word.word.str());
@@ -114,7 +143,7 @@ static Values listReshards(const Space &space, const StepOptions &options) {
   if (pieces[0] == 1 || !strategy.reshard)
     return values;
   for (const ClusterLink &link : space.cluster.links)
-    if (auto ranks = static_cast<int64_t>(link.ranks);
+    if (int64_t ranks = static_cast<int64_t>(link.ranks) / mesh.tensor;
         ranks > 1 && ranks < pieces[0] && pieces[0] % ranks == 0)
       values.push_back(std::to_string(ranks));
   bool isOther = llvm::any_of(getWords<ShardingStrategy>(), [&](const OptionWord &word) {
@@ -143,8 +172,9 @@ static Values listOffload(const Space &space, const StepOptions &options) {
 static Values listPrefetch(const Space &, const StepOptions &) { return {"auto", "1"}; }
 
 /// Number of dimensions at the beginning of the table that stages before Plan read.
-static constexpr unsigned groupDimensions = 3;
+static constexpr unsigned groupDimensions = 4;
 static constexpr Dimension dimensions[] = {{"mesh", listMeshes},
+                                           {"grad-accum", listAccumulation},
                                            {"sharding-strategy", listStrategies},
                                            {"reshard-after-forward", listReshards},
                                            {"activation-checkpointing", listCheckpointing},
@@ -166,10 +196,10 @@ static void addCandidates(const Space &space, unsigned number, const Candidate &
   const OptionRow &row = *findOption(dimension.option);
   for (const std::string &value : dimension.list(space, candidate.options)) {
     Candidate longer = candidate;
-    // An option with its default value is not set, so that the command line of a candidate can be
+    // An option that keeps its value is not set, so that the command line of a candidate can be
     // short.
     (void)row.read(longer.options, value);
-    if (row.name == "mesh" || row.printOne(longer.options) != row.printOne(StepOptions())) {
+    if (row.name == "mesh" || row.printOne(longer.options) != row.printOne(candidate.options)) {
       (void)setOption(longer.options, row.name, value, OptionOrigin::CommandLine);
       longer.spelled.push_back("--" + row.name.str() + "=" + value);
     }
@@ -178,10 +208,12 @@ static void addCandidates(const Space &space, unsigned number, const Candidate &
 }
 
 std::vector<Candidate> fsdp::listCandidates(const StepOptions &options, const Cluster &cluster) {
-  Space space{options.driver.search, cluster};
+  int64_t ranks = options.driver.search;
+  Space space{ranks, ranks * options.shard.gradAccum, cluster};
   Candidate first{options, {"--overlap"}};
   (void)setOption(first.options, "overlap", "true", OptionOrigin::CommandLine);
   first.options.driver = DriverOptions();
+  first.options.origins.erase("grad-accum");
   std::vector<Candidate> all;
   unsigned groups = 0;
   addCandidates(space, 0, first, groups, all);

@@ -23,12 +23,13 @@ struct Candidate {
 };
 
 /// Returns the candidates for `options.driver.search` ranks, sorted by group. The search does not
-/// set an option that the user has set.
+/// set an option that the user has set, except --grad-accum: a step of each candidate has as many
+/// micro-batches over all ranks as the step that `options` describe on the axis `shard`.
 std::vector<Candidate> listCandidates(const StepOptions &options, const Cluster &cluster);
 
-/// Numbers of ranks of the axes of --mesh.
+/// Numbers of ranks of the axes of --mesh. Those of `shard` include those of `context`.
 struct MeshRanks {
-  int64_t shard = 1, replicate = 1;
+  int64_t shard = 1, replicate = 1, context = 1, tensor = 1;
 
   /// Returns into how many pieces a strategy splits a tensor on its first `axes` axes.
   int64_t countPieces(int axes) const {

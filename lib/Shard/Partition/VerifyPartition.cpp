@@ -111,7 +111,8 @@ LogicalResult PartitionChecker::checkAttention(AttentionOp op) {
     if (splits.contains(op->getOperand(i)) || !entered.contains(op->getOperand(i)))
       return fail(op) << "expected operand " << i << ", the " << (i == 1 ? "keys" : "values")
                       << ", to be gathered by an 'fsdp.all_gather' over axis '" << axis.name << "'";
-  splits[op.getO()] = splits[op.getLse()] = rows;
+  for (Value result : op->getResults()) // each insertion can move the other entries
+    splits[result] = rows;
   return checkRows(op, rows.blocks.front(), axis, [&] { return fail(op); });
 }
 

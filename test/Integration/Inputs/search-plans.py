@@ -15,7 +15,9 @@ ROW = re.compile(r"^ +([0-9.]+) ms +([0-9]+)  (compute|links|memory|host link) +
 
 
 def compile_step(*options, code=0):
-    done = subprocess.run(["fsdp-compile", model, *rest, *options], capture_output=True, text=True)
+    names = {option.split("=")[0] for option in options}
+    kept = [option for option in rest if option.split("=")[0] not in names]  # a row may replace --grad-accum
+    done = subprocess.run(["fsdp-compile", model, *kept, *options], capture_output=True, text=True)
     if done.returncode != code:
         sys.exit(f"fsdp-compile {' '.join(options)}: expected exit code {code}, found {done.returncode}\n{done.stderr}")
     if "internal error" in done.stderr:
@@ -29,7 +31,9 @@ def explain(*options):
 
 
 def numbers(table):
-    return [int(n) for n in re.search(r"^(\d+) candidates, (\d+) planned", table, re.M).groups()]
+    refused = re.search(r"; (\d+) refused$", table, re.M)
+    found = re.search(r"^(\d+) candidates, (\d+) planned", table, re.M)
+    return [int(found[1]), int(found[2]) + (int(refused[1]) if refused else 0)]
 
 
 search = [f"--search={ranks}", f"--cluster={cluster}"] + ([f"--memory-limit={limit}"] if limit != "0" else [])

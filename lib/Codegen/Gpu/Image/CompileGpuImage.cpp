@@ -102,6 +102,7 @@ static LogicalResult lowerAttention(func::FuncOp kernel, const GpuTarget &target
 
 LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                                    GpuKernel &info) {
+  kernel.walk([](linalg::GenericOp op) { simplifyActivations(*op.getBody()); });
   if (isContraction(kernel, target))
     return gemm::lowerGpuGemm(kernel, target, entries, info);
   if (!handlesAttentionKernel(kernel))

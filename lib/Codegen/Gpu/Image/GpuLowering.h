@@ -10,8 +10,9 @@
 #include "fsdp/Codegen/Gpu/GpuImage.h"
 
 namespace mlir {
+class Block;
 class RewritePatternSet;
-}
+} // namespace mlir
 
 namespace mlir::fsdp {
 
@@ -24,6 +25,12 @@ LogicalResult lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, Modul
 /// Adds patterns that replace f32 math ops by approximate instructions of the GPU; see GpuMath.cpp.
 /// These patterns take precedence over the patterns of populateExpandMathPatterns().
 void populateGpuMathPatterns(RewritePatternSet &patterns);
+/// Adds patterns that round to bf16 and compute maxima by instructions of the GPU. These patterns
+/// take precedence over the patterns of populateLegaliseFloatsPatterns().
+void populateGpuFloatPatterns(RewritePatternSet &patterns);
+/// Rewrites expressions of GELU, SiLU and their derivatives in the body of an elementwise
+/// operation; see SimplifyActivations.cpp.
+void simplifyActivations(Block &body);
 /// Lowers entries to the LLVM dialect and NVVM.
 LogicalResult lowerToNvvm(ModuleOp entries);
 /// Emits the entries as PTX. Emits a diagnostic on failure.

@@ -68,11 +68,13 @@ static LogicalResult legalise(ModuleOp entries) {
   };
   // Replace 16-bit arithmetic first, because the expansions of math support only f32 and f64.
   if (failed(run([](RewritePatternSet &p) {
+        populateGpuFloatPatterns(p);
         populateLegaliseFloatsPatterns(p);
         arith::populateCeilFloorDivExpandOpsPatterns(p);
       })) ||
       failed(run([](RewritePatternSet &p) {
         populateGpuMathPatterns(p);
+        populateGpuFloatPatterns(p);
         populateExpandMathPatterns(p);
         populateLegaliseFloatsPatterns(p);
       })))

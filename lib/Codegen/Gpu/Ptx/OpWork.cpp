@@ -7,24 +7,22 @@
 #include "OpWork.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-bool fsdp::isInGelu(math::TanhOp tanh) {
-  auto isFromOne = [](Operation *op) {
-    return isa<arith::SubFOp>(op) && matchPattern(op->getOperand(0), m_OneFloat());
+bool fsdp::isLogistic(Value x, Value y) {
+  auto sum = y.getDefiningOp<arith::AddFOp>();
+  auto isPower = [](Value value) {
+    if (auto call = value.getDefiningOp<LLVM::CallIntrinsicOp>())
+      return call.getIntrin() == "llvm.nvvm.ex2.approx.ftz";
+    return value.getDefiningOp<math::Exp2Op>() != nullptr;
   };
-  return tanh.getType().isF32() && !tanh->use_empty() &&
-         llvm::all_of(tanh->getUsers(), [&](Operation *user) {
-           if (isa<arith::AddFOp>(user))
-             return llvm::any_of(user->getOperands(),
-                                 [](Value value) { return matchPattern(value, m_OneFloat()); });
-           return isa<arith::MulFOp>(user) && user->getOperand(0) == user->getOperand(1) &&
-                  llvm::all_of(user->getUsers(), isFromOne);
-         });
+  return sum && sum.getType().isF32() && matchPattern(x, m_OneFloat()) &&
+         matchPattern(sum.getRhs(), m_OneFloat()) && isPower(sum.getLhs());
 }
 
 OpWork fsdp::workOf(Operation &op) {
@@ -32,10 +30,12 @@ OpWork fsdp::workOf(Operation &op) {
     return {60, 0}; // ten rounds of Philox give four numbers, of which an element uses one
   if (isa<tensor::ExtractOp>(op))
     return {3, 0}; // address and load
-  if (auto tanh = dyn_cast<math::TanhOp>(op))
-    return isInGelu(tanh) ? OpWork{5, 2} : OpWork{15, 2}; // 1 / (1 + 2^x); two forms, selected
+  if (isa<math::TanhOp>(op))
+    return {15, 2}; // two forms, selected
+  if (isa<arith::DivFOp>(op) && isLogistic(op.getOperand(0), op.getOperand(1)))
+    return {1, 1};
   if (isa<math::ExpOp>(op))
-    return {8, 1};
+    return {10, 1};
   if (isa<math::Exp2Op, math::RsqrtOp, math::SqrtOp, arith::DivFOp>(op))
     return {2, 1};
   if (isa<math::ErfOp, math::ErfcOp>(op))

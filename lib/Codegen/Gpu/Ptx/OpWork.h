@@ -21,8 +21,8 @@ struct OpWork {
   }
 };
 
-/// Returns true if each use of an f32 tanh t is 1 + t, or t * t in 1 - t * t.
-bool isInGelu(math::TanhOp tanh);
+/// Returns true if x / y is 1 / (2^z + 1) in f32. Its divisor is never small or denormal.
+bool isLogistic(Value x, Value y);
 
 /// Returns the work of an operation of arith, math or tensor on scalars, as the expansions of
 /// GpuMath.cpp compute it.
