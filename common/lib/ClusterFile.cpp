@@ -44,6 +44,11 @@ private:
                   double most, const char *range, double &number);
   bool readWhole(const JsonValue &value, const Text &what, const Text &expected,
                  uint64_t multipleOf, uint64_t above, uint64_t &number);
+  bool readMultiprocessors(const JsonValue &object, const Text &what, uint64_t &number) {
+    const JsonMember *member = object.find("multiprocessors");
+    return !member || readWhole(member->value, what + ": \"multiprocessors\"",
+                                "a whole number of at least 1", 1, 0, number);
+  }
   bool readName(const JsonValue &object, const Text &what, Text &name);
   const std::vector<JsonValue> *readList(const JsonValue &object, const Text &what,
                                          const char *name);
@@ -145,6 +150,7 @@ bool ClusterReader::readDevice(const JsonValue &device) {
                  {"launch_seconds"},
                  {"chip", false},
                  {"clocks_per_second", false},
+                 {"multiprocessors", false},
                  {"collective_seconds", false},
                  {"kinds", false},
                  {"host_bytes_per_second", false},
@@ -157,8 +163,14 @@ bool ClusterReader::readDevice(const JsonValue &device) {
       !readRate(device, what, "host_bytes_per_second", cluster.hostBytesPerSecond) ||
       !readRate(device, what, "file_bytes_per_second", cluster.fileBytesPerSecond))
     return false;
-  if (!readChip(device, what))
+  if (!readChip(device, what) || !readMultiprocessors(device, what, cluster.multiprocessors))
     return false;
+  for (const ClusterLink &link : cluster.links)
+    if (uint64_t most = std::max(link.multiprocessors, link.switchReduce.multiprocessors);
+        most && most >= cluster.multiprocessors)
+      return fail(device, what + ": \"multiprocessors\": expected more than the " +
+                              std::to_string(most) + " that collectives over link \"" + link.name +
+                              "\" occupy, found " + std::to_string(cluster.multiprocessors));
   const JsonMember *kinds = device.find("kinds");
   return !kinds || readKinds(kinds->value);
 }
@@ -212,9 +224,14 @@ bool ClusterReader::readProtocols(const JsonValue &root) {
 }
 
 bool ClusterReader::readSwitch(const JsonValue &value, const Text &what, SwitchReduce &result) {
-  if (!isObject(
-          value, what,
-          {{"least_ranks"}, {"seconds"}, {"bytes_per_second"}, {"round_seconds"}, {"rounds"}}) ||
+  if (!isObject(value, what,
+                {{"least_ranks"},
+                 {"seconds"},
+                 {"bytes_per_second"},
+                 {"round_seconds"},
+                 {"rounds"},
+                 {"multiprocessors", false}}) ||
+      !readMultiprocessors(value, what, result.multiprocessors) ||
       !readWhole(value.find("least_ranks")->value, what + ": \"least_ranks\"",
                  "a whole number of at least 2", 1, 1, result.leastRanks) ||
       !readSeconds(value, what, "seconds", result.seconds) ||
@@ -272,11 +289,13 @@ bool ClusterReader::readLink(const JsonValue &value, bool isLast) {
                  {"bytes_per_second"},
                  {"seconds"},
                  {"protocols", false},
+                 {"multiprocessors", false},
                  {"switch_all_reduce", false}}) ||
       !readName(value, "a link", link.name))
     return false;
   const Text what = "link \"" + link.name + "\"";
-  if (!readSeconds(value, what, "seconds", link.plain.stepSeconds) ||
+  if (!readMultiprocessors(value, what, link.multiprocessors) ||
+      !readSeconds(value, what, "seconds", link.plain.stepSeconds) ||
       !readRate(value, what, "bytes_per_second", link.plain.bytesPerSecond))
     return false;
   uint64_t inner = cluster.links.empty() ? 1 : cluster.links.back().ranks;

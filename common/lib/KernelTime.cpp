@@ -15,6 +15,11 @@ const char *fsdpcommon::nameOf(Bound bound) {
   return names[static_cast<unsigned>(bound)];
 }
 
+double KernelTime::secondsOn(double free) const {
+  double work = std::max(busySeconds, memorySeconds);
+  return seconds - work + std::max(busySeconds / free, memorySeconds);
+}
+
 KernelTime fsdpcommon::timeByRates(const Cluster &cluster, const std::string &kind,
                                    uint64_t multiplyAdds, uint64_t bf16MultiplyAdds,
                                    uint64_t bytes) {
@@ -29,6 +34,7 @@ KernelTime fsdpcommon::timeByRates(const Cluster &cluster, const std::string &ki
   time.tensorSeconds =
       static_cast<double>(multiplyAdds) / wide + static_cast<double>(bf16MultiplyAdds) / narrow;
   time.memorySeconds = static_cast<double>(bytes) / memory;
+  time.busySeconds = time.tensorSeconds;
   double work = std::max(time.tensorSeconds, time.memorySeconds);
   time.seconds = cluster.launchSeconds + work;
   if (work > cluster.launchSeconds)
@@ -61,6 +67,7 @@ KernelTime fsdpcommon::timeByClocks(const Cluster &cluster, const LaunchClocks &
   time.tensorSeconds = launch.tensor / cluster.clocksPerSecond;
   time.memorySeconds = launch.bytes / cluster.memoryBytesPerSecond;
   double busy = launch.clocks / cluster.clocksPerSecond, work = std::max(busy, time.memorySeconds);
+  time.busySeconds = busy;
   time.seconds = cluster.launchSeconds + work;
   if (work > cluster.launchSeconds)
     time.bound = time.memorySeconds > busy ? Bound::memory : boundOf(launch);

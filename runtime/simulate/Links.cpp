@@ -18,6 +18,7 @@
 
 #include "simulate/Links.h"
 #include <algorithm>
+#include <limits>
 
 using namespace fsdprt;
 
@@ -36,6 +37,7 @@ size_t Links::start(const Transfer &transfer, uint32_t channel, double time, dou
 void Links::begin(size_t number, double time) {
   State &state = flights[number];
   state.flight.begin = time;
+  open.push_back(number);
   ready.push({time + state.transfer.headSeconds, number});
 }
 
@@ -71,6 +73,32 @@ void Links::end(size_t number, double time) {
   freeFrom[state.channel] = time;
   if (!queue.empty())
     begin(queue.front(), std::max(time, flights[queue.front()].earliest));
+}
+
+uint64_t Links::occupied(double time, double limit, double &until) {
+  uint64_t count = 0;
+  while (true) {
+    open.erase(std::remove_if(open.begin(), open.end(),
+                              [&](size_t number) {
+                                const Flight &flight = flights[number].flight;
+                                return flight.done && flight.end <= time;
+                              }),
+               open.end());
+    count = 0;
+    until = std::numeric_limits<double>::infinity();
+    for (size_t number : open) {
+      const Flight &flight = flights[number].flight;
+      if (flight.begin > time)
+        until = std::min(until, flight.begin);
+      else
+        count += flights[number].transfer.multiprocessors;
+      if (flight.done && flight.end > time)
+        until = std::min(until, flight.end);
+    }
+    if (ready.empty() || ready.top().time >= std::min(until, limit))
+      return count;
+    moveChunk(ready.top());
+  }
 }
 
 double Links::finish(size_t flight) {

@@ -38,6 +38,10 @@ public:
   size_t start(const Transfer &transfer, uint32_t channel, double time, double delay);
   /// Moves chunks until transfer `flight` is done, and returns the end of the transfer in seconds.
   double finish(size_t flight);
+  /// Returns the number of multiprocessors that transfers occupy at `time`. `time` must not
+  /// decrease from one call to the next. Sets `until` to a time before which this number does not
+  /// change. Moves chunks up to the earlier one of `until` and the time `limit`.
+  uint64_t occupied(double time, double limit, double &until);
   const Flight &flight(size_t number) const { return flights[number].flight; }
 
   double busySeconds(size_t level) const { return busy[level]; }
@@ -66,6 +70,7 @@ private:
   // `busy` is the time for which they were busy.
   std::vector<double> freeAt, busy;
   std::vector<State> flights;
+  std::vector<size_t> open; // transfers that have begun and that occupied() has not seen end
   std::map<uint32_t, std::deque<size_t>> queues; // for each channel: indices in `flights`
   std::map<uint32_t, double> freeFrom;           // for each channel: time at which its last
                                                  // transfer ends

@@ -80,6 +80,7 @@ fsdprt_status fsdprt_artifact_simulate(const fsdprt_artifact *handle, const char
     filled.chunks = simulation.chunks;
     filled.clocks_per_second =
         simulation.model == KernelModel::clocks ? cluster.clocksPerSecond : 0;
+    filled.slowed_seconds = simulation.slowed;
     giveStruct(filled, result);
     visitAll(simulation, cluster, taken);
   });

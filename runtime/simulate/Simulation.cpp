@@ -9,7 +9,8 @@
 //     blocks.
 //  2. Advance the time of the rank by the duration of each launch, of each fill, and of each copy
 //     on channel 0. If the cluster has the artifact's chip, the duration of a launch follows from
-//     the clocks of its cost, else from rates (KernelTime.h).
+//     the clocks of its cost, else from rates (KernelTime.h). Collectives that run at the same time
+//     occupy multiprocessors.
 //  3. Start each collective on its channel. The command that waits for a collective advances the
 //     time of the rank to the end of the collective. A collective on channel 0 needs no wait: the
 //     command that starts the collective advances the time to its end.
@@ -76,8 +77,9 @@ private:
   void walk(const Commands &commands);
   void runLaunch(const fb::Launch &launch, const char *label);
   void runMemory(const char *name, uint64_t bytes, const char *label);
-  void compute(double seconds, const char *name, const char *kind, const char *label,
-               uint64_t bytes);
+  void launch(const KernelTime &time);
+  void compute(const std::vector<KernelTime> &times, const char *name, const char *kind,
+               const char *label, uint64_t bytes);
   void start(const fb::Collective &collective, const char *label, bool joins);
   void finish(const Started &started);
   void runCopy(const fb::Copy &copy, const char *label);
@@ -143,8 +145,30 @@ CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   return entry->second = group;
 }
 
-void Simulator::compute(double seconds, const char *name, const char *kind, const char *label,
-                        uint64_t bytes) {
+/// Advances the time by a launch. While collectives occupy multiprocessors, the launch has fewer.
+void Simulator::launch(const KernelTime &time) {
+  double all = static_cast<double>(cluster.multiprocessors), left = 1;
+  while (left > 0) {
+    double until = 0, whole = time.seconds;
+    if (cluster.multiprocessors) {
+      auto taken = static_cast<double>(links.occupied(now, now, until));
+      whole = time.secondsOn(std::max(1 - taken / all, 1 / all));
+      links.occupied(now, now + left * whole, until);
+    }
+    double end = now + left * whole;
+    if (cluster.multiprocessors && until < end) {
+      left -= (until - now) / whole;
+      now = until;
+      continue;
+    }
+    now = end;
+    left = 0;
+  }
+}
+
+/// Runs launches one after another.
+void Simulator::compute(const std::vector<KernelTime> &times, const char *name, const char *kind,
+                        const char *label, uint64_t bytes) {
   fsdprt_trace_event event = {};
   event.struct_size = sizeof event;
   event.lane = FSDPRT_LANE_COMPUTE;
@@ -155,9 +179,14 @@ void Simulator::compute(double seconds, const char *name, const char *kind, cons
   event.unit = "";
   event.bytes = bytes;
   event.begin = nanoseconds(now);
-  now += seconds;
+  double begin = now;
+  for (const KernelTime &time : times) {
+    double before = now;
+    launch(time);
+    result.slowed += now - before - time.seconds;
+  }
   event.end = nanoseconds(now);
-  result.compute += seconds;
+  result.compute += now - begin;
   result.events.push_back(event);
 }
 
@@ -209,11 +238,11 @@ void Simulator::runLaunch(const fb::Launch &launch, const char *label) {
     }
   }
   row.seconds += seconds;
-  compute(seconds, orEmpty(kernel.name()), orEmpty(kernel.kind()), label, bytes);
+  compute(times, orEmpty(kernel.name()), orEmpty(kernel.kind()), label, bytes);
 }
 
 void Simulator::runMemory(const char *name, uint64_t bytes, const char *label) {
-  compute(timeByRates(cluster, "memory", 0, 0, bytes).seconds, name, "memory", label, bytes);
+  compute({timeByRates(cluster, "memory", 0, 0, bytes)}, name, "memory", label, bytes);
 }
 
 /// Returns the unit of a collective, "over context" or "over tensor" for activations, or an empty
@@ -317,7 +346,7 @@ void Simulator::runCopy(const fb::Copy &copy, const char *label) {
   double seconds = bandwidth > 0 ? cluster.launchSeconds + static_cast<double>(bytes) / bandwidth
                                  : timeByRates(cluster, "memory", 0, 0, 2 * bytes).seconds;
   if (copy.channel() == 0)
-    return compute(seconds, "copy", "memory", label, 2 * bytes);
+    return compute({{seconds, 0, seconds}}, "copy", "memory", label, 2 * bytes);
   double &free = copierFree[isFile], begin = std::max(now, free);
   free = begin + seconds;
   copied[copy.id()] = {label, begin, free, bytes, launches};

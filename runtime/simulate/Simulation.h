@@ -47,6 +47,7 @@ enum class KernelModel { rates, clocks };
 
 struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
+  double slowed = 0; // part of `compute`: launches had fewer multiprocessors because of collectives
   uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens`: per step, over all ranks
   // for each level: seconds for which the links were busy
   std::vector<double> busy;

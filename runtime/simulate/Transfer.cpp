@@ -85,6 +85,7 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
       return false;
     const LinkRate &rate = protocol.empty() ? link.plain : known->second;
     levelSeconds[level] = sent / (rate.bytesPerSecond * static_cast<double>(below));
+    transfer.multiprocessors = link.multiprocessors;
     // `crossings` is the number of steps of the ring that cross links of this level, but no links
     // of a higher level.
     uint64_t crossings =
@@ -115,6 +116,7 @@ static bool planSwitch(const Cluster &cluster, fb::CollectiveKind kind, double b
   transfer.headSeconds = reduce.seconds;
   setBytes(transfer, bytes, roundBytes, levelSeconds);
   transfer.gapSeconds = reduce.roundSeconds;
+  transfer.multiprocessors = reduce.multiprocessors;
   return true;
 }
 

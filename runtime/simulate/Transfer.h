@@ -34,7 +34,8 @@ struct Transfer {
   /// For each level: time in seconds for which a chunk occupies the links of a rank, or 0 if the
   /// transfer does not use the level.
   std::vector<double> chunkSeconds;
-  double gapSeconds = 0; // time in seconds for which the links are idle after each chunk
+  double gapSeconds = 0;        // time in seconds for which the links are idle after each chunk
+  uint64_t multiprocessors = 0; // which the transfer occupies from its beginning to its end
 
   /// Returns for how many seconds the transfer lasts if no other transfer uses the links.
   double aloneSeconds() const;

@@ -44,6 +44,7 @@ struct SwitchReduce {
   /// `bytesPerSecond` counts the bytes that each rank would send over a ring.
   double seconds = 0, bytesPerSecond = 0, roundSeconds = 0;
   std::vector<RoundSize> rounds; ///< in ascending order of `fromBytes`
+  uint64_t multiprocessors = 0;  ///< of the device, which the all-reduce occupies
 };
 
 /// A level of links. All links of a level have equal rates.
@@ -52,6 +53,8 @@ struct ClusterLink {
   /// Number of consecutive ranks that one link joins, at most INT64_MAX.
   uint64_t ranks = std::numeric_limits<int64_t>::max();
   LinkRate plain; ///< rates of collectives without a protocol
+  /// Multiprocessors of the device that a ring occupies of which this is the outermost level.
+  uint64_t multiprocessors = 0;
   std::map<std::string, LinkRate> protocols;
   SwitchReduce switchReduce;
 };
@@ -72,6 +75,8 @@ struct Cluster {
   /// chip, times of kernels follow from the rates alone.
   std::string chip;
   double clocksPerSecond = 0;
+  /// Multiprocessors of the device. If it is 0, collectives occupy none.
+  uint64_t multiprocessors = 0;
   /// Launch latencies in seconds: of a kernel, and of a collective on an idle channel.
   double launchSeconds = 0, collectiveSeconds = 0;
   /// Bandwidth of copies between device and host memory. If it is 0, these copies have the same

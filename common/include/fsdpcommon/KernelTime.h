@@ -45,7 +45,11 @@ struct KernelTime {
   double seconds = 0;       ///< includes the launch
   double tensorSeconds = 0; ///< least time for the multiply-adds
   double memorySeconds = 0; ///< least time for the bytes
+  double busySeconds = 0;   ///< time on the multiprocessors, if memory is fast enough
   Bound bound = Bound::launch;
+
+  /// Returns the time in seconds if collectives leave the part `free` of the multiprocessors.
+  double secondsOn(double free) const;
 };
 
 /// Predicts the time of a kernel of `kind` by the cluster's rates.

@@ -557,6 +557,8 @@ typedef struct fsdprt_simulation {
   uint64_t chunks;        /* number of chunks sent over links */
   /* Clocks per second by which kernels were timed; 0: they were timed by rates. */
   double clocks_per_second;
+  /* Part of compute_seconds by which collectives, which occupy multiprocessors, slow kernels. */
+  double slowed_seconds;
 } fsdprt_simulation;
 
 /* Sums over the collectives of one type and one unit. The strings are valid during the callback. */

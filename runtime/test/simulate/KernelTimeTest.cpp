@@ -35,6 +35,17 @@ TEST(KernelTime, FollowsFromRates) {
   EXPECT_EQ(time("row", 0, 0, 1e9).bound, Bound::launch);
 }
 
+TEST(KernelTime, GrowsIfCollectivesOccupyMultiprocessors) {
+  Cluster cluster = plainCluster({link("a", 2, 0, 1e9)});
+  cluster.launchSeconds = 1;
+  fsdpcommon::KernelTime time = fsdpcommon::timeByRates(cluster, "map", 3000000000, 0, 2000000000);
+  EXPECT_DOUBLE_EQ(time.secondsOn(1), 1 + 3);
+  EXPECT_DOUBLE_EQ(time.secondsOn(0.5), 1 + 6);
+  time = fsdpcommon::timeByRates(cluster, "map", 1000000000, 0, 3000000000);
+  EXPECT_DOUBLE_EQ(time.secondsOn(0.5), 1 + 3);
+  EXPECT_DOUBLE_EQ(time.secondsOn(0.25), 1 + 4);
+}
+
 TEST(KernelTime, IsBoundByTheLargestPartOfItsClocks) {
   Cluster cluster = plainCluster({link("a", 2, 0, 1e9)});
   cluster.clocksPerSecond = 10;

@@ -127,6 +127,21 @@ TEST(Links, LevelsWorkAtTheSameTime) {
   EXPECT_NEAR(links.finish(both), 3, 0.11);
 }
 
+TEST(Links, TransfersOccupyMultiprocessorsFromBeginToEnd) {
+  Links links(1);
+  Transfer transfer = work(10, 0.1);
+  transfer.multiprocessors = 3;
+  links.start(transfer, 1, 0, 0.5);
+  double until = 0;
+  EXPECT_EQ(links.occupied(0, 0, until), 0u);
+  EXPECT_DOUBLE_EQ(until, 0.5);
+  EXPECT_EQ(links.occupied(0.5, 0.5, until), 3u);
+  EXPECT_EQ(links.occupied(0.5, 10, until), 3u);
+  EXPECT_NEAR(until, 1.5, 1e-9);
+  EXPECT_EQ(links.occupied(until, 10, until), 0u);
+  EXPECT_EQ(until, std::numeric_limits<double>::infinity());
+}
+
 // The curve gives the bus bandwidth of an all-reduce for each payload, in 10^9 bytes per second. It
 // was measured with NCCL 2.27.7 on 8 x H200: github.com/stas00/ml-engineering (744d01e, 2026-08),
 // network/README.md, "all_reduce_bench.py". Each payload was timed alone, after a barrier. The
@@ -355,6 +370,58 @@ TEST(Simulation, StaysBetweenItsBounds) {
       EXPECT_EQ(step.ranks, 8u);
     }
   }
+}
+
+// The work of a kernel is the integral, over its time, of the part of the multiprocessors that
+// collectives leave free at each moment.
+TEST(Simulation, CollectivesSlowKernelsThatRunAtTheSameTime) {
+  std::mt19937 random(1);
+  double slowed = 0;
+  for (int i = 0; i < 100; ++i) {
+    auto manifest = toyManifest({4, 2, true});
+    for (auto &kernel : manifest.kernels)
+      kernel->multiply_adds = 1000000;
+    // The sum of losses and the gather of norms last until the last kernel needs them.
+    auto &commands = manifest.programs[1]->commands;
+    ASSERT_EQ(manifest.programs[1]->name, "step");
+    auto last = commands.end() - 1;
+    for (const char *label : {"norms", "mean loss"})
+      for (auto command = commands.begin(); command != last; ++command)
+        if ((*command)->body.type == fb::Body::Wait && (*command)->label == label) {
+          std::rotate(command, command + 1, last);
+          break;
+        }
+    auto file = pack(manifest, {});
+    Cluster cluster = plainCluster({link("a", 4, 0, std::pow(10, 4 + random() % 6)),
+                                    link("b", 8, 0, std::pow(10, 4 + random() % 6))});
+    cluster.memoryBytesPerSecond = 1e15;
+    cluster.multiprocessors = 100;
+    cluster.links[0].multiprocessors = 30;
+    cluster.links[1].multiprocessors = 20;
+    Simulation step =
+        simulate(*Artifact::fromMemory(file.data(), file.size(), "toy.fsdp"), cluster);
+    std::vector<fsdprt_trace_event> transfers;
+    for (const fsdprt_trace_event &event : step.events)
+      if (event.lane != FSDPRT_LANE_COMPUTE)
+        transfers.push_back(event);
+    for (const fsdprt_trace_event &event : step.events) {
+      if (event.lane != FSDPRT_LANE_COMPUTE || std::string(event.kind) == "collective" ||
+          std::string(event.name) == "fill")
+        continue;
+      auto work = static_cast<double>(event.end - event.begin);
+      for (const fsdprt_trace_event &other : transfers) {
+        double common = static_cast<double>(std::min(event.end, other.end)) -
+                        static_cast<double>(std::max(event.begin, other.begin));
+        // Groups of two neighbours use link a, and groups of four ranks with stride 2 use link b.
+        bool isInner = std::string(other.name) != "all_reduce";
+        work -= std::max(common, 0.0) * (isInner ? 0.3 : 0.2);
+      }
+      EXPECT_NEAR(work, 1e6, 20) << event.name;
+    }
+    EXPECT_GE(step.slowed, -1e-12);
+    slowed += step.slowed;
+  }
+  EXPECT_GT(slowed, 1e-3);
 }
 
 // The events of the compute lane follow one another without gaps, as in the trace of a session.

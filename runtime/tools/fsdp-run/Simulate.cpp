@@ -114,6 +114,9 @@ void fsdprt::simulate(const Options &options, const fsdprt_artifact *artifact, P
   printer.line("compute %.3f ms, exposed communication %.3f ms (%.1f %%)",
                1e3 * result.compute_seconds, 1e3 * result.exposed_seconds,
                100 * result.exposed_seconds / step);
+  if (result.slowed_seconds > 0)
+    printer.line("compute includes %.3f ms, because collectives occupy multiprocessors",
+                 1e3 * result.slowed_seconds);
   printer.line("tokens: %s per second, %s per rank", grouped(perSecond(result.tokens), all),
                grouped(perSecond(result.tokens / result.ranks), one));
   printer.line("peak memory: %s per rank (arena)", shortBytes(result.arena_bytes, memory));
