@@ -111,10 +111,10 @@ TileExpr MaskReader::readInteger(Value value) {
     return it->second;
   TileExpr expr = value.getType().isInteger(1) ? asNumber(read(value)) : compute(value);
   IntegerRange bound = typeRange(value.getType());
-  // Replace the tree by a leaf if the tree may wrap or contains a 64-bit scalar.
+  // Replace the tree by a leaf if the tree may wrap or contains a leaf that may be clamped.
   auto isLong = [&](TileExpr e) {
     return (e.kind() == Kind::Scalar || e.kind() == Kind::Opaque) && e.value() != value &&
-           isHuge(typeRange(e.value().getType()));
+           !e.range().within(1 - TileExpr::far, TileExpr::far - 1);
   };
   if (!expr || !expr.range().within(bound) || expr.contains(isLong))
     expr = leaf(value, bound);
@@ -180,6 +180,9 @@ TileExpr MaskReader::compute(Value value) {
       .Case<arith::MinSIOp, arith::MaxSIOp, arith::MinUIOp, arith::MaxUIOp>([&](auto) -> TileExpr {
         bool isSigned = isa<arith::MinSIOp, arith::MaxSIOp>(op);
         TileExpr x = isSigned ? in(0) : natural(0), y = isSigned ? in(1) : natural(1);
+        // If x >= 0, the least of x and y as unsigned numbers is in [0, x].
+        if (isa<arith::MinUIOp>(op) && !x != !y)
+          return leaf(value, {0, (x ? x : y).range().hi});
         return isa<arith::MinSIOp, arith::MinUIOp>(op) ? TileExpr::min(x, y) : TileExpr::max(x, y);
       })
       .Case([&](math::AbsIOp) { return TileExpr::max(in(0), in(0) * -1); })

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 //   mask_mod(%b, %h, %i, %j, %c):                 loss · 1/C, or
-//     %row = %i + index_cast(%c[]) · rows         loss · count(own targets) / max(count(targets),
-//     1)
+//     %row = %i + min(index_cast(%c[]), C - 1) · rows      loss · count(own targets) /
+//                                                                 max(count(targets), 1)
 //     .. %row ..
 //
 // Recognises what SequenceRewrite.cpp builds. The captured tensor %c must be the argument with
@@ -32,28 +32,31 @@ static bool isCoordinate(Value value) {
   return key && key.getValue() == contextAxis;
 }
 
-/// Returns true if `value`, in a function of attention, is the first row of the rank.
-static bool isFirstRow(AttentionOp op, Value value, int64_t rows) {
-  auto product = value.getDefiningOp<arith::MulIOp>();
-  if (!product)
-    return false;
-  for (auto [index, size] : {std::pair(product.getLhs(), product.getRhs()),
-                             std::pair(product.getRhs(), product.getLhs())}) {
-    APInt constant;
-    auto cast = index.getDefiningOp<arith::IndexCastOp>();
-    auto read = cast ? cast.getIn().getDefiningOp<tensor::ExtractOp>() : tensor::ExtractOp();
-    auto capture = read ? dyn_cast<BlockArgument>(read.getTensor()) : BlockArgument();
-    if (!capture || !matchPattern(size, m_ConstantInt(&constant)) || constant != rows)
-      continue;
-    unsigned first = capture.getOwner()->getNumArguments() - op.getCaptures().size();
-    if (capture.getArgNumber() >= first &&
-        isCoordinate(op.getCaptures()[capture.getArgNumber() - first]))
-      return true;
-  }
-  return false;
+/// Returns the operand of `op` that is not the integer `constant`. Returns null if no operand is.
+template <typename Op>
+static Value getOtherThan(Op op, int64_t constant) {
+  APInt found;
+  if (op && matchPattern(op.getRhs(), m_ConstantInt(&found)) && found == constant)
+    return op.getLhs();
+  return op && matchPattern(op.getLhs(), m_ConstantInt(&found)) && found == constant ? op.getRhs()
+                                                                                     : Value();
 }
 
-LogicalResult fsdp::checkRows(AttentionOp op, int64_t rows,
+/// Returns true if `value`, in a function of attention, is the first row of the rank.
+static bool isFirstRow(AttentionOp op, Value value, int64_t rows, int64_t ranks) {
+  Value rank = getOtherThan(value.getDefiningOp<arith::MulIOp>(), rows);
+  Value index = rank ? getOtherThan(rank.getDefiningOp<arith::MinUIOp>(), ranks - 1) : Value();
+  auto cast = index ? index.getDefiningOp<arith::IndexCastOp>() : arith::IndexCastOp();
+  auto read = cast ? cast.getIn().getDefiningOp<tensor::ExtractOp>() : tensor::ExtractOp();
+  auto capture = read ? dyn_cast<BlockArgument>(read.getTensor()) : BlockArgument();
+  if (!capture)
+    return false;
+  unsigned first = capture.getOwner()->getNumArguments() - op.getCaptures().size();
+  return capture.getArgNumber() >= first &&
+         isCoordinate(op.getCaptures()[capture.getArgNumber() - first]);
+}
+
+LogicalResult fsdp::checkRows(AttentionOp op, int64_t rows, int64_t ranks,
                               function_ref<InFlightDiagnostic()> fail) {
   std::pair<Region *, unsigned> functions[] = {
       {&op.getScoreMod(), 3}, {&op.getMaskMod(), 2}, {&op.getWeightMod(), 2}};
@@ -64,7 +67,7 @@ LogicalResult fsdp::checkRows(AttentionOp op, int64_t rows,
     for (Operation *user : row.getUsers()) {
       auto sum = dyn_cast<arith::AddIOp>(user);
       Value other = sum ? (sum.getLhs() == row ? sum.getRhs() : sum.getLhs()) : Value();
-      if (!sum || !isFirstRow(op, other, rows))
+      if (!sum || !isFirstRow(op, other, rows, ranks))
         return fail() << "expected its functions to read the index of a row plus " << rows
                       << " times the coordinate of the rank on axis 'context', found '"
                       << user->getName() << "' with another row";

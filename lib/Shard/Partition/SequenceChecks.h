@@ -11,9 +11,11 @@
 
 namespace mlir::fsdp {
 
-/// Checks that the functions of attention on a rank with `rows` queries read only the index of a
-/// row in the whole sequence. Reports errors through `fail`, which emits the name of the op.
-LogicalResult checkRows(AttentionOp op, int64_t rows, function_ref<InFlightDiagnostic()> fail);
+/// Checks that the functions of attention on one of `ranks` ranks, which has `rows` queries, read
+/// only the index of a row in the whole sequence. Reports errors through `fail`, which emits the
+/// name of the op.
+LogicalResult checkRows(AttentionOp op, int64_t rows, int64_t ranks,
+                        function_ref<InFlightDiagnostic()> fail);
 
 /// Checks that `op` multiplies the loss of a cross-entropy on one of `ranks` ranks by the part that
 /// its rows are of the rows of all ranks.

@@ -200,8 +200,11 @@ void SplitRewrite::shiftRows(AttentionOp op, int64_t rows) {
     auto in = ImplicitLocOpBuilder::atBlockBegin(op.getLoc(), &body);
     Value at = tensor::ExtractOp::create(in, part, ValueRange());
     Value index = arith::IndexCastOp::create(in, in.getIndexType(), at);
+    // The least of two equal numbers. The bound tells code generation which rows a rank may have.
+    Value last = arith::ConstantIndexOp::create(in, axis.ranks - 1);
+    Value rank = arith::MinUIOp::create(in, index, last);
     Value size = arith::ConstantIndexOp::create(in, rows);
-    Value first = arith::MulIOp::create(in, index, size);
+    Value first = arith::MulIOp::create(in, rank, size);
     Value whole = arith::AddIOp::create(in, row, first);
     row.replaceAllUsesExcept(whole, whole.getDefiningOp());
   }

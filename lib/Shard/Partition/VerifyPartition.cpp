@@ -109,7 +109,7 @@ LogicalResult PartitionChecker::checkAttention(AttentionOp op) {
       return fail(op) << "expected operand " << i << ", the " << (i == 1 ? "keys" : "values")
                       << ", to be gathered by an 'fsdp.all_gather' over axis '" << axis.name << "'";
   splits[op.getO()] = splits[op.getLse()] = rows;
-  return checkRows(op, rows.blocks.front(), [&] { return fail(op); });
+  return checkRows(op, rows.blocks.front(), axis.ranks, [&] { return fail(op); });
 }
 
 /// Checks an op whose operand `first` is split.

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 FACTORS = {
-    "mesh": ["shard=1", "shard=2", "shard=3", "shard=4", "replicate=2,shard=2"],
+    "mesh": ["shard=1", "shard=2", "shard=3", "shard=4", "replicate=2,shard=2", "shard=2,context=2,tensor=2"],
     "strategy": ["full_shard", "no_shard", "zero1", "zero2", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2", "hfsdp"],
     "precision": ["", "--param-dtype=bf16", "--param-dtype=bf16 --param-storage=both", "--param-dtype=f16 --reduce-dtype=f16"],
     "recompute": ["", "--activation-checkpointing=full", "--activation-checkpointing=selective=contract/2+attention"],
