@@ -238,7 +238,7 @@ of fsdp-mlir's step would run at the peak that `fsdp-run --profile` measures.
 def section(results, versions, processor, rounds):
     """Returns the title and the text of the section of one processor."""
     lines = [*textwrap.wrap(f"- CPU: {processor}", 100, subsequent_indent="  "),
-             f"- Date: {datetime.date.today()}; {rounds} rounds of {STEPS} steps in turns", f"- Versions: {versions}", "",
+             f"- Date: {datetime.date.today()}; {rounds} {"round" if rounds == 1 else "rounds"} of {STEPS} steps in turns", f"- Versions: {versions}", "",
              "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
     for (name, ranks, threads, dtype), (seconds, size) in results.items():
         own = results.get(("fsdp-mlir", ranks, threads, dtype))

@@ -391,21 +391,26 @@ bool AttentionTiles::isUnmasked() const {
          keys[0].fullEnd.asConstant() == extents[3];
 }
 
+/// Returns true if a bound of a range contains a tree for which `predicate` is true.
+bool AttentionTiles::hasBound(llvm::function_ref<bool(TileExpr)> predicate) const {
+  return llvm::any_of(keys, [&](const TileRange &r) {
+    return llvm::any_of(ArrayRef{r.begin, r.fullBegin, r.fullEnd, r.end},
+                        [&](TileExpr e) { return e.contains(predicate); });
+  });
+}
+
+bool AttentionTiles::readsData() const {
+  return hasBound([](TileExpr e) { return e.kind() == Kind::Scalar || e.kind() == Kind::Opaque; });
+}
+
 std::optional<bool>
 AttentionTiles::allRows(llvm::function_ref<bool(const TileSymbols<int64_t> &)> test) const {
-  auto has = [&](llvm::function_ref<bool(TileExpr)> predicate) {
-    return llvm::any_of(keys, [&](const TileRange &r) {
-      return llvm::any_of(ArrayRef{r.begin, r.fullBegin, r.fullEnd, r.end},
-                          [&](TileExpr e) { return e.contains(predicate); });
-    });
-  };
-  auto isData = [](TileExpr e) { return e.kind() == Kind::Scalar || e.kind() == Kind::Opaque; };
   auto isSymbol = [](Symbol s) {
     return [s](TileExpr e) { return e.kind() == Kind::Symbol && e.asSymbol() == s; };
   };
-  int64_t batches = has(isSymbol(Symbol::Batch)) ? extents[0] : 1,
-          heads = has(isSymbol(Symbol::Head)) ? extents[1] : 1;
-  if (has(isData) || batches * heads > (int64_t(1) << 20) ||
+  int64_t batches = hasBound(isSymbol(Symbol::Batch)) ? extents[0] : 1,
+          heads = hasBound(isSymbol(Symbol::Head)) ? extents[1] : 1;
+  if (readsData() || batches * heads > (int64_t(1) << 20) ||
       batches * heads * extents[2] > (int64_t(1) << 20))
     return std::nullopt;
   for (int64_t b = 0; b < batches; ++b)

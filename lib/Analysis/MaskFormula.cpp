@@ -78,7 +78,11 @@ static IntegerRange typeRange(Type type) {
   return {std::max(range.lo, -TileExpr::limit), std::min(range.hi, TileExpr::limit)};
 }
 
-static bool isHuge(IntegerRange range) { return !range.within(-TileExpr::far, TileExpr::far); }
+/// Returns true for a scalar or data that may have been clamped to ±TileExpr::far.
+static bool isLong(const TileExpr &e) {
+  return (e.kind() == Kind::Scalar || e.kind() == Kind::Opaque) &&
+         (e.range().lo <= -TileExpr::far || e.range().hi >= TileExpr::far);
+}
 
 MaskReader::MaskReader(Region &function, ArrayRef<int64_t> extents)
     : function(function), dependence(function) {
@@ -111,12 +115,9 @@ TileExpr MaskReader::readInteger(Value value) {
     return it->second;
   TileExpr expr = value.getType().isInteger(1) ? asNumber(read(value)) : compute(value);
   IntegerRange bound = typeRange(value.getType());
-  // Replace the tree by a leaf if the tree may wrap or contains a leaf that may be clamped.
-  auto isLong = [&](TileExpr e) {
-    return (e.kind() == Kind::Scalar || e.kind() == Kind::Opaque) && e.value() != value &&
-           !e.range().within(1 - TileExpr::far, TileExpr::far - 1);
-  };
-  if (!expr || !expr.range().within(bound) || expr.contains(isLong))
+  // Replace the tree by a leaf if the tree may wrap or contains a 64-bit scalar.
+  auto readsLong = [&](TileExpr e) { return isLong(e) && e.value() != value; };
+  if (!expr || !expr.range().within(bound) || expr.contains(readsLong))
     expr = leaf(value, bound);
   return known[value] = expr;
 }
@@ -173,16 +174,13 @@ TileExpr MaskReader::compute(Value value) {
       })
       .Case<arith::RemSIOp, arith::RemUIOp>([&](auto) -> TileExpr {
         TileExpr x = natural(0);
-        if (!x || by() <= 0)
+        if (by() <= 0 || (!x && isa<arith::RemSIOp>(op)))
           return {};
-        return x.range().hi < by() ? x : leaf(value, {0, by() - 1});
+        return x && x.range().hi < by() ? x : leaf(value, {0, by() - 1});
       })
       .Case<arith::MinSIOp, arith::MaxSIOp, arith::MinUIOp, arith::MaxUIOp>([&](auto) -> TileExpr {
         bool isSigned = isa<arith::MinSIOp, arith::MaxSIOp>(op);
         TileExpr x = isSigned ? in(0) : natural(0), y = isSigned ? in(1) : natural(1);
-        // If x >= 0, the least of x and y as unsigned numbers is in [0, x].
-        if (isa<arith::MinUIOp>(op) && !x != !y)
-          return leaf(value, {0, (x ? x : y).range().hi});
         return isa<arith::MinSIOp, arith::MinUIOp>(op) ? TileExpr::min(x, y) : TileExpr::max(x, y);
       })
       .Case([&](math::AbsIOp) { return TileExpr::max(in(0), in(0) * -1); })
@@ -285,12 +283,9 @@ MaskFormula MaskReader::compare(P predicate, Value lhs, Value rhs) {
   // Allow a 64-bit scalar only if the other operand is small. A scalar outside [-far, far] is
   // clamped, but the sign of its difference to the other operand is still correct.
   TileExpr a = readInteger(lhs), b = readInteger(rhs);
-  auto isLong = [](TileExpr e) {
-    return e.kind() == Kind::Scalar && isHuge(typeRange(e.value().getType()));
-  };
+  auto isFar = [](TileExpr e) { return e.kind() == Kind::Scalar && isLong(e); };
   IntegerRange small{-TileExpr::far / 2, TileExpr::far / 2};
-  if (!a || !b || (isLong(a) && !b.range().within(small)) ||
-      (isLong(b) && !a.range().within(small)))
+  if (!a || !b || (isFar(a) && !b.range().within(small)) || (isFar(b) && !a.range().within(small)))
     return MaskFormula::unknown();
   return compare(predicate, a, b);
 }

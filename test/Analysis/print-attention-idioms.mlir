@@ -299,8 +299,8 @@ func.func @part(%q: tensor<1x1x64x8xf32>, %k: tensor<1x1x256x8xf32>, %c: tensor<
   mask_mod(%b: index, %h: index, %i: index, %j: index, %part: tensor<i64>) {
   %n = tensor.extract %part[] : tensor<i64>
   %x = arith.index_cast %n : i64 to index
-  %last = arith.constant 3 : index
-  %rank = arith.minui %x, %last : index
+  %ranks = arith.constant 4 : index
+  %rank = arith.remui %x, %ranks : index
   %rows = arith.constant 64 : index
   %before = arith.muli %rank, %rows : index
   %row = arith.addi %i, %before : index

@@ -45,9 +45,9 @@ TEST(MultiplyAddsTest, MaskedTilesAreNotCounted) {
 // The last key of a row depends on a value that is known to be 0 or 1: the larger work counts.
 TEST(MultiplyAddsTest, TilesThatDependOnBoundedValuesAreCounted) {
   std::string part =
-      " mask_mod(%b: index, %h: index, %i: index, %j: index) {\n%one = arith.constant 1 : index\n"
+      " mask_mod(%b: index, %h: index, %i: index, %j: index) {\n%two = arith.constant 2 : index\n"
       "%rows = arith.constant 32 : index\n%x = arith.muli %b, %h : index\n"
-      "%rank = arith.minui %x, %one : index\n%before = arith.muli %rank, %rows : index\n"
+      "%rank = arith.remui %x, %two : index\n%before = arith.muli %rank, %rows : index\n"
       "%row = arith.addi %i, %before : index\n%keep = arith.cmpi sge, %row, %j : index\n"
       "fsdp.yield %keep : i1\n}";
   int64_t tiles = 0;

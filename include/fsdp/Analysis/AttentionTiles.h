@@ -109,6 +109,8 @@ public:
   bool hasKeyInEveryRow() const;
   /// Returns true if mask_mod provably keeps no score.
   bool isFullyMasked() const;
+  /// Returns true if bounds of ranges depend on captured data.
+  bool readsData() const;
 
   /// Determines whether the rows [q0, q1) visit the keys [k0, k1). Returns Masked if the ranges of
   /// the rows contain none of these keys. Returns Unmasked if a mask-free subrange contains all
@@ -124,6 +126,7 @@ private:
   /// Calls `test` once for each row, with a tile that consists only of this row. Returns true if
   /// all calls return true. Returns nothing if the ranges depend on data, or if more than 2^20 rows
   /// would have to be tested.
+  bool hasBound(llvm::function_ref<bool(TileExpr)> predicate) const;
   std::optional<bool> allRows(llvm::function_ref<bool(const TileSymbols<int64_t> &)> test) const;
 
   SmallVector<TileRange> keys, rows;

@@ -68,8 +68,9 @@ def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
     The page docs/explanation/tensor-parallel.md describes how the split values are found.
 
     The ranks of the axis `context` also run the same program on the same samples, and the sequence
-    is split: each rank has some rows of every activation. Parameters are whole, and the cotangent
-    of a parameter on a rank is a part of its gradient.
+    is split: each rank has some rows of every activation. These are neighbours, or every C-th row
+    if attention of neighbours would be unbalanced. Parameters are whole, and the cotangent of a
+    parameter on a rank is a part of its gradient.
 
     | place | op | adjoint |
     |---|---|---|

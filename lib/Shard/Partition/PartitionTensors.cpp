@@ -100,6 +100,13 @@ LogicalResult PartitionTensorsPass::splitSequence(func::FuncOp loss, int64_t ran
   FailureOr<SplitGroup> group = chooseSequence(loss, ranks);
   if (failed(group))
     return failure();
+  if (remarks)
+    emitRemark(loss.getLoc()) << "axis 'context': a rank has "
+                              << (group->getAxis().striped
+                                      ? "every row whose number modulo " + std::to_string(ranks) +
+                                            " is its coordinate, because attention of neighbouring "
+                                            "rows would be unbalanced"
+                                      : "neighbouring rows");
   rewrite(loss, *group);
   return success();
 }

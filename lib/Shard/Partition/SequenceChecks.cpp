@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 //   mask_mod(%b, %h, %i, %j, %c):                 loss · 1/C, or
-//     %row = %i + min(index_cast(%c[]), C - 1) · rows      loss · count(own targets) /
-//                                                                 max(count(targets), 1)
-//     .. %row ..
+//     %row = %i + (%c[] mod C) · rows             loss · count(own targets) / max(count(targets),
+//     .. %row ..                                                             1)
+//
+//   stripes: %row = %i · C + (%c[] mod C)         .. x n/C x C x .. → C x n/C x ..   own_piece
 //
 // Recognises what SequenceRewrite.cpp builds. The captured tensor %c must be the argument with
 // `fsdp.key = "context"`, and the targets that are counted must be those of the cross-entropy, and
@@ -32,21 +33,13 @@ static bool isCoordinate(Value value) {
   return key && key.getValue() == contextAxis;
 }
 
-/// Returns the operand of `op` that is not the integer `constant`. Returns null if no operand is.
-template <typename Op>
-static Value getOtherThan(Op op, int64_t constant) {
-  APInt found;
-  if (op && matchPattern(op.getRhs(), m_ConstantInt(&found)) && found == constant)
-    return op.getLhs();
-  return op && matchPattern(op.getLhs(), m_ConstantInt(&found)) && found == constant ? op.getRhs()
-                                                                                     : Value();
-}
-
-/// Returns true if `value`, in a function of attention, is the first row of the rank.
-static bool isFirstRow(AttentionOp op, Value value, int64_t rows, int64_t ranks) {
-  Value rank = getOtherThan(value.getDefiningOp<arith::MulIOp>(), rows);
-  Value index = rank ? getOtherThan(rank.getDefiningOp<arith::MinUIOp>(), ranks - 1) : Value();
-  auto cast = index ? index.getDefiningOp<arith::IndexCastOp>() : arith::IndexCastOp();
+/// Returns true if `value`, in a function of attention, is the coordinate of the rank.
+static bool isRank(AttentionOp op, Value value, int64_t ranks) {
+  APInt divisor;
+  auto remainder = value.getDefiningOp<arith::RemUIOp>();
+  if (!remainder || !matchPattern(remainder.getRhs(), m_ConstantInt(&divisor)) || divisor != ranks)
+    return false;
+  auto cast = remainder.getLhs().getDefiningOp<arith::IndexCastOp>();
   auto read = cast ? cast.getIn().getDefiningOp<tensor::ExtractOp>() : tensor::ExtractOp();
   auto capture = read ? dyn_cast<BlockArgument>(read.getTensor()) : BlockArgument();
   if (!capture)
@@ -56,7 +49,41 @@ static bool isFirstRow(AttentionOp op, Value value, int64_t rows, int64_t ranks)
          isCoordinate(op.getCaptures()[capture.getArgNumber() - first]);
 }
 
-LogicalResult fsdp::checkRows(AttentionOp op, int64_t rows, int64_t ranks,
+/// Returns the other operand of a commutative op of type Op that reads `operand`, else null.
+template <typename Op>
+static Value getOther(Operation *op, Value operand) {
+  auto binary = dyn_cast<Op>(op);
+  return !binary ? Value() : binary.getLhs() == operand ? binary.getRhs() : binary.getLhs();
+}
+
+/// Returns true if `value` is `factor` multiplied by a constant `size`.
+static bool isProduct(Value value, int64_t size, function_ref<bool(Value)> isFactor) {
+  auto product = value.getDefiningOp<arith::MulIOp>();
+  APInt constant;
+  return product && ((matchPattern(product.getRhs(), m_ConstantInt(&constant)) &&
+                      constant == size && isFactor(product.getLhs())) ||
+                     (matchPattern(product.getLhs(), m_ConstantInt(&constant)) &&
+                      constant == size && isFactor(product.getRhs())));
+}
+
+/// Returns true if `user`, which reads the index of a row of the rank, is an op on the way to the
+/// index in the whole sequence.
+static bool countsInSequence(AttentionOp op, Operation *user, Value row, int64_t rows,
+                             const SplitAxis &axis) {
+  auto isOwnRank = [&](Value value) { return isRank(op, value, axis.ranks); };
+  if (!axis.striped) {
+    Value first = getOther<arith::AddIOp>(user, row);
+    return first && isProduct(first, rows, isOwnRank);
+  }
+  auto isRow = [&](Value value) { return value == row; };
+  return user->getNumResults() == 1 && isProduct(user->getResult(0), axis.ranks, isRow) &&
+         llvm::all_of(user->getUsers(), [&](Operation *sum) {
+           Value rank = getOther<arith::AddIOp>(sum, user->getResult(0));
+           return rank && isOwnRank(rank);
+         });
+}
+
+LogicalResult fsdp::checkRows(AttentionOp op, int64_t rows, const SplitAxis &axis,
                               function_ref<InFlightDiagnostic()> fail) {
   std::pair<Region *, unsigned> functions[] = {
       {&op.getScoreMod(), 3}, {&op.getMaskMod(), 2}, {&op.getWeightMod(), 2}};
@@ -64,16 +91,79 @@ LogicalResult fsdp::checkRows(AttentionOp op, int64_t rows, int64_t ranks,
     if (region->empty())
       continue;
     BlockArgument row = region->front().getArgument(argument);
-    for (Operation *user : row.getUsers()) {
-      auto sum = dyn_cast<arith::AddIOp>(user);
-      Value other = sum ? (sum.getLhs() == row ? sum.getRhs() : sum.getLhs()) : Value();
-      if (!sum || !isFirstRow(op, other, rows, ranks))
-        return fail() << "expected its functions to read the index of a row plus " << rows
-                      << " times the coordinate of the rank on axis 'context', found '"
-                      << user->getName() << "' with another row";
-    }
+    for (Operation *user : row.getUsers())
+      if (!countsInSequence(op, user, row, rows, axis))
+        return fail() << "expected its functions to read the index of a row "
+                      << (axis.striped ? "times " + std::to_string(axis.ranks) + " plus the"
+                                       : "plus " + std::to_string(rows) + " times the")
+                      << " coordinate of the rank on axis 'context', found '" << user->getName()
+                      << "' with another row";
   }
   return success();
+}
+
+int64_t fsdp::countStripes(func::FuncOp func) {
+  for (auto op : func.getBody().front().getOps<AttentionOp>())
+    for (auto [region, argument] :
+         {std::pair(&op.getScoreMod(), 3u), std::pair(&op.getMaskMod(), 2u),
+          std::pair(&op.getWeightMod(), 2u)})
+      if (!region->empty())
+        for (Operation *user : region->front().getArgument(argument).getUsers())
+          return isa<arith::MulIOp>(user)
+                     ? cast<RankedTensorType>(op.getQ().getType()).getDimSize(2)
+                     : 0;
+  return 0;
+}
+
+/// Returns the order of dimensions of a copy: dimension i of the result is dimension order[i] of
+/// the operand. Returns an empty order for other ops.
+static SmallVector<unsigned> getOrder(Operation *op) {
+  auto copy = dyn_cast_or_null<linalg::GenericOp>(op);
+  if (!copy || copy.getNumDpsInputs() != 1 || copy.getNumResults() != 1 ||
+      copy.getNumReductionLoops() ||
+      copy.getBody()->getTerminator()->getOperand(0) != copy.getBody()->getArgument(0))
+    return {};
+  AffineMap source = copy.getIndexingMapsArray()[0], target = copy.getIndexingMapsArray()[1];
+  if (!source.isPermutation() || !target.isPermutation())
+    return {};
+  SmallVector<unsigned> dims;
+  for (AffineExpr loop : target.getResults())
+    dims.push_back(*source.getResultPosition(loop));
+  return dims;
+}
+
+/// Returns true if a reshape joins or divides exactly the dimensions `first` and `first` + 1 of the
+/// larger shape, possibly after dimensions of blocks.
+static bool dividesDim(ArrayRef<ReassociationIndices> groups, int64_t first) {
+  return llvm::any_of(groups, [&](const ReassociationIndices &group) {
+    return group.size() > 1 && group.back() == first + 1;
+  });
+}
+
+bool fsdp::isStriped(OwnPieceOp op, int64_t ranks) {
+  Value value = op->getOperand(0);
+  if (auto collapse = value.getDefiningOp<tensor::CollapseShapeOp>())
+    value = collapse.getSrc();
+  SmallVector<unsigned> order = getOrder(value.getDefiningOp());
+  if (order.size() < 2 || order[0] != order[1] + 1 ||
+      cast<RankedTensorType>(value.getType()).getDimSize(0) != ranks)
+    return false;
+  auto divided = value.getDefiningOp()->getOperand(0).getDefiningOp<tensor::ExpandShapeOp>();
+  return divided && dividesDim(divided.getReassociationIndices(), order[1]);
+}
+
+bool fsdp::isStriped(AllGatherOp op, int64_t ranks) {
+  auto all = op->hasOneUse() ? dyn_cast<tensor::ExpandShapeOp>(*op->user_begin())
+                             : tensor::ExpandShapeOp();
+  if (!all || !all->hasOneUse() || all.getResultType().getDimSize(0) != ranks)
+    return false;
+  Operation *copy = *all->user_begin();
+  SmallVector<unsigned> order = getOrder(copy);
+  auto *first = llvm::find(order, 0u);
+  if (first == order.end() || first == order.begin() || *(first - 1) != 1 || !copy->hasOneUse())
+    return false;
+  auto joined = dyn_cast<tensor::CollapseShapeOp>(*copy->user_begin());
+  return joined && dividesDim(joined.getReassociationIndices(), first - order.begin() - 1);
 }
 
 /// Returns the tensor whose elements a generic counts that differ from `ignored`, or null.

@@ -8,14 +8,22 @@
 #define FSDP_LIB_SHARD_PARTITION_SEQUENCECHECKS_H
 
 #include "SplitRules.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace mlir::fsdp {
 
-/// Checks that the functions of attention on one of `ranks` ranks, which has `rows` queries, read
-/// only the index of a row in the whole sequence. Reports errors through `fail`, which emits the
-/// name of the op.
-LogicalResult checkRows(AttentionOp op, int64_t rows, int64_t ranks,
+/// Checks that the functions of attention on a rank with `rows` queries read only the index of a
+/// row in the whole sequence. Reports errors through `fail`, which emits the name of the op.
+LogicalResult checkRows(AttentionOp op, int64_t rows, const SplitAxis &axis,
                         function_ref<InFlightDiagnostic()> fail);
+
+/// Returns the number of rows of a rank if the first function of attention that reads the index of
+/// a row expects stripes, else 0.
+int64_t countStripes(func::FuncOp func);
+
+/// Return true if the piece of a rank, or of each rank, consists of stripes.
+bool isStriped(OwnPieceOp op, int64_t ranks);
+bool isStriped(AllGatherOp op, int64_t ranks);
 
 /// Checks that `op` multiplies the loss of a cross-entropy on one of `ranks` ranks by the part that
 /// its rows are of the rows of all ranks.

@@ -10,7 +10,9 @@
 //
 // Implements the parts of SplitRewrite.h that only the axis `context` of C ranks needs. toFront
 // transposes a tensor so that the split dimension is the first one, and flattens it; fromFront is
-// its inverse. Without larger dimensions before the split one, both are views.
+// its inverse. Without larger dimensions before the split one, both are views. If the rows of ranks
+// are stripes, toFront of a whole value first divides the split dimension n into n/C x C, and the
+// first dimension is then C.
 //
 //  1. A split op that reads a whole value with the split dimension reads the rank's own slice of
 //  it.
@@ -18,14 +20,12 @@
 //     gather adds the cotangents of keys and values over the ranks (reduce-scatter).
 //  3. The functions of attention count rows of queries in the whole sequence. Row i of a rank is
 //  row
-//     i + c · rows, where the argument with `fsdp.key = "context"` contains the rank's coordinate
-//     c.
+//     i + c · rows or, of stripes, i · C + c, where the argument with `fsdp.key = "context"`
+//     contains the rank's coordinate c.
 //  4. The loss of a cross-entropy is a mean over the rows of a rank. Its weight is 1/C or, if
 //  targets
 //     can be ignored, the part of the targets that count. The sum over the ranks is then the mean
 //     over all rows.
-//
-// Not done here: rows assigned so that causal attention has equal work on all ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,6 +108,54 @@ Value SplitRewrite::fromFront(Value flat, RankedTensorType type, int64_t dim, bo
   return isView ? expanded : transpose(expanded, back);
 }
 
+/// Returns the reassociation of a tensor of `rank` dimensions, of which `dim` becomes two.
+static SmallVector<ReassociationIndices> getDivided(int64_t rank, int64_t dim) {
+  SmallVector<ReassociationIndices> groups;
+  for (int64_t i = 0; i < rank; ++i) {
+    groups.push_back({i + (i > dim)});
+    if (i == dim)
+      groups.back().push_back(i + 1);
+  }
+  return groups;
+}
+
+/// Returns the order of the dimensions of a tensor with stripes, of which `dim` and `dim` + 1 are
+/// n/C and C: these two in the reverse order, then the others.
+static SmallVector<int64_t> getStripeOrder(int64_t rank, int64_t dim) {
+  SmallVector<int64_t> order{dim + 1, dim};
+  for (int64_t i = 0; i < rank; ++i)
+    if (i != dim && i != dim + 1)
+      order.push_back(i);
+  return order;
+}
+
+/// Flattens a whole tensor so that the elements of each rank are neighbours.
+Value SplitRewrite::stripesToFront(Value value, int64_t dim) {
+  RankedTensorType type = getTensorType(value);
+  auto shape = llvm::to_vector(type.getShape());
+  shape[dim] /= axis.ranks;
+  shape.insert(shape.begin() + dim + 1, axis.ranks);
+  Value divided = tensor::ExpandShapeOp::create(b, value.getLoc(), type.clone(shape), value,
+                                                getDivided(type.getRank(), dim));
+  Value front = transpose(divided, getStripeOrder(shape.size(), dim));
+  return tensor::CollapseShapeOp::create(b, value.getLoc(), front, getAllDims(shape.size()));
+}
+
+/// Returns a whole tensor of `type`. The inverse of stripesToFront.
+Value SplitRewrite::stripesFromFront(Value flat, RankedTensorType type, int64_t dim) {
+  int64_t rank = type.getRank() + 1;
+  SmallVector<int64_t> order = getStripeOrder(rank, dim), shape(rank), back(rank);
+  for (auto [i, from] : llvm::enumerate(order)) {
+    back[from] = i;
+    shape[i] = from == dim + 1 ? axis.ranks : type.getDimSize(from - (from > dim));
+  }
+  shape[1] /= axis.ranks;
+  Value expanded =
+      tensor::ExpandShapeOp::create(b, flat.getLoc(), type.clone(shape), flat, getAllDims(rank));
+  return tensor::CollapseShapeOp::create(b, flat.getLoc(), transpose(expanded, back),
+                                         getDivided(type.getRank(), dim));
+}
+
 /// Returns the rank's own slice of a whole value.
 Value SplitRewrite::slice(Value value, const TensorSplit &split) {
   Value &result = slices[{value, split.toAttribute(b.getContext())}];
@@ -136,7 +184,7 @@ Value SplitRewrite::slice(Value value, const TensorSplit &split) {
   }
   shape[dim] /= axis.ranks;
   bool isView = isLeading(getTensorType(source), dim);
-  Value flat = toFront(source, dim, isView);
+  Value flat = axis.striped ? stripesToFront(source, dim) : toFront(source, dim, isView);
   auto piece = getTensorType(flat).clone({getTensorType(flat).getDimSize(0) / axis.ranks});
   Value own = fromFront(OwnPieceOp::create(b, loc, piece, flat, getMesh(), getAxes()),
                         type.clone(shape), dim, isView);
@@ -153,7 +201,7 @@ Value SplitRewrite::gather(Value value, RankedTensorType type, int64_t dim) {
   Value flat = toFront(value, dim, isView);
   auto whole = getTensorType(flat).clone({type.getNumElements()});
   Value all = AllGatherOp::create(b, value.getLoc(), whole, flat, getMesh(), getAxes());
-  return fromFront(all, type, dim, isView);
+  return axis.striped ? stripesFromFront(all, type, dim) : fromFront(all, type, dim, isView);
 }
 
 /// Gathers the keys and values of attention.
@@ -200,13 +248,14 @@ void SplitRewrite::shiftRows(AttentionOp op, int64_t rows) {
     auto in = ImplicitLocOpBuilder::atBlockBegin(op.getLoc(), &body);
     Value at = tensor::ExtractOp::create(in, part, ValueRange());
     Value index = arith::IndexCastOp::create(in, in.getIndexType(), at);
-    // The least of two equal numbers. The bound tells code generation which rows a rank may have.
-    Value last = arith::ConstantIndexOp::create(in, axis.ranks - 1);
-    Value rank = arith::MinUIOp::create(in, index, last);
-    Value size = arith::ConstantIndexOp::create(in, rows);
-    Value first = arith::MulIOp::create(in, rank, size);
-    Value whole = arith::AddIOp::create(in, row, first);
-    row.replaceAllUsesExcept(whole, whole.getDefiningOp());
+    // The remainder bounds the coordinate, so that a kernel can skip masked tiles.
+    Value ranks = arith::ConstantIndexOp::create(in, axis.ranks);
+    Value rank = arith::RemUIOp::create(in, index, ranks);
+    Value size = axis.striped ? ranks : arith::ConstantIndexOp::create(in, rows).getResult();
+    Value scaled = arith::MulIOp::create(in, axis.striped ? Value(row) : rank, size);
+    Value whole = arith::AddIOp::create(in, axis.striped ? rank : Value(row), scaled);
+    Operation *reader = axis.striped ? scaled.getDefiningOp() : whole.getDefiningOp();
+    row.replaceAllUsesExcept(whole, reader);
   }
 }
 

@@ -13,6 +13,7 @@
 //  2. If an op on the way cannot be split, the sequence cannot: emit an error at this op. A
 //  function
 //     that returns a split value is such an op.
+//  3. Choose the rows of a rank (SequenceRows.cpp).
 //
 // O(uses of values).
 //
@@ -23,9 +24,18 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// Returns true if each block of each split dimension consists of the rows of `seed`. Stripes of
+/// rows are not stripes of a dimension that contains several elements of a row, or of several rows.
+static bool keepsRows(const SplitGroup &group, AttentionOp seed) {
+  int64_t rows = cast<RankedTensorType>(seed.getO().getType()).getDimSize(2);
+  return llvm::all_of(group.splits, [&](auto &entry) {
+    return llvm::all_of(entry.second.blocks, [&](int64_t block) { return block == rows; });
+  });
+}
+
 FailureOr<SplitGroup> fsdp::chooseSequence(func::FuncOp func, int64_t ranks) {
-  SplitGroup group(func, {contextAxis, ranks});
   auto seeds = llvm::to_vector(func.getBody().front().getOps<AttentionOp>());
+  SplitGroup group(func, {contextAxis, ranks});
   if (seeds.empty())
     return emitError(func.getLoc())
            << "axis 'context' of " << ranks
@@ -42,5 +52,6 @@ FailureOr<SplitGroup> fsdp::chooseSequence(func::FuncOp func, int64_t ranks) {
                                    << rows << " rows of queries";
     return diag;
   }
+  group.setStriped(keepsRows(group, seeds[0]) && prefersStripes(seeds, ranks));
   return group;
 }

@@ -15,6 +15,10 @@ namespace mlir::fsdp {
 /// the axis `context`. Emits an error if there is no attention, or if an op prevents the split.
 FailureOr<SplitGroup> chooseSequence(func::FuncOp func, int64_t ranks);
 
+/// Returns true if, with stripes of rows, the rank with most scores computes fewer of them than
+/// with neighbouring rows.
+bool prefersStripes(ArrayRef<AttentionOp> ops, int64_t ranks);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_LIB_SHARD_PARTITION_SEQUENCESEEDS_H

@@ -31,6 +31,7 @@ public:
   /// `context`, these are the parameters, and the values that depend on no parameter.
   bool isSliced(Value value) const { return axis.isContext() && !computed.contains(value); }
   const SplitAxis &getAxis() const { return axis; }
+  void setStriped(bool striped) { axis.striped = striped; }
 
   llvm::MapVector<Value, TensorSplit> splits;
   llvm::MapVector<Operation *, OpSplits> ops;

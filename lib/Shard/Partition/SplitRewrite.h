@@ -46,6 +46,8 @@ private:
   Value transpose(Value value, ArrayRef<int64_t> order);
   Value toFront(Value value, int64_t dim, bool isView);
   Value fromFront(Value flat, RankedTensorType type, int64_t dim, bool isView);
+  Value stripesToFront(Value value, int64_t dim);
+  Value stripesFromFront(Value flat, RankedTensorType type, int64_t dim);
   Value gather(Value value, RankedTensorType type, int64_t dim);
   void gatherKeys(AttentionOp op);
   void shiftRows(AttentionOp op, int64_t rows);

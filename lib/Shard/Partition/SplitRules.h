@@ -37,6 +37,8 @@ namespace mlir::fsdp {
 struct SplitAxis {
   StringRef name;
   int64_t ranks;
+  /// Rank c has the rows c, c + ranks, c + 2 · ranks, .. of a block, and not neighbouring rows.
+  bool striped = false;
   bool isContext() const { return name == contextAxis; }
 };
 

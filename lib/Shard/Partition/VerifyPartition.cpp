@@ -23,8 +23,8 @@
 //  4. The function returns whole values.
 //  5. Slices of a dimension may have the size 1, which a reshape does not distinguish from a whole
 //     dimension. Accept the program if it is consistent for one of its meanings.
-//  6. On the axis `context`, SequenceChecks.cpp checks the rows of attention and the weight of a
-//     cross-entropy.
+//  6. On the axis `context`, SequenceChecks.cpp checks the rows of attention, that the pieces of
+//     ranks have these rows, and the weight of a cross-entropy.
 //
 // This is a check of PartitionTensors.cpp from its result: a missing or additional all_reduce or
 // reduce_cotangent is an error. O(uses).
@@ -43,7 +43,8 @@ using namespace mlir::fsdp;
 namespace {
 class PartitionChecker {
 public:
-  PartitionChecker(SplitAxis axis, UnitSplit units) : axis(axis), units(units) {}
+  PartitionChecker(SplitAxis axis, int64_t stripes, UnitSplit units)
+      : axis(axis), stripes(stripes), units(units) {}
   LogicalResult check(func::FuncOp func);
 
 private:
@@ -59,10 +60,12 @@ private:
   bool isOverAxis(ArrayAttr axes) {
     return axes.size() == 1 && cast<StringAttr>(axes[0]).getValue() == axis.name;
   }
+  LogicalResult checkOrder(Operation *op);
   std::optional<LogicalResult> checkCollective(Operation *op, bool isSplit);
   LogicalResult check(Operation *op);
 
   SplitAxis axis;
+  int64_t stripes;                     ///< rows of a block that a rank has, if these are stripes
   DenseMap<Value, TensorSplit> splits; ///< splits of slices: blocks have the sizes of one rank
   DenseSet<Value> partial, entered;
   DenseSet<Value> sums; ///< values that depend on a sum over the ranks of the axis
@@ -109,7 +112,7 @@ LogicalResult PartitionChecker::checkAttention(AttentionOp op) {
       return fail(op) << "expected operand " << i << ", the " << (i == 1 ? "keys" : "values")
                       << ", to be gathered by an 'fsdp.all_gather' over axis '" << axis.name << "'";
   splits[op.getO()] = splits[op.getLse()] = rows;
-  return checkRows(op, rows.blocks.front(), axis.ranks, [&] { return fail(op); });
+  return checkRows(op, rows.blocks.front(), axis, [&] { return fail(op); });
 }
 
 /// Checks an op whose operand `first` is split.
@@ -144,6 +147,10 @@ LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
                          "computes a part of its cotangent";
   }
   for (auto [result, expected] : llvm::zip_equal(op->getResults(), derived->results)) {
+    if (expected && axis.striped && !llvm::all_of(op->getUsers(), llvm::IsaPred<AllGatherOp>) &&
+        llvm::any_of(expected->blocks, [&](int64_t block) { return block != stripes; }))
+      return fail(op) << "expected blocks of " << stripes
+                      << " rows in its results, because the rows of a rank are stripes";
     if (expected)
       splits[result] = *expected;
     else if (derived->partial)
@@ -177,6 +184,19 @@ LogicalResult PartitionChecker::checkWhole(Operation *op) {
   return success();
 }
 
+/// Checks that the rows of a piece are stripes if the functions of attention expect stripes.
+LogicalResult PartitionChecker::checkOrder(Operation *op) {
+  auto own = dyn_cast<OwnPieceOp>(op);
+  auto gather = dyn_cast<AllGatherOp>(op);
+  if (!axis.isContext() || (!own && !gather))
+    return success();
+  bool striped = own ? isStriped(own, axis.ranks) : isStriped(gather, axis.ranks);
+  if (striped == axis.striped)
+    return success();
+  return fail(op) << "expected pieces of " << (axis.striped ? "stripes of" : "neighbouring")
+                  << " rows, because the functions of attention count rows so";
+}
+
 /// Checks a collective over the axis, or an op that determines cotangents. Returns nothing if `op`
 /// is another op. `isSplit` tells whether its operand is split.
 std::optional<LogicalResult> PartitionChecker::checkCollective(Operation *op, bool isSplit) {
@@ -197,6 +217,8 @@ std::optional<LogicalResult> PartitionChecker::checkCollective(Operation *op, bo
                     << "'";
   if (isa<AllGatherOp>(op) && splits.find(input)->second.blocks.size() > 1)
     return fail(op) << "expected an operand that is one block, found several";
+  if (failed(checkOrder(op)))
+    return failure();
   if (isa<OwnPieceOp>(op)) {
     if (sums.contains(input))
       return fail(op) << "expected no sum over axis '" << axis.name
@@ -280,9 +302,9 @@ LogicalResult PartitionChecker::check(func::FuncOp func) {
 
 /// Returns true if the program is consistent for one meaning of dimensions of size 1. Emits
 /// nothing.
-static bool isConsistent(func::FuncOp func, SplitAxis axis, UnitSplit units) {
+static bool isConsistent(func::FuncOp func, SplitAxis axis, int64_t stripes, UnitSplit units) {
   ScopedDiagnosticHandler quiet(func.getContext(), [](Diagnostic &) { return success(); });
-  return succeeded(PartitionChecker(axis, units).check(func));
+  return succeeded(PartitionChecker(axis, stripes, units).check(func));
 }
 
 LogicalResult fsdp::verifyPartition(ModuleOp module, MeshOp mesh) {
@@ -292,9 +314,11 @@ LogicalResult fsdp::verifyPartition(ModuleOp module, MeshOp mesh) {
       continue;
     for (StringRef name : {tensorAxis, contextAxis}) {
       SplitAxis axis{name, mesh.getAxisSize(name)};
-      if (axis.ranks > 1 && !isConsistent(func, axis, UnitSplit::First) &&
-          !isConsistent(func, axis, UnitSplit::Last) &&
-          failed(PartitionChecker(axis, UnitSplit::None).check(func)))
+      int64_t stripes = axis.isContext() ? countStripes(func) : 0;
+      axis.striped = stripes > 0;
+      if (axis.ranks > 1 && !isConsistent(func, axis, stripes, UnitSplit::First) &&
+          !isConsistent(func, axis, stripes, UnitSplit::Last) &&
+          failed(PartitionChecker(axis, stripes, UnitSplit::None).check(func)))
         return failure();
     }
   }

@@ -21,11 +21,12 @@ class Case:
         self.b, self.h, self.hkv, self.sq, self.sk, self.d, self.dv = b, h, hkv, sq, sk, d, dv
         self.mod, self.mask, self.weight, self.entries = mod, mask, weight, entries
         # The coordinate of a rank and the number of ranks of the axis context. The queries are the rank's part of all rows.
-        self.part, self.ranks = part or (0, 1)
+        # These are neighbours, or every row whose number modulo the ranks is the coordinate.
+        self.part, self.ranks, self.striped = part or (0, 1, False)
         self.rows = sq * self.ranks
         self.scale = scale if scale is not None else d**-0.5
         self.name = f"{dtype}_{b}x{h}x{hkv}_{sq}x{sk}_{d}x{dv}_{mod}_{mask}" + ("" if weight == "none" else "_" + weight)
-        self.name += f"_part{self.part}of{self.ranks}" if part else ""
+        self.name += f"_{'stripes' if self.striped else 'part'}{self.part}of{self.ranks}" if part else ""
 
     # Captured tensors: (name, type, kernel attribute).
     def captures(self):
@@ -200,10 +201,11 @@ class Case:
         """Computes the number of the row among the rows of all ranks, as SequenceRewrite.cpp does."""
         if self.ranks == 1:
             return []
+        stride, factor, rest = (self.ranks, "%own", "%row_rank") if self.striped else (self.sq, "%row_rank", "%own")
         return ["    %row_p64 = tensor.extract %part[] : tensor<i64>", "    %row_p = arith.index_cast %row_p64 : i64 to index",
-                f"    %row_last = arith.constant {self.ranks - 1} : index", "    %row_rank = arith.minui %row_p, %row_last : index",
-                f"    %row_each = arith.constant {self.sq} : index", "    %row_before = arith.muli %row_rank, %row_each : index",
-                "    %i = arith.addi %own, %row_before : index"]
+                f"    %row_ranks = arith.constant {self.ranks} : index", "    %row_rank = arith.remui %row_p, %row_ranks : index",
+                f"    %row_each = arith.constant {stride} : index", f"    %row_scaled = arith.muli {factor}, %row_each : index",
+                f"    %i = arith.addi {rest}, %row_scaled : index"]
 
     def functions(self, grad):
         text, w = "", self.wide
@@ -319,16 +321,16 @@ def parts(dtype):
     no block and that fill several."""
     functions = itertools.cycle(m for m in MODS if m != "gathered")
     for number, mask in enumerate(m for m in MASKS if m != "nothing"):
-        yield Case(dtype, 1, 4, 2, 37, 111, 24, 40, next(functions), mask, part=(number % 3, 3))
-        yield Case(dtype, 1, 2, 1, 150, 300, 64, 64, next(functions), mask, part=(number % 2, 2))
+        yield Case(dtype, 1, 4, 2, 37, 111, 24, 40, next(functions), mask, part=(number % 3, 3, number % 2 == 0))
+        yield Case(dtype, 1, 2, 1, 150, 300, 64, 64, next(functions), mask, part=(number % 2, 2, number % 4 < 2))
     for rank in range(4):
-        yield Case(dtype, 1, 2, 1, 64, 256, 128, 128, "none", "causal", part=(rank, 4))
-    yield Case(dtype, 2, 1, 1, 70, 140, 16, 16, "all", "window", None, "dropout", part=(1, 2))
+        yield Case(dtype, 1, 2, 1, 64, 256, 128, 128, "none", "causal", part=(rank, 4, rank % 2 == 1))
+    yield Case(dtype, 2, 1, 1, 70, 140, 16, 16, "all", "window", None, "dropout", part=(1, 2, False))
 
 
 def shifted(dtype):
     """A kernel of parts.test, in which faults are planted."""
-    yield Case(dtype, 1, 1, 1, 96, 288, 64, 64, "none", "causal", part=(2, 3))
+    yield Case(dtype, 1, 1, 1, 96, 288, 64, 64, "none", "causal", part=(2, 3, False))
 
 
 def faulty(dtype):

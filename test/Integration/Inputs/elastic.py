@@ -8,10 +8,11 @@ Then a run loses one of four ranks, and goes on with three and an artifact of --
 
 usage: elastic.py FOLDER [--all]
 """
-import json, math, os, re, shutil, struct, subprocess, sys
+import json, os, shutil, sys
 from array import array
 
-WIDTH = {"F32": 4, "BF16": 2, "F16": 2}
+from save_files import WIDTH, call, states
+
 ORDER, HEDGE = "sums over ranks are in another order", "losses have equal bits if both artifacts compute in equal types"
 ROUNDED = "first_moment, second_moment rounded from F32 to BF16; losses differ by this rounding"
 FULL = "--mesh=shard=4"
@@ -40,36 +41,6 @@ MORE = {
     "both to zero1": (BOTH, 3, [*MASTER, FULL, "--sharding-strategy=zero1"], 0, HEDGE),
     "f16, scaled": (F16, 4, [*F16, "--mesh=shard=3"], 2e-3, ORDER),
 }
-
-
-def call(*command, code=0):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if done.returncode != code:
-        raise SystemExit(f"{' '.join(command)}\nexit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done.stdout + done.stderr
-
-
-def states(save):
-    """Returns {(parameter, role): (dtype, bytes)}. Padding must be zero."""
-    index = json.load(open(f"{save}/index.json"))
-    tensors = {}
-    for number, file in enumerate(index["files"]):
-        data = open(f"{save}/{file['name']}", "rb").read()
-        begin = 8 + struct.unpack_from("<Q", data)[0]
-        for name, about in json.loads(data[8:begin]).items():
-            if name != "__metadata__":
-                first, last = about["data_offsets"]
-                tensors[number, name] = data[begin + first:begin + last]
-    found = {}
-    for state in index["states"]:
-        flat = b"".join(tensors[file, state["tensor"]] for file in state["files"])
-        width, padding = WIDTH[state["dtype"]], bytearray(flat)
-        for param in index["units"][state["unit"]]["params"]:
-            begin, end = param["offset"] * width, (param["offset"] + math.prod(param["shape"])) * width
-            found[param["name"], state["role"]] = state["dtype"], flat[begin:end]
-            padding[begin:end] = bytes(end - begin)
-        assert not any(padding), (save, state["tensor"])
-    return found
 
 
 def rounded(values):

@@ -10,9 +10,10 @@ have the same files. Then a run loses one of four ranks, and goes on with two ra
 
 usage: tensor_saves.py FOLDER [--random=COUNT [--seed=N]]
 """
-import itertools, json, math, os, random, shutil, struct, subprocess, sys
+import itertools, json, math, os, random, shutil, struct, sys
 
-WIDTH = {"F32": 4, "BF16": 2, "F16": 2}
+from save_files import WIDTH, call, states
+
 SAMPLES = 8  # of a step, over all ranks
 GPT2 = ["gpt2", "--layers=2", "--hidden=32", "--heads=4", "--vocab=256", "--seq=13"]
 LLAMA = ["llama", "--layers=2", "--hidden=32", "--heads=4", "--kv-heads=2", "--intermediate=56", "--vocab=256",
@@ -33,66 +34,10 @@ CELLS = {
 }
 
 
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}\nexit {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done.stdout + done.stderr
-
-
 def write_text(folder):
     """Writes a text for training, which does not depend on the version of the tree."""
     open(f"{folder}/text", "w").write(" ".join(str(i * i % 997) for i in range(4000)))
     return f"{folder}/text"
-
-
-def slices_of(param, slices):
-    """Returns, for each slice, the list of the elements of the parameter that it has, in order."""
-    elements = math.prod(param["shape"])
-    if "split" not in param:
-        return [list(range(elements))] * slices
-    dim, blocks = param["split"]["dim"], param["split"]["blocks"]
-    assert sum(blocks) == param["shape"][dim]
-    owners = [t for block in blocks for t in range(slices) for _ in range(block // slices)]
-    inner = math.prod(param["shape"][dim + 1:])
-    lists = [[] for _ in range(slices)]
-    for element in range(elements):
-        lists[owners[element // inner % param["shape"][dim]]].append(element)
-    return lists
-
-
-def states(save):
-    """Returns {(parameter, role): (dtype, elements)}. Padding must be zero."""
-    index = json.load(open(f"{save}/index.json"))
-    assert index["version"] == (2 if any("slices" in unit for unit in index["units"]) else 1)
-    tensors, found = {}, {}
-    for number, file in enumerate(index["files"]):
-        data = open(f"{save}/{file['name']}", "rb").read()
-        begin = 8 + struct.unpack_from("<Q", data)[0]
-        for name, about in json.loads(data[8:begin]).items():
-            if name != "__metadata__":
-                first, last = about["data_offsets"]
-                tensors[number, name] = data[begin + first:begin + last]
-    used = set()
-    for state in index["states"]:
-        unit, width = index["units"][state["unit"]], WIDTH[state["dtype"]]
-        slices = unit.get("slices", 1)
-        flat = b"".join(tensors[file, state["tensor"]] for file in state["files"])
-        used.update((file, state["tensor"]) for file in state["files"])
-        size = len(flat) // slices
-        assert size == unit["shards"] * unit["shard_size"] * width
-        padding = bytearray(flat)
-        for param in unit["params"]:
-            values = [None] * math.prod(param["shape"])
-            for slice, elements in enumerate(slices_of(param, slices)):
-                for i, element in enumerate(elements):
-                    at = slice * size + (param["offset"] + i) * width
-                    values[element] = flat[at:at + width]
-                    padding[at:at + width] = bytes(width)
-            found[param["name"], state["role"]] = state["dtype"], b"".join(values)
-        assert not any(padding), (save, state["tensor"])
-    assert {key for key in tensors if key[1] != "step_block"} == used  # each piece is in one file
-    return found
 
 
 def losses(path):

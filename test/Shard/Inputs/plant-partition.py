@@ -12,6 +12,8 @@ Of the axis context:
 missing-gather  attention reads the keys of its own rank several times instead of those of all ranks
 missing-offset  the mask counts rows from the first row of the rank
 wrong-offset    the mask adds too many rows per rank
+neighbouring-rows  a rank has neighbouring rows of the position embeddings, but counts rows as stripes
+neighbouring-keys  keys are gathered as neighbouring rows, but rows are stripes
 first-rows      all ranks have the position embeddings of the first rank
 missing-weight  the loss of a rank is not divided by the number of ranks
 missing-share   a classifier of sums over the ranks reads its parameter directly
@@ -51,11 +53,28 @@ elif fault == "missing-gather":
     small, large = re.search(r": (\S+) -> (\S+)", found[4]).groups()
     text = text.replace(found[0], f"{found[1]}{found[2]} = tensor.concat dim(0) {found[3]}, {found[3]} : ({small}, {small}) -> {large}\n")
 elif fault == "missing-offset":
-    row = re.search(r"( *)(%\w+) = arith.addi %i, (%\w+) : index\n", text)
-    text = re.sub(f"(arith.cmpi .*){row[2]}\\b", r"\g<1>%i", text)
+    row = re.search(r"(%\w+) = arith.addi .* : index\n *%\w+ = arith.cmpi", text)
+    text = re.sub(f"(arith.cmpi .*){row[1]}\\b", r"\g<1>%i", text)
 elif fault == "wrong-offset":
-    size = re.search(r"arith.muli %\w+, (%\w+) : index", text)[1]
-    text = text.replace(f"{size} = arith.constant 4 : index", f"{size} = arith.constant 8 : index")
+    found = re.search(r"( *)(%\w+) = arith.muli (%\w+), (%\w+) : index\n", text)
+    size = int(re.search(rf"{found[4]} = arith.constant (\d+) : index", text)[1])
+    text = text.replace(found[0], f"{found[1]}%wrong = arith.constant {2 * size} : index\n"
+                                  f"{found[1]}{found[2]} = arith.muli {found[3]}, %wrong : index\n")
+elif fault == "neighbouring-rows":
+    found = first("own_piece")
+    copy = re.search(rf"{found[3]} = tensor.collapse_shape (%\w+)", text)[1]
+    rows = re.search(rf"{copy} = linalg.generic .* ins\((%\w+) : (\S+)\)", text)
+    source = re.search(rf"{rows[1]} = tensor.expand_shape (%[\w#]+) .*: (\S+) into", text)
+    dims = ", ".join(map(str, range(source[2].count("x"))))
+    text = re.sub(rf"{found[3]} = tensor.collapse_shape .* into", f"{found[3]} = tensor.collapse_shape {source[1]} [[{dims}]] : {source[2]} into", text)
+elif fault == "neighbouring-keys":
+    found = first("all_gather")
+    keys = re.search(rf"(%\w+) = tensor.expand_shape {found[2]} (.*) into tensor<2x128x(\S+)>\n", text)
+    copy = re.search(rf"(%\w+) = linalg.generic .* ins\({keys[1]} : .*\n(.*\n)+? *}} -> (\S+)\n", text)
+    whole = re.search(rf"(%\w+) = tensor.collapse_shape {copy[1]} .* into (\S+)\n", text)
+    plain = re.search(r"tensor<\d+xf32>$", found[4])[0]
+    text = re.sub(whole[1] + r"\b", "%plain", text.replace(whole[0], f"%plain = tensor.expand_shape {found[2]} [[0, 1, 2, 3]] output_shape "
+                  f"[{whole[2][7:-5].replace('x', ', ')}] : {plain} into {whole[2]}\n"))
 elif fault == "first-rows":
     found = first("own_piece")
     large, small = re.search(r": (tensor<(?:\d+)xf32>) -> tensor<(\d+)xf32>", found[4]).groups()

@@ -7,10 +7,10 @@ Prints a table in TFLOP/s. A pass has 4 (forward) or 10 (backward) floating-poin
 under a causal mask; its launches run one after the other. No constant of the model is fitted to the published rates. The model lets units overlap
 perfectly, so it gives a bound of the rate: fails if a prediction is below LEAST times a published rate, or above the peak at this clock.
 """
-import collections
-import json
 import re
 import sys
+
+from clock_tables import read_seconds
 
 MULTIPROCESSORS, MACS = 132, 2048
 # cuDNN 9.19.1 on H200, bf16, one sequence, 64 query heads on 8 kv heads of 128 dimensions: NVIDIA/cudnn-frontend 3929da2e,
@@ -21,17 +21,9 @@ CUDNN = {2048: (633, 484, 504, 370), 4096: (671, 591, 560, 474), 8192: (691, 644
 FLASH3 = {64: {2048: 460, 4096: 476, 8192: 496, 16384: 497}, 128: {2048: 625, 4096: 638, 8192: 646, 16384: 648}}
 FLASH3_CAUSAL = {128: {2048: 521, 4096: 579, 8192: 602, 16384: 616}}
 
-clocks, cluster, least = sys.argv[1], json.load(open(sys.argv[2])), float(sys.argv[3])
-rate = cluster["device"]["clocks_per_second"]
-seconds = collections.Counter()
-for line in open(clocks):
-    words = line.split()
-    if words[0] == "launch":
-        columns = words[1:]
-        continue
-    row = dict(zip(columns, map(float, words[1:])))
-    kernel = re.match(r"(?:fwd|bwd)_\w+?_\d+x\d+x\d+_\d+x\d+_\d+x\d+_none_(?:none|causal)", words[0])[0]
-    seconds[kernel] += max(row["clocks"] / rate, row["bytes"] / cluster["device"]["bytes_per_second"])
+clocks, cluster, least = sys.argv[1:]
+name = re.compile(r"(?:fwd|bwd)_\w+?_\d+x\d+x\d+_\d+x\d+_\d+x\d+_none_(?:none|causal)")
+rate, seconds = read_seconds(clocks, cluster, lambda launch: name.match(launch)[0])
 
 failed = compared = 0
 print(f"{'':42}   predicted   published    ratio")
@@ -51,7 +43,7 @@ for kernel, time in seconds.items():
             published.append(("FlashAttention-3", table[dim][length]))
     for name, value in published or [("", 0)]:
         ratio = predicted / value if value else 0
-        failed |= bool(value) and ratio < least
+        failed |= bool(value) and ratio < float(least)
         compared += bool(value)
         print(f"{kernel:42} {predicted:11.0f} {value or '':>11} {f'{ratio:.2f}' if value else '':>8}  {name}")
 sys.exit(bool(failed) or not compared)
