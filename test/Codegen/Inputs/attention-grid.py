@@ -330,7 +330,7 @@ def parts(dtype):
 
 def shifted(dtype):
     """A kernel of parts.test, in which faults are planted."""
-    yield Case(dtype, 1, 1, 1, 96, 288, 64, 64, "none", "causal", part=(2, 3, False))
+    yield Case(dtype, 1, 1, 1, 96, 480, 64, 64, "none", "causal", part=(2, 5, False))
 
 
 def faulty(dtype):
