@@ -421,6 +421,18 @@ AttentionTiles::allRows(llvm::function_ref<bool(const TileSymbols<int64_t> &)> t
   return true;
 }
 
+DenseMap<Value, IntegerRange> fsdp::findScalars(ArrayRef<TileRange> ranges) {
+  DenseMap<Value, IntegerRange> scalars;
+  for (const TileRange &range : ranges)
+    for (const TileExpr &bound : {range.begin, range.fullBegin, range.fullEnd, range.end})
+      bound.contains([&](TileExpr e) {
+        if (e.kind() == Kind::Scalar || e.kind() == Kind::Opaque)
+          scalars[e.value()] = e.range();
+        return false;
+      });
+  return scalars;
+}
+
 bool AttentionTiles::hasKeyInEveryRow() const {
   return allRows([&](const TileSymbols<int64_t> &row) {
            return llvm::any_of(keys, [&](const TileRange &r) {

@@ -35,7 +35,8 @@ static uint64_t countTrips(Operation *op) {
 
 /// Returns the fraction of the rows × keys scores that `op` must compute. To compute the fraction,
 /// divides the scores into at most 32 × 32 tiles and counts the tiles that the mask does not
-/// exclude. If the mask of a tile depends on data, the whole tile counts.
+/// exclude. If the mask of a tile depends on data, the whole tile counts. A tile counts if the mask
+/// includes it with the least or with the largest values of all scalars.
 template <typename Op>
 static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
   static constexpr int64_t tiles = 32;
@@ -44,11 +45,18 @@ static double getVisitedPart(Op op, int64_t rows, int64_t keys) {
     return 1;
   int64_t rowStep = llvm::divideCeil(rows, tiles), keyStep = llvm::divideCeil(keys, tiles),
           visited = 0, all = 0;
-  auto scalar = [](Value) { return int64_t(0); };
+  DenseMap<Value, IntegerRange> scalars = findScalars(visits.getKeys());
+  auto least = [&](Value value) { return scalars.lookup(value).lo; };
+  auto largest = [&](Value value) { return scalars.lookup(value).hi; };
   for (int64_t q = 0; q < rows; q += rowStep)
     for (int64_t k = 0; k < keys; k += keyStep) {
-      TileSymbols<int64_t> symbols{q, std::min(q + rowStep, rows), 0, 0, scalar};
-      visited += visits.classify(symbols, k, std::min(k + keyStep, keys)) != TileState::Masked;
+      TileSymbols<int64_t> symbols{q, std::min(q + rowStep, rows), 0, 0, least};
+      auto isVisited = [&] {
+        return visits.classify(symbols, k, std::min(k + keyStep, keys)) != TileState::Masked;
+      };
+      bool isFirst = isVisited();
+      symbols.scalar = largest;
+      visited += isFirst || isVisited();
       ++all;
     }
   return all ? static_cast<double>(visited) / all : 0;

@@ -288,3 +288,24 @@ func.func @bias(%q: tensor<2x4x64x8xf32>, %k: tensor<2x4x64x8xf32>, %t: tensor<4
   }
   return
 }
+
+// causal, for the rows of one of four ranks
+// CHECK: remark: attention: mask is q + 64 * scalar - k >= 0; score is plain
+// CHECK: note: rows [q0, q1) visit keys [0, q1 + 64 * scalar), mask-free in [0, q0 + 64 * scalar + 1)
+// CHECK: note: keys [k0, k1) visit rows [max(-64 * scalar + k0, 0), max(-64 * scalar + k0, 64)), mask-free in
+// CHECK: note: ops of its functions: 4 once, 1 per row, 0 per key, 1 per score
+func.func @part(%q: tensor<1x1x64x8xf32>, %k: tensor<1x1x256x8xf32>, %c: tensor<i64>) {
+  %o, %lse = fsdp.attention %q, %k, %k scale 0.5 capture(%c : tensor<i64>) : tensor<1x1x64x8xf32>, tensor<1x1x256x8xf32>, tensor<1x1x256x8xf32> -> tensor<1x1x64x8xf32>, tensor<1x1x64xf32>
+  mask_mod(%b: index, %h: index, %i: index, %j: index, %part: tensor<i64>) {
+  %n = tensor.extract %part[] : tensor<i64>
+  %x = arith.index_cast %n : i64 to index
+  %ranks = arith.constant 4 : index
+  %rank = arith.remui %x, %ranks : index
+  %rows = arith.constant 64 : index
+  %before = arith.muli %rank, %rows : index
+  %row = arith.addi %i, %before : index
+  %keep = arith.cmpi sge, %row, %j : index
+  fsdp.yield %keep : i1
+  }
+  return
+}

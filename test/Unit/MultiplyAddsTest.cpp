@@ -41,3 +41,17 @@ TEST(MultiplyAddsTest, MaskedTilesAreNotCounted) {
                        "%keep = arith.cmpi sge, %i, %j : index\nfsdp.yield %keep : i1\n}";
   EXPECT_EQ(count("f32", causal).wide, 3u * 2 * 8 * 2 * (32 * 33 / 2) * 4);
 }
+
+// The last key of a row depends on a value that is known to be 0 or 1: the larger work counts.
+TEST(MultiplyAddsTest, TilesThatDependOnBoundedValuesAreCounted) {
+  std::string part =
+      " mask_mod(%b: index, %h: index, %i: index, %j: index) {\n%two = arith.constant 2 : index\n"
+      "%rows = arith.constant 32 : index\n%x = arith.muli %b, %h : index\n"
+      "%rank = arith.remui %x, %two : index\n%before = arith.muli %rank, %rows : index\n"
+      "%row = arith.addi %i, %before : index\n%keep = arith.cmpi sge, %row, %j : index\n"
+      "fsdp.yield %keep : i1\n}";
+  int64_t tiles = 0;
+  for (int64_t row = 0; row < 32; ++row)
+    tiles += std::min<int64_t>(row + 17, 32);
+  EXPECT_EQ(count("f32", part).wide, 3u * 2 * 8 * 2 * tiles * 4);
+}

@@ -301,9 +301,6 @@ std::optional<std::string> fsdp::checkUsage(const StepOptions &options) {
   if (!options.codegen.isForCpu() && last == "codegen")
     return "--compile-to=codegen contradicts --target=" + options.codegen.target +
            ": it prints kernels for a CPU; to print kernels for a GPU, give --emit=kernel-mlir";
-  if (!options.codegen.isForCpu() && options.shard.mesh.find("context=") != std::string::npos)
-    return "--target=" + options.codegen.target +
-           ": not supported with an axis 'context' of --mesh, which is for CPUs; use --target=cpu";
   const std::string &checkpointing = options.plan.checkpointing;
   if (std::string problem; !CheckpointingPolicy::parse(checkpointing, problem))
     return "--activation-checkpointing=" + checkpointing + ": " + problem;

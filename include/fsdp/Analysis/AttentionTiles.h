@@ -70,6 +70,9 @@ struct TileRange {
   TileExpr begin, fullBegin, fullEnd, end;
 };
 
+/// Returns the values of the region that occur in bounds of `ranges`, each with its range.
+DenseMap<Value, IntegerRange> findScalars(ArrayRef<TileRange> ranges);
+
 enum class TileState { Masked, Partial, Unmasked };
 
 /// A comparison that holds for every score that the mask keeps, such as `documents[q] ==

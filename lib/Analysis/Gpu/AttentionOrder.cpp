@@ -43,23 +43,37 @@ static bool dependsOnHead(const TileRange &range) {
   });
 }
 
+/// Returns the visits of one tile.
+static BlockVisits getVisits(ArrayRef<TileRange> ranges, const TileSymbols<int64_t> &symbols) {
+  BlockVisits visits;
+  for (const TileRange &range : ranges) {
+    int64_t begin = range.begin.evaluate(symbols), end = range.end.evaluate(symbols);
+    if (!visits.blocks.empty())
+      begin = std::max(begin, visits.blocks.back() + 1);
+    for (int64_t block = begin; block < end; ++block)
+      visits.blocks.push_back(block);
+    visits.free +=
+        std::max<int64_t>(range.fullEnd.evaluate(symbols) - range.fullBegin.evaluate(symbols), 0);
+  }
+  return visits;
+}
+
 std::vector<BlockVisits> fsdp::getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size) {
+  DenseMap<Value, IntegerRange> scalars = findScalars(ranges);
+  auto least = [&](Value value) { return scalars.lookup(value).lo; };
+  auto largest = [&](Value value) { return scalars.lookup(value).hi; };
   std::vector<BlockVisits> visits;
   for (int64_t first = 0; first < extent; first += size) {
-    TileSymbols<int64_t> symbols{first, std::min(first + size, extent), 0, 0};
-    BlockVisits &own = visits.emplace_back();
-    for (const TileRange &range : ranges) {
-      bool isData = dependsOnData(range);
-      int64_t begin = isData ? range.begin.range().lo : range.begin.evaluate(symbols),
-              end = isData ? range.end.range().hi : range.end.evaluate(symbols);
-      if (!own.blocks.empty())
-        begin = std::max(begin, own.blocks.back() + 1);
-      for (int64_t block = begin; block < end; ++block)
-        own.blocks.push_back(block);
-      if (!isData)
-        own.free += std::max<int64_t>(
-            range.fullEnd.evaluate(symbols) - range.fullBegin.evaluate(symbols), 0);
-    }
+    TileSymbols<int64_t> symbols{first, std::min(first + size, extent), 0, 0, least};
+    BlockVisits &own = visits.emplace_back(::getVisits(ranges, symbols));
+    if (scalars.empty())
+      continue;
+    symbols.scalar = largest;
+    BlockVisits others = ::getVisits(ranges, symbols);
+    SmallVector<int64_t> all;
+    std::set_union(own.blocks.begin(), own.blocks.end(), others.blocks.begin(), others.blocks.end(),
+                   std::back_inserter(all));
+    own = {std::move(all), std::min(own.free, others.free)};
   }
   return visits;
 }

@@ -164,6 +164,18 @@ TEST_F(Nccl, ACommunicatorForEachAxisAndChannel) {
   EXPECT_EQ(Stub::firstViolation(), "");
 }
 
+TEST_F(Nccl, ACommunicatorForEachGroupOfContextAndTensor) {
+  Mesh mesh({{"shard", 4}, {"tensor", 2}}, {{0, 2}}, /*context=*/2);
+  std::vector<CollectiveKey> keys = {
+      keyOf(CollectiveKind::all_gather, {2}), keyOf(CollectiveKind::reduce_scatter, {2}),
+      keyOf(CollectiveKind::all_reduce, {1}), keyOf(CollectiveKind::all_gather, {0})};
+  EXPECT_EQ(cause(run(mesh, keys)).text, "");
+  EXPECT_EQ(Stub::made(), 8u * (1 + 4));
+  EXPECT_EQ(Stub::calls("ncclGetUniqueId"), 1u);
+  EXPECT_EQ(Stub::calls("ncclCommAbort"), 0u);
+  EXPECT_EQ(Stub::firstViolation(), "");
+}
+
 TEST_F(Nccl, OneLaunchIsOneGroup) {
   constexpr uint32_t ranks = 2, gathers = 3, rounds = 5, count = 100;
   NcclCommunicator communicator(

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|faulty|rounds|apart|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long at sizes that an emulator runs in seconds.
 # With both directions, gradients are computed at O and LSE of the forward kernel's oracle.
 import functools
@@ -16,12 +16,17 @@ CAP = 50.0
 class Case:
     """One problem: sizes, a score function and a mask function by name."""
 
-    def __init__(self, dtype, b, h, hkv, sq, sk, d, dv, mod="none", mask="none", scale=None, weight="none", entries=0):
+    def __init__(self, dtype, b, h, hkv, sq, sk, d, dv, mod="none", mask="none", scale=None, weight="none", entries=0, part=None):
         self.dtype, self.wide = dtype, WIDE[dtype]
         self.b, self.h, self.hkv, self.sq, self.sk, self.d, self.dv = b, h, hkv, sq, sk, d, dv
         self.mod, self.mask, self.weight, self.entries = mod, mask, weight, entries
+        # The coordinate of a rank and the number of ranks of the axis context. The queries are the rank's part of all rows.
+        # These are neighbours, or every row whose number modulo the ranks is the coordinate.
+        self.part, self.ranks, self.striped = part or (0, 1, False)
+        self.rows = sq * self.ranks
         self.scale = scale if scale is not None else d**-0.5
         self.name = f"{dtype}_{b}x{h}x{hkv}_{sq}x{sk}_{d}x{dv}_{mod}_{mask}" + ("" if weight == "none" else "_" + weight)
+        self.name += f"_{'stripes' if self.striped else 'part'}{self.part}of{self.ranks}" if part else ""
 
     # Captured tensors: (name, type, kernel attribute).
     def captures(self):
@@ -30,31 +35,32 @@ class Case:
         table = {
             "alibi": [("slope", f"tensor<{self.h}x{w}>", slow)],
             "cap": [("cap", f"tensor<{w}>", " {fsdp.range = [1.0, 2.0]}")],
-            "rows": [("rowbias", f"tensor<{self.h}x{self.sq}x{w}>", "")],
+            "rows": [("rowbias", f"tensor<{self.h}x{self.rows}x{w}>", "")],
             "columns": [("colbias", f"tensor<{self.b}x{self.sk}x{w}>", "")],
-            "bias": [("bias", f"tensor<{self.h}x{self.sq}x{self.sk}x{w}>", "")],
-            "batchbias": [("bias", f"tensor<{self.b}x1x{self.sq}x{self.sk}x{self.dtype}>", "")],
-            "relative": [("relative", f"tensor<{self.sq + self.sk}x{w}>", "")],
+            "bias": [("bias", f"tensor<{self.h}x{self.rows}x{self.sk}x{w}>", "")],
+            "batchbias": [("bias", f"tensor<{self.b}x1x{self.rows}x{self.sk}x{self.dtype}>", "")],
+            "relative": [("relative", f"tensor<{self.rows + self.sk}x{w}>", "")],
             "gathered": [("table", f"tensor<{self.entries}x{w}>", ""),
-                         ("entry", f"tensor<{self.sq}x{self.sk}xi32>", f" {{fsdp.limit = {self.entries} : i64}}")],
-            "swapped": [("table", f"tensor<{self.sq}x{self.sq}x{self.sk}x{w}>", "")],
-            "transposed": [("bias", f"tensor<{self.sk}x{self.sq}x{w}>", "")],
-            "all": [("slope", f"tensor<{self.h}x{w}>", slow), ("rowbias", f"tensor<{self.h}x{self.sq}x{w}>", ""),
-                    ("relative", f"tensor<{self.sq + self.sk}x{self.dtype}>", ""),
+                         ("entry", f"tensor<{self.rows}x{self.sk}xi32>", f" {{fsdp.limit = {self.entries} : i64}}")],
+            "swapped": [("table", f"tensor<{self.rows}x{self.rows}x{self.sk}x{w}>", "")],
+            "transposed": [("bias", f"tensor<{self.sk}x{self.rows}x{w}>", "")],
+            "all": [("slope", f"tensor<{self.h}x{w}>", slow), ("rowbias", f"tensor<{self.h}x{self.rows}x{w}>", ""),
+                    ("relative", f"tensor<{self.rows + self.sk}x{self.dtype}>", ""),
                     ("gain", f"tensor<2x{w}>", " {fsdp.range = [0.5, 1.5]}")],
         }.get(self.mod, [])
         masks = {
-            "documents": [("docq", f"tensor<{self.b}x{self.sq}xi32>", " {fsdp.limit = 3 : i64}"),
+            "documents": [("docq", f"tensor<{self.b}x{self.rows}xi32>", " {fsdp.limit = 3 : i64}"),
                           ("dock", f"tensor<{self.b}x{self.sk}xi32>", " {fsdp.limit = 3 : i64}")],
-            "table": [("keep", f"tensor<{self.sq}x{self.sk}xi1>", " {fsdp.limit = 2 : i64}")],
+            "table": [("keep", f"tensor<{self.rows}x{self.sk}xi1>", " {fsdp.limit = 2 : i64}")],
             "lengths": [("length", f"tensor<{self.b}xi64>", f" {{fsdp.limit = {self.sk} : i64}}")],
         }.get(self.mask, [])
         key = [(n, "tensor<i64>", " {fsdp.limit = 1000 : i64}") for n in ("seed", "step", "first")]
-        return table + masks + (key if self.weight in ("dropout", "uniform", "batches") else [])
+        part = [("part", "tensor<i64>", f" {{fsdp.values = dense<{self.part}> : tensor<i64>}}")] if self.ranks > 1 else []
+        return table + masks + part + (key if self.weight in ("dropout", "uniform", "batches") else [])
 
     def arguments(self, leading):
         types = ["index"] * 4 + [t for _, t, _ in self.captures()]
-        names = ["b", "h", "i", "j"] + [n for n, _, _ in self.captures()]
+        names = ["b", "h", "i" if self.ranks == 1 else "own", "j"] + [n for n, _, _ in self.captures()]
         every = leading + [f"%{n}: {t}" for n, t in zip(names, types)]
         return ", ".join(every)
 
@@ -84,7 +90,7 @@ class Case:
                 f"    %dist = arith.sitofp %d64 : i64 to {self.wide}"]
 
     def relative(self):
-        return [f"    %off = arith.constant {self.sq} : index", "    %d = arith.subi %j, %i : index",
+        return [f"    %off = arith.constant {self.rows} : index", "    %d = arith.subi %j, %i : index",
                 "    %at = arith.addi %d, %off : index"]
 
     # Bodies of (score_mod, score_grad).
@@ -130,7 +136,7 @@ class Case:
         assert self.mod == "all"
         # gain[h mod 2] · s + slope[h] · (k - q) + rowbias[h, q] + relative[k - q]
         before = self.distance() + ["    %two = arith.constant 2 : index", "    %parity = arith.remui %h, %two : index",
-                                    f"    %off = arith.constant {self.sq} : index", "    %at = arith.addi %d, %off : index"]
+                                    f"    %off = arith.constant {self.rows} : index", "    %at = arith.addi %d, %off : index"]
         before += self.load("%m", "slope", "%h")[0] + self.load("%rb", "rowbias", "%h, %i")[0]
         before += self.load("%rel", "relative", "%at")[0] + self.load("%gn", "gain", "%parity")[0]
         body = [f"    %a0 = arith.mulf %gn, %s : {w}", f"    %a1 = arith.mulf %m, %dist : {w}", f"    %a2 = arith.addf %a0, %a1 : {w}",
@@ -141,7 +147,7 @@ class Case:
         return before + body, before + back + [f"    fsdp.yield %gs : {w}"]
 
     def masks(self):
-        offset = self.sk - self.sq
+        offset = self.sk - self.rows
         aligned = [f"    %o = arith.constant {offset} : index", "    %q = arith.addi %i, %o : index"]
         end = ["    fsdp.yield %keep : i1"]
         compare = lambda out, p, a, b: [f"    {out} = arith.cmpi {p}, {a}, {b} : index"]
@@ -157,10 +163,10 @@ class Case:
             + ["    %some = arith.ori %near, %first : i1"] + both("%keep", "%causal", "%some") + end,
             "prefix": aligned + ["    %p = arith.constant 17 : index"] + compare("%causal", "sge", "%q", "%j") + compare("%in", "slt", "%j", "%p")
             + ["    %keep = arith.ori %causal, %in : i1"] + end,
-            "documents": causal + [f"    %x = tensor.extract %docq[%b, %i] : tensor<{self.b}x{self.sq}xi32>",
+            "documents": causal + [f"    %x = tensor.extract %docq[%b, %i] : tensor<{self.b}x{self.rows}xi32>",
                                    f"    %y = tensor.extract %dock[%b, %j] : tensor<{self.b}x{self.sk}xi32>",
                                    "    %same = arith.cmpi eq, %x, %y : i32"] + both("%keep", "%causal", "%same") + end,
-            "table": [f"    %kept = tensor.extract %keep[%i, %j] : tensor<{self.sq}x{self.sk}xi1>", "    fsdp.yield %kept : i1"],
+            "table": [f"    %kept = tensor.extract %keep[%i, %j] : tensor<{self.rows}x{self.sk}xi1>", "    fsdp.yield %kept : i1"],
             "lengths": [f"    %n = tensor.extract %length[%b] : tensor<{self.b}xi64>", "    %ni = arith.index_cast %n : i64 to index"]
             + compare("%keep", "slt", "%j", "%ni") + end,
             # Rows below the diagonal lose all their keys if there are more rows than keys.
@@ -173,7 +179,7 @@ class Case:
         w = self.wide
         key = [f"    %{n}0 = tensor.extract %{n}[] : tensor<i64>" for n in ("seed", "step", "first")] if self.captures() else []
         sample = ["    %b64 = arith.index_cast %b : index to i64", "    %n = arith.addi %first0, %b64 : i64"]
-        place = [f"    %sq = arith.constant {self.sq} : index", f"    %sk = arith.constant {self.sk} : index",
+        place = [f"    %sq = arith.constant {self.rows} : index", f"    %sk = arith.constant {self.sk} : index",
                  "    %e0 = arith.muli %h, %sq : index", "    %e1 = arith.addi %e0, %i : index",
                  "    %e2 = arith.muli %e1, %sk : index", "    %e = arith.addi %e2, %j : index"]
         draw = lambda kind, element: [f"    %f = fsdp.random_element {kind} seed %seed0 step %step0 sample %n element {element} site 7 : {w}"]
@@ -191,17 +197,31 @@ class Case:
                       f"    %x = arith.sitofp %d64 : i64 to {w}", f"    %f = arith.divf %one, %x : {w}"] + end,
         }[self.weight]
 
+    def row(self):
+        """Computes the number of the row among the rows of all ranks, as SequenceRewrite.cpp does."""
+        if self.ranks == 1:
+            return []
+        stride, factor, rest = (self.ranks, "%own", "%row_rank") if self.striped else (self.sq, "%row_rank", "%own")
+        return ["    %row_p64 = tensor.extract %part[] : tensor<i64>", "    %row_p = arith.index_cast %row_p64 : i64 to index",
+                f"    %row_ranks = arith.constant {self.ranks} : index", "    %row_rank = arith.remui %row_p, %row_ranks : index",
+                f"    %row_each = arith.constant {stride} : index", f"    %row_scaled = arith.muli {factor}, %row_each : index",
+                f"    %i = arith.addi {rest}, %row_scaled : index"]
+
     def functions(self, grad):
         text, w = "", self.wide
         mods, masks = self.mods(), self.masks()
+
+        def function(name, leading, body):
+            return f"\n      {name}({self.arguments(leading)}) {{\n" + "\n".join(self.row() + body) + "\n  }"
+
         if mods:
-            text += f"\n      score_mod({self.arguments([f'%s: {w}'])}) {{\n" + "\n".join(mods[0]) + "\n  }"
+            text += function("score_mod", [f"%s: {w}"], mods[0])
         if masks:
-            text += f"\n      mask_mod({self.arguments([])}) {{\n" + "\n".join(masks) + "\n  }"
+            text += function("mask_mod", [], masks)
         if self.weights():
-            text += f"\n      weight_mod({self.arguments([])}) {{\n" + "\n".join(self.weights()) + "\n  }"
+            text += function("weight_mod", [], self.weights())
         if mods and grad:
-            text += f"\n      score_grad({self.arguments([f'%g: {w}', f'%s: {w}'])}) {{\n" + "\n".join(mods[1]) + "\n  }"
+            text += function("score_grad", [f"%g: {w}", f"%s: {w}"], mods[1])
         return text
 
     def operands(self):
@@ -294,6 +314,23 @@ def tiles(dtype):
     yield Case(dtype, 2, 12, 3, 1100, 40, 16, 24)
     yield Case(dtype, 2, 12, 3, 1100, 260, 8, 8, "none", "causal")
     yield Case(dtype, 2, 4, 2, 300, 300, 64, 64, "all", "window", None, "dropout")
+
+
+def parts(dtype):
+    """The rows of one rank of an axis context, and all keys: each mask and each function, the first, a middle and the last rank. Parts that fill
+    no block and that fill several."""
+    functions = itertools.cycle(m for m in MODS if m != "gathered")
+    for number, mask in enumerate(m for m in MASKS if m != "nothing"):
+        yield Case(dtype, 1, 4, 2, 37, 111, 24, 40, next(functions), mask, part=(number % 3, 3, number % 2 == 0))
+        yield Case(dtype, 1, 2, 1, 150, 300, 64, 64, next(functions), mask, part=(number % 2, 2, number % 4 < 2))
+    for rank in range(4):
+        yield Case(dtype, 1, 2, 1, 64, 256, 128, 128, "none", "causal", part=(rank, 4, rank % 2 == 1))
+    yield Case(dtype, 2, 1, 1, 70, 140, 16, 16, "all", "window", None, "dropout", part=(1, 2, False))
+
+
+def shifted(dtype):
+    """A kernel of parts.test, in which faults are planted."""
+    yield Case(dtype, 1, 1, 1, 96, 480, 64, 64, "none", "causal", part=(2, 5, False))
 
 
 def faulty(dtype):
@@ -437,7 +474,7 @@ def huge(dtype):
 def main():
     emulated = "--emulated" in sys.argv
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
-    kinds = {"small": small, "tiles": tiles, "faulty": faulty, "rounds": rounds, "apart": apart, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
+    kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
              "owned": owned, "entries": entries, "huge": huge}
     for dtype in dtypes:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 FACTORS = {
-    "mesh": ["shard=1", "shard=2", "shard=3", "shard=4", "replicate=2,shard=2"],
+    "mesh": ["shard=1", "shard=2", "shard=3", "shard=4", "replicate=2,shard=2", "shard=2,context=2,tensor=2"],
     "strategy": ["full_shard", "no_shard", "zero1", "zero2", "shard_grad_op", "hybrid_shard", "hybrid_shard_zero2", "hfsdp"],
     "precision": ["", "--param-dtype=bf16", "--param-dtype=bf16 --param-storage=both", "--param-dtype=f16 --reduce-dtype=f16"],
     "recompute": ["", "--activation-checkpointing=full", "--activation-checkpointing=selective=contract/2+attention"],
@@ -101,7 +101,8 @@ def options_of(cell):
 
 def walk(cell, folder, number):
     artifact = f"{folder}/{number}.fsdp"
-    command = ["fsdp-compile", f"{folder}/{cell['model']}.mlir", *options_of(cell), "-o", artifact]
+    model = cell["model"] + ("-even" if "tensor" in cell["mesh"] else "")
+    command = ["fsdp-compile", f"{folder}/{model}.mlir", *options_of(cell), "-o", artifact]
     command += [] if cell["target"] == "cpu" and number % 8 == 0 else ["--no-code"]
     for step in (command, ["fsdp-run", artifact, "--device=null"]):
         done = subprocess.run(step, capture_output=True, text=True, timeout=300)
@@ -115,7 +116,8 @@ def walk(cell, folder, number):
 def main():
     folder = sys.argv[1]
     os.makedirs(folder, exist_ok=True)
-    for name, options in MODELS.items():
+    even = {f"{name}-even": [*options, "--seq=14", "--heads=4"] for name, options in MODELS.items()}
+    for name, options in (MODELS | even).items():
         subprocess.run(["fsdp-modelgen", *options, "-o", f"{folder}/{name}.mlir"], check=True, capture_output=True)
     cells = list(two_off("".join(sys.argv[3:]))) if "--all" in sys.argv else all_pairs()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -29,8 +29,9 @@ struct BlockVisits {
 /// Returns, for each block of `size` queries, the blocks of keys that it visits. `extent` is the
 /// total number of queries, and the bounds of `ranges` count blocks of keys. To obtain the blocks
 /// of queries that each block of keys visits, a caller exchanges queries and keys in all arguments.
-/// If a bound of a range depends on data, the function uses the widest possible range and does not
-/// count the blocks of this range in `free`. It evaluates the bounds for batch 0 and head 0.
+/// If a bound of a range depends on data, a block counts if it is visited with the least or with
+/// the largest values of all scalars, and `free` is the smaller of both numbers. The function
+/// evaluates the bounds for batch 0 and head 0.
 std::vector<BlockVisits> getVisits(ArrayRef<TileRange> ranges, int64_t extent, int64_t size);
 
 /// Returns false if all visited blocks have masked elements, for the arguments of getVisits().
