@@ -89,12 +89,11 @@ static std::string formatMesh(ArrayRef<std::pair<StringRef, int64_t>> axes) {
 static Values listMeshes(const Space &space, const StepOptions &options) {
   Values meshes;
   bool needsGroups =
-           options.isGiven("sharding-strategy") && getStrategy(options.shard.strategy).needsGroups,
-       splitsSequence = options.codegen.isForCpu();
+      options.isGiven("sharding-strategy") && getStrategy(options.shard.strategy).needsGroups;
   for (int64_t tensor : getDivisors(space.ranks)) {
     if (!isNear(space.cluster, tensor))
       continue;
-    for (int64_t context : getDivisors(splitsSequence ? space.ranks / tensor : 1)) {
+    for (int64_t context : getDivisors(space.ranks / tensor)) {
       int64_t data = space.ranks / tensor / context;
       for (int64_t replicate : getDivisors(data))
         if (replicate > 1 || !needsGroups)
