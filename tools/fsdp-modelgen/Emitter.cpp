@@ -359,8 +359,9 @@ Value Emitter::causalAttention(Value q, Value k, Value v, double scale) {
 void Emitter::finish(Value x, Value head) {
   Value logits = contract("nc,vc->nv", x, head, "logits");
   Value flat = view(targets(), {config.tokens()}, "targets");
-  auto entropy = CrossEntropyOp::create(builder, loc("loss"), RankedTensorType::get({}, wide),
-                                        RankedTensorType::get({config.tokens()}, wide), logits,
-                                        flat, IntegerAttr());
+  auto entropy =
+      CrossEntropyOp::create(builder, loc("loss"), RankedTensorType::get({}, wide),
+                             RankedTensorType::get({config.tokens()}, wide), logits, flat, Value(),
+                             IntegerAttr(), FlatSymbolRefAttr(), ArrayAttr());
   func::ReturnOp::create(builder, loc("loss"), entropy.getLoss());
 }
