@@ -12,12 +12,11 @@
 //                                                                 %s = x + %o
 //
 //  1. Declare the mesh.
-//  2. Choose the values that are split over the axis `tensor` (TensorSeeds.cpp), and how each op
-//  with
-//     such a value is split (SplitGroup.cpp). Report them (TensorRemarks.cpp). Then rewrite the
-//     function (SplitRewrite.cpp).
-//  3. Do the same for the axis `context`, with the program of a rank of `tensor`
-//  (SequenceSeeds.cpp).
+//  2. Choose the values that are split over the axis `tensor` (TensorSeeds.cpp). Choose how each
+//     op with such a value is split (SplitGroup.cpp). Report the choice (TensorRemarks.cpp). Then
+//     rewrite the function (SplitRewrite.cpp).
+//  3. Do the same for the axis `context` (SequenceSeeds.cpp), with the program of one rank of the
+//     axis `tensor`.
 //
 // O(uses of split values), apart from the choice.
 //

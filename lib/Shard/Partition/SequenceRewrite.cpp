@@ -14,17 +14,14 @@
 // are stripes, toFront of a whole value first divides the split dimension n into n/C x C, and the
 // first dimension is then C.
 //
-//  1. A split op that reads a whole value with the split dimension reads the rank's own slice of
-//  it.
+//  1. A split op reads the rank's own slice of a whole value that has the split dimension.
 //  2. Attention has the queries of a rank, and the keys and values of all ranks. The adjoint of the
 //     gather adds the cotangents of keys and values over the ranks (reduce-scatter).
 //  3. The functions of attention count rows of queries in the whole sequence. Row i of a rank is
-//  row
-//     i + c · rows or, of stripes, i · C + c, where the argument with `fsdp.key = "context"`
-//     contains the rank's coordinate c.
-//  4. The loss of a cross-entropy is a mean over the rows of a rank. Its weight is 1/C or, if
-//  targets
-//     can be ignored, the part of the targets that count. The sum over the ranks is then the mean
+//     row i + c · rows or, of stripes, i · C + c. The argument with `fsdp.key = "context"` contains
+//     the rank's coordinate c.
+//  4. The loss of a cross-entropy is a mean over the rows of a rank. Its weight is 1/C or, with
+//     ignored targets, the part of the targets that count. The sum over the ranks is then the mean
 //     over all rows.
 //
 //===----------------------------------------------------------------------===//

@@ -7,12 +7,10 @@
 //   %q: rows ← contract: rows ← norm: rows ← ids: slice of the batch      backwards
 //   attention %q: rows → contract: rows → .. → cross_entropy: all_reduce  forwards
 //
-//  1. The seeds are the rows of queries of each attention. Spread each seed (SplitGroup.cpp): to
-//  the
-//     values that are computed from parameters, up to lookups, and down to partial sums.
-//  2. If an op on the way cannot be split, the sequence cannot: emit an error at this op. A
-//  function
-//     that returns a split value is such an op.
+//  1. The seeds are the rows of queries of each attention. Spread each seed (SplitGroup.cpp) to
+//     the values that are computed from parameters, up to lookups, and down to partial sums.
+//  2. If an op on the way cannot be split, the sequence cannot: emit an error at this op. The
+//     return of a split value is such an op.
 //  3. Choose the rows of a rank (SequenceRows.cpp).
 //
 // O(uses of values).

@@ -12,9 +12,8 @@
 //
 //  1. Give each split value the shape of a slice. Slices have new offsets and sizes, and reshapes
 //     have new shapes. Fills are computed again with the shape of a slice.
-//  2. Put a reduce_cotangent ("entered") before the split ops that read a whole value whose
-//  cotangent
-//     all ranks need: each rank computes a part of it. All these ops read the same
+//  2. Put a reduce_cotangent ("entered") before the split ops that read a whole value, if all
+//     ranks need its cotangent: each rank computes a part of it. All these ops read the same
 //     reduce_cotangent, so that ranks add the cotangent of a value once.
 //  3. Put an all_reduce after each op whose result is a partial sum.
 //  4. On the axis `context`, the cotangents of parameters stay parts: the gradients of units are
@@ -72,29 +71,21 @@ SplitRewrite::Cotangent SplitRewrite::getCotangent(Value value) {
   return isParameter || !group.isSliced(value) ? Cotangent::Part : Cotangent::None;
 }
 
-/// Returns the reduce_cotangent of a whole value, which is directly after the op that computes it.
-Value SplitRewrite::enter(Value value) {
-  Value &result = entered[value];
+/// Returns the result of an op of the type Op that reads `value`. Creates the op directly after
+/// `value` if it is not in `known`.
+template <typename Op>
+Value SplitRewrite::createOnce(DenseMap<Value, Value> &known, Value value) {
+  Value &result = known[value];
   if (result)
     return result;
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointAfterValue(value);
-  result =
-      ReduceCotangentOp::create(b, value.getLoc(), value.getType(), value, getMesh(), getAxes());
-  ++numEntered;
-  return result;
+  return result = Op::create(b, value.getLoc(), value.getType(), value, getMesh(), getAxes());
 }
 
-Value SplitRewrite::share(Value value) {
-  Value &result = shared[value];
-  if (result)
-    return result;
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointAfterValue(value);
-  result =
-      ShareCotangentOp::create(b, value.getLoc(), value.getType(), value, getMesh(), getAxes());
-  return result;
-}
+Value SplitRewrite::enter(Value value) { return createOnce<ReduceCotangentOp>(entered, value); }
+
+Value SplitRewrite::share(Value value) { return createOnce<ShareCotangentOp>(shared, value); }
 
 /// Replaces the operands of a split op that are uniform or whole. Initial values of sums are zero
 /// and stay.
@@ -194,6 +185,7 @@ void SplitRewrite::run() {
     if (split->second.partial)
       addResults(op);
   }
+  numEntered = static_cast<int64_t>(entered.size());
   // Erase the fills of whole values that no op reads any more.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front())))
     if (isOpTriviallyDead(&op))

@@ -34,6 +34,8 @@ private:
   void setOperands(Operation *op, const OpSplits &splits);
   Value sliceUniform(Value value, const TensorSplit &split);
   Value slice(Value value, const TensorSplit &split);
+  template <typename Op>
+  Value createOnce(DenseMap<Value, Value> &known, Value value);
   Value enter(Value value);
   Value share(Value value);
   void addResults(Operation *op);

@@ -14,17 +14,15 @@
 //   extract_slice          a dimension that is not sliced,      the same, or these blocks
 //                          or a slice of whole blocks
 //   attention              heads, or the leading dimension      the same of all operands, o, lse
-//                          rows (axis `context` only)           rows of q, k, v, o, lse; a rank
-//                          reads
-//                                                               the k and v of all ranks
+//                          rows (axis `context` only)           rows of q, k, v, o and lse; a
+//                                                               rank reads all k and v
 //   gather_rows            columns of the table                 last dimension of the rows
 //                          rows of the table (axis `tensor`)    rows are partial sums
 //                          ids (axis `context` only)            the same dimension of ids and rows
 //   cross_entropy          rows (axis `context` only)           rows of logits, targets, lse; the
 //                                                               loss is a part of a mean
 //                          classes (axis `tensor` only)         logits; loss and lse are whole
-//   collective of another axis                                  the same, or blocks of all its
-//   ranks
+//   collective of another axis                                  the same, or blocks of all ranks
 //
 //===----------------------------------------------------------------------===//
 
