@@ -47,7 +47,7 @@ private:
   bool readMultiprocessors(const JsonValue &object, const Text &what, uint64_t &number) {
     const JsonMember *member = object.find("multiprocessors");
     return !member || readWhole(member->value, what + ": \"multiprocessors\"",
-                                "a whole number of at least 1", 1, 0, number);
+                                "a whole number from 1 to 2^32", 1, 0, number);
   }
   bool readName(const JsonValue &object, const Text &what, Text &name);
   const std::vector<JsonValue> *readList(const JsonValue &object, const Text &what,
@@ -170,7 +170,9 @@ bool ClusterReader::readDevice(const JsonValue &device) {
         most && most >= cluster.multiprocessors)
       return fail(device, what + ": \"multiprocessors\": expected more than the " +
                               std::to_string(most) + " that collectives over link \"" + link.name +
-                              "\" occupy, found " + std::to_string(cluster.multiprocessors));
+                              "\" or its switch occupy, found " +
+                              (cluster.multiprocessors ? std::to_string(cluster.multiprocessors)
+                                                       : Text("no such member")));
   const JsonMember *kinds = device.find("kinds");
   return !kinds || readKinds(kinds->value);
 }

@@ -121,13 +121,17 @@ static Values listStrategies(const Space &, const StepOptions &options) {
   Values names;
   MeshRanks mesh = getMeshRanks(options);
   std::set<std::pair<std::array<int64_t, 3>, bool>> seen;
+  bool again =
+      options.shard.reshardAfterForward.again && options.shard.reshardAfterForward.within != 1;
   for (const OptionWord &word : getWords<ShardingStrategy>()) {
     const Strategy &strategy = getStrategy(static_cast<ShardingStrategy>(word.index));
     std::array<int64_t, 3> pieces = getPieces(strategy, mesh);
     bool hasGroups = mesh.replicate > 1;
     // A mesh whose axis `shard` is not used is the mesh of other axes.
     bool isUnused = pieces[2] == 1 && mesh.shard > mesh.context;
-    if (!word.isAlias && !isUnused && (hasGroups || !strategy.needsGroups) &&
+    // A given --reshard-after-forward needs a strategy that gathers parameters again.
+    bool contradicts = options.isGiven("reshard-after-forward") && again && !strategy.reshard;
+    if (!word.isAlias && !isUnused && !contradicts && (hasGroups || !strategy.needsGroups) &&
         seen.insert({pieces, strategy.reshard && pieces[0] > 1}).second)
       names.push_back(word.word.str());
   }

@@ -19,7 +19,8 @@
 //     axis `context`, they must not depend on a sum over the ranks, unless they are entered.
 //  2. An op without split operands must have whole operands. On the axis `context`, it may have
 //     entered operands instead, and its results are then entered too.
-//  3. Only all_reduce reads a partial sum, and it reads nothing else.
+//  3. Only all_reduce reads a partial sum, and it reads nothing else. Over another axis, its result
+//     is a partial sum too.
 //  4. The function returns whole values.
 //  5. Slices of a dimension may have the size 1, which a reshape does not distinguish from a whole
 //     dimension. Accept the program if it is consistent for one of its meanings.
@@ -306,8 +307,15 @@ LogicalResult PartitionChecker::check(Operation *op) {
     partial.insert_range(op->getResults());
     return checkMask(op, rows->second, [&] { return fail(op); });
   }
-  if (auto sum = dyn_cast<AllReduceOp>(op); sum && isOverAxis(sum.getAxes()))
-    return *checkCollective(op, /*isSplit=*/false);
+  if (auto sum = dyn_cast<AllReduceOp>(op)) {
+    if (isOverAxis(sum.getAxes()))
+      return *checkCollective(op, /*isSplit=*/false);
+    // The sum over another axis of terms of a sum is a term of the sum over both axes.
+    if (partial.contains(sum.getInput()) && sum.getReduction() == ReductionKind::sum) {
+      partial.insert(sum.getResult());
+      return success();
+    }
+  }
   std::optional<unsigned> first;
   if (failed(checkReads(op, first)))
     return failure();
