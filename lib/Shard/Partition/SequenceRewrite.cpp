@@ -155,10 +155,17 @@ Value SplitRewrite::stripesFromFront(Value flat, RankedTensorType type, int64_t 
 
 /// Returns the rank's own slice of a whole value.
 Value SplitRewrite::slice(Value value, const TensorSplit &split) {
-  Value &result = slices[{value, split.toAttribute(b.getContext())}];
-  if (result)
-    return result;
+  std::pair<Value, Attribute> key{value, split.toAttribute(b.getContext())};
+  if (Value known = slices.lookup(key))
+    return known;
   OpBuilder::InsertionGuard guard(b);
+  // The cotangent of a slice over this axis is a sum over another axis, as that of the whole value.
+  if (auto entry = value.getDefiningOp<ReduceCotangentOp>()) {
+    Value own = slice(entry.getInput(), split);
+    b.setInsertionPointAfterValue(own);
+    return slices[key] = ReduceCotangentOp::create(b, entry.getLoc(), own.getType(), own,
+                                                   entry.getMeshAttr(), entry.getAxesAttr());
+  }
   b.setInsertionPointAfterValue(value);
   Location loc = value.getLoc();
   // Give each block an index of its own dimension.
@@ -187,7 +194,7 @@ Value SplitRewrite::slice(Value value, const TensorSplit &split) {
                         type.clone(shape), dim, isView);
   if (count > 1)
     own = tensor::CollapseShapeOp::create(b, loc, own, groups);
-  return result = own;
+  return slices[key] = own;
 }
 
 /// Gathers a split value from all ranks. `type` is the type of the whole value. The dimensions

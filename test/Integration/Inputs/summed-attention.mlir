@@ -1,20 +1,30 @@
-// Adds the squares of all outputs of attention to the loss: a sum over the heads and the rows.
+// Adds a number of the batch to the embedding of each token, and the squares of all outputs of attention to the loss, which are
+// a sum over the heads and the rows.
 #project = affine_map<(b, t, n, d) -> (b, t, d)>
 #weight = affine_map<(b, t, n, d) -> (d, n)>
 #projected = affine_map<(b, t, n, d) -> (b, t, n)>
 #all = affine_map<(b, h, t, d) -> (b, h, t, d)>
 #none = affine_map<(b, h, t, d) -> ()>
+#token = affine_map<(b, t, d) -> (b, t, d)>
+#first = affine_map<(b, t, d) -> (b, t)>
 #scalar = affine_map<() -> ()>
 func.func @loss(%table: tensor<11x8xf64> {fsdp.param = "table", fsdp.init = #fsdp.init<normal, 0.0, 0.4>},
                 %wq: tensor<8x8xf64> {fsdp.param = "h.0.q", fsdp.init = #fsdp.init<normal, 0.0, 0.4>},
                 %wv: tensor<8x8xf64> {fsdp.param = "h.0.v", fsdp.init = #fsdp.init<normal, 0.0, 0.4>},
                 %wo: tensor<8x8xf64> {fsdp.param = "h.0.o", fsdp.init = #fsdp.init<normal, 0.0, 0.4>},
+                %offsets: tensor<2x8xf64> {fsdp.batch = "offsets"},
                 %ids: tensor<2x8xi64> {fsdp.batch = "tokens", fsdp.limit = 11 : i64},
                 %targets: tensor<2x8xi64> {fsdp.batch = "targets", fsdp.limit = 11 : i64}) -> tensor<f64> {
   %zero = arith.constant 0.0 : f64
   %e = tensor.empty() : tensor<2x8x8xf64>
   %z = linalg.fill ins(%zero : f64) outs(%e : tensor<2x8x8xf64>) -> tensor<2x8x8xf64>
-  %x = fsdp.gather_rows %table[%ids] : tensor<11x8xf64>, tensor<2x8xi64> -> tensor<2x8x8xf64>
+  %rowsOf = fsdp.gather_rows %table[%ids] : tensor<11x8xf64>, tensor<2x8xi64> -> tensor<2x8x8xf64>
+  %x = linalg.generic {indexing_maps = [#token, #first, #token], iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%rowsOf, %offsets : tensor<2x8x8xf64>, tensor<2x8xf64>) outs(%e : tensor<2x8x8xf64>) {
+  ^bb0(%a: f64, %c: f64, %out: f64):
+    %u = arith.addf %a, %c : f64
+    linalg.yield %u : f64
+  } -> tensor<2x8x8xf64>
   %q = linalg.contract indexing_maps = [#project, #weight, #projected]
       ins(%x, %wq : tensor<2x8x8xf64>, tensor<8x8xf64>) outs(%z : tensor<2x8x8xf64>) -> tensor<2x8x8xf64>
   %v = linalg.contract indexing_maps = [#project, #weight, #projected]
