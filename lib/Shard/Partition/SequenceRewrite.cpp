@@ -116,8 +116,8 @@ static SmallVector<ReassociationIndices> getDivided(int64_t rank, int64_t dim) {
   return groups;
 }
 
-/// Returns the order of the dimensions of a tensor with stripes, of which `dim` and `dim` + 1 are
-/// n/C and C: these two in the reverse order, then the others.
+/// Returns the order of dimensions in which the elements of a rank are neighbours: `dim` + 1 (of
+/// size C), then `dim` (of size n/C), then the others.
 static SmallVector<int64_t> getStripeOrder(int64_t rank, int64_t dim) {
   SmallVector<int64_t> order{dim + 1, dim};
   for (int64_t i = 0; i < rank; ++i)
