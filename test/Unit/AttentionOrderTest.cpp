@@ -129,6 +129,22 @@ TEST(BlockSchedulerTest, AdditionsWaitForTheirPredecessors) {
   EXPECT_EQ(scheduler.waits(), 26 - 7);
 }
 
+// The second block loads sum 0 after the first one's addition, during its own step, and the sum 1,
+// which no other block adds to, without a load.
+TEST(BlockSchedulerTest, TheLastStepLoadsItsSum) {
+  BlockScheduler scheduler(2, /*addCycles=*/3, /*loadCycles=*/2);
+  EXPECT_TRUE(scheduler.add({{10, 0, 0}}));
+  EXPECT_EQ(scheduler.end(), 13);
+  EXPECT_TRUE(scheduler.add({{1, 0, 1, /*isLast=*/true}, {4, 1, 0, /*isLast=*/true}}));
+  EXPECT_EQ(scheduler.end(), 19);
+  EXPECT_EQ(scheduler.busy(), 13 + 6);
+  EXPECT_EQ(scheduler.waits(), 19 - 6);
+  // A step that is longer than the wait and the load hides both.
+  EXPECT_TRUE(scheduler.add({{1, 2, 0}}));
+  EXPECT_TRUE(scheduler.add({{30, 2, 1, /*isLast=*/true}}));
+  EXPECT_EQ(scheduler.waits(), 19 - 6);
+}
+
 TEST(BlockSchedulerTest, RefusesToWaitForALaterBlock) {
   BlockScheduler scheduler(2);
   EXPECT_FALSE(scheduler.add({{1, 0, 1}}));

@@ -151,7 +151,7 @@ private:
 } // namespace
 
 KeyScheduler::KeyScheduler(const KeyOrder &order, const KeyWork &work, int64_t slots)
-    : order(order), work(work), scheduler(slots, work.addCycles) {
+    : order(order), work(work), scheduler(slots, work.addCycles, work.loadCycles) {
   adds = work.adds;
   int64_t visits = 0;
   for (const BlockVisits &own : work.visits)
@@ -188,8 +188,10 @@ void KeyScheduler::addTurn(const KeyOrder::Place<int64_t> &place, bool isSecond)
     for (int64_t turn = 0; turn < count; ++turn) {
       int64_t block = visits.blocks[isSecond ? count - 1 - turn : turn],
               after = later[place.keyBlock * work.queryBlocks + block];
-      steps.push_back({cycles, number * work.queryBlocks + block,
-                       isSecond ? visitors[block] - 1 - after : after});
+      int64_t before = isSecond ? visitors[block] - 1 - after : after;
+      bool isLast = work.rounds && before == visitors[block] - 1;
+      steps.push_back({cycles + (isLast ? work.roundCycles : 0), number * work.queryBlocks + block,
+                       before, isLast});
     }
   }
   if (order.parts > 1)

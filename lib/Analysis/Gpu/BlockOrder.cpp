@@ -10,6 +10,8 @@
 //    the block has ended.
 // 3. An addition begins when its values are in the buffer and the previous addition to the same sum
 //    has ended.
+// 4. The last step of a sum loads it as soon as the buffer is free and the previous addition to the
+//    sum has ended. The step ends only after the load.
 //
 // Blocks are simulated in ascending order. For each addition, the blocks that make the previous
 // additions to the same sum must therefore have been simulated already. The time is O(steps +
@@ -21,8 +23,8 @@
 
 using namespace mlir::fsdp;
 
-BlockScheduler::BlockScheduler(int64_t slots, double addCycles)
-    : slots(slots), addCycles(addCycles) {
+BlockScheduler::BlockScheduler(int64_t slots, double addCycles, double loadCycles)
+    : slots(slots), addCycles(addCycles), loadCycles(loadCycles) {
   for (int64_t i = 0; i < slots; ++i)
     free.push(0);
 }
@@ -43,6 +45,12 @@ bool BlockScheduler::add(llvm::ArrayRef<BlockStep> steps) {
     Sum &sum = sums[step.sum];
     if (sum.added++ != step.before)
       return false;
+    if (step.isLast) {
+      double load = step.before > 0 ? loadCycles : 0;
+      now = added = std::max(now, std::max(added, sum.end) + load);
+      alone = addedAlone = std::max(alone, addedAlone + load);
+      continue;
+    }
     now = std::max(now, added);
     added = sum.end = std::max(now, sum.end) + addCycles;
     alone = std::max(alone, addedAlone);

@@ -63,6 +63,10 @@ struct KeyWork {
   double partCycles = 0;
   bool adds = true;     ///< whether blocks of keys add to the gradients of queries
   double addCycles = 0; ///< cycles of one addition to the gradients of a block of queries
+  /// Whether the last of these blocks of keys loads the sums and rounds them instead of adding, and
+  /// the cycles of a load and those by which rounding prolongs a visit.
+  bool rounds = false;
+  double loadCycles = 0, roundCycles = 0;
 };
 
 /// Simulates a launch of the backward kernel with `slots` concurrent blocks of threads. If there

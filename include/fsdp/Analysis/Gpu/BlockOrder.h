@@ -34,14 +34,17 @@ struct BlockStep {
   double cycles = 0;  ///< cycles of the step, without waiting time
   int64_t sum = -1;   ///< index of the sum, or -1 if the step adds to no sum
   int64_t before = 0; ///< number of earlier steps that add to the sum `sum`
+  /// The step loads the sum before its end, instead of adding to it.
+  bool isLast = false;
 };
 
 /// Simulates a launch whose blocks begin in ascending order.
 class BlockScheduler {
 public:
-  /// At most `slots` blocks run at the same time. An addition to a sum takes `addCycles` cycles.
-  /// During this time, the next step of the block already runs.
-  explicit BlockScheduler(int64_t slots, double addCycles = 0);
+  /// At most `slots` blocks run at the same time. An addition to a sum takes `addCycles` cycles,
+  /// and to load a sum takes `loadCycles`. During this time, another step of the block runs: the
+  /// next one or, for loads, the same.
+  explicit BlockScheduler(int64_t slots, double addCycles = 0, double loadCycles = 0);
 
   /// Appends the next block of threads to the launch. Returns false if one of its steps must wait
   /// for a step of a later block. A launch with such a wait hangs if no slot becomes free for the
@@ -63,7 +66,7 @@ private:
     double end = 0;    ///< cycle in which the last addition to the sum ends
   };
   int64_t slots;
-  double addCycles;
+  double addCycles, loadCycles;
   std::priority_queue<double, std::vector<double>, std::greater<double>> free;
   std::vector<Sum> sums;
   double last = 0, work = 0, idle = 0;

@@ -171,6 +171,13 @@ Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
   clocks.blockClocks = GpuLatencies::global + 2 * results * elementBytes / rates.cache;
   clocks.partClocks = GpuLatencies::addition + 2 * results * sumBytes / rates.cache;
   clocks.addClocks = GpuLatencies::addition + queries * dim * sumBytes / rates.cache;
+  clocks.loadClocks = GpuLatencies::cache + queries * dim * sumBytes / rates.cache;
+  // An addition, a product and half a conversion for each register of dQ, and stores. The product
+  // for dK runs at the same time.
+  constexpr double ofRounding = 2.5, perRounding = 40;
+  clocks.roundClocks = std::max(groups * (sums / 2 * ofRounding + perRounding) -
+                                    (productOf(dim, queries, false) * groups).longest(),
+                                0.0);
   return clocks;
 }
 

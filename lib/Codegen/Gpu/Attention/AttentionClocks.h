@@ -56,8 +56,9 @@ KernelClocks clocksOf(const Sm90Config &config, const Shape &shape, const Functi
 
 /// Clocks of the kernel with wgmma that computes dK and dV and perhaps also sums dQ.
 struct Sm90KeyClocks : KernelClocks {
-  double partClocks = 0; ///< clocks to add dK and dV to other parts' sums
-  double addClocks = 0;  ///< clocks to add dQ of one block of queries to the sums
+  double partClocks = 0;                  ///< clocks to add dK and dV to other parts' sums
+  double addClocks = 0;                   ///< clocks to add dQ of one block of queries to the sums
+  double loadClocks = 0, roundClocks = 0; ///< clocks to load these sums, and further ones to round
 };
 Sm90KeyClocks clocksOf(const Sm90Keys &config, const Shape &shape, const FunctionWork &work);
 

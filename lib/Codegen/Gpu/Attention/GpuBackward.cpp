@@ -140,13 +140,6 @@ void BackwardLaunches::gradients() {
   double own = static_cast<double>(shape.valueDim) / 8;
   setStreamCost(30 + 3 * own, 2 * own * elementBytes + 1);
   keys();
-  if (op.getDq().use_empty())
-    return;
-  int64_t queries = plan.keysOfGroups->blockQueries;
-  launch(2 * queries, 1, queriesOfSumsBlocks(problem), 0,
-         [&](Sm80Tiles &b) { emitQueriesOfSums(b, problem); });
-  own = static_cast<double>(shape.dim) / 2;
-  setStreamCost(30 + 3 * own, own * (4 + elementBytes));
 }
 
 LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp op,

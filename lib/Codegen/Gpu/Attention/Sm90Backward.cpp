@@ -4,12 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//   1. lse and δ of each query to scratch               Sm90QuerySums.cpp
-//   2. dK and dV, and the sums of dQ in scratch         Sm90KeyGradients.cpp
-//   3. dQ from its sums                                 Sm90QuerySums.cpp
+//   1. lse and δ of each query to scratch               Sm90QueryNorms.cpp
+//   2. dK, dV and dQ, with sums of dQ in scratch        Sm90KeyGradients.cpp
 //
-// If the kernel of Sm80QueryGradients.cpp computes dQ, this kernel is launched instead of steps 1
-// and 3. A consumer thread needs these registers:
+// If the kernel of Sm80QueryGradients.cpp computes dQ, this kernel is launched instead of step 1.
+// A consumer thread needs these registers:
 //
 //   (dim + valueDim) / 2         sums of dK and dV
 //   tileQueries                  S and dP of the queries of a tile; in addition
@@ -45,9 +44,12 @@ Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
   gradients = douts + stages * doutBytes;
   gradientBytes = config.addsToQ ? tileBytes(config.blockKeys(), config.blockQueries) : 0;
   sums = gradients + stages * gradientBytes;
-  lse = sums + (config.addsToQ ? QuerySums(config, shape).floats() * 4 : 0);
+  rounded = sums + (config.addsToQ ? QuerySums(config, shape).floats() * 4 : 0);
+  lse = rounded + (config.addsToQ ? queryBytes : 0);
   delta = lse + stages * normsBytes;
   barriers = delta + stages * normsBytes;
+  visit = barriers + NumBarriers * Sm90Builder::barrierBytes;
+  loads = visit + 4;
 }
 
 Sm80Needs attention::sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask) {
@@ -75,7 +77,8 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
   bool hasFunctions =
       !op.getScoreMod().empty() || !op.getWeightMod().empty() || !op.getCaptures().empty();
   SmallVector<Sm90Keys> configs;
-  if (!contributesByQueries(op)) {
+  constexpr int64_t mostKeys = 64 * 65535; // QueryAdder::placeOf() counts blocks in 16 bits
+  if (!contributesByQueries(op) && shape.cols <= mostKeys) {
     if (panelsOf(shape.dim) == 1) {
       if (!hasFunctions)
         configs.push_back({2, 128, 128, /*addsToQ=*/true});
@@ -124,6 +127,7 @@ static void initBarriers(Sm90Builder &b, const Sm90Keys &config, const Places &p
     int64_t warps = config.groups * Sm90Builder::groupThreads / 32;
     init(Places::KeysFull, 1);
     init(Places::KeysEmpty, warps);
+    init(Places::SumsLoaded, 1);
     for (int64_t i = 0; i < Places::stages; ++i) {
       init(Places::QueriesFull + i, 1);
       init(Places::DoutFull + i, 1);
@@ -131,6 +135,7 @@ static void initBarriers(Sm90Builder &b, const Sm90Keys &config, const Places &p
       init(Places::DoutEmpty + i, warps);
     }
     b.fenceBarriers();
+    b.store(b.i32(0), {b.sharedAt(places.loads), b.getI32Type(), b.constant(0)});
   });
   b.barrier();
 }
@@ -202,6 +207,11 @@ void attention::lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config
   std::vector<GpuTensorMap> maps = {
       map(op.getQ(), config.blockQueries), map(op.getDout(), config.blockQueries),
       map(op.getK(), config.blockKeys()), map(op.getV(), config.blockKeys())};
+  // A map of dQ, if it is a result.
+  if (config.addsToQ)
+    if (std::optional<GpuTensorMap> dq =
+            mapOfResult(problem.kernel, op.getDq(), config.blockQueries))
+      maps.push_back(*dq);
   Sm90Builder b(op.getLoc(), op.getContext(), config.threads());
   b.enter(entries, problem.kernel, symbol, 1, /*scratch=*/true, maps.size());
   emitKeys(b, problem, config);

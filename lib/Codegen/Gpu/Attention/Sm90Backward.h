@@ -32,13 +32,11 @@ void placeSm90Scratch(Sm80Backward &plan, const Shape &shape);
 void lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config, StringRef symbol,
                    ModuleOp entries, GpuKernel &info);
 
-/// Emits the code that computes lse and δ of each query and sets the counts of additions to zero.
+/// Emits the code that computes lse and δ of each query, sets the counts of additions to zero, and
+/// sets dQ of queries without keys to zero.
 inline constexpr int64_t normThreads = 256;
 void emitNorms(GpuBuilder &b, const Sm80Problem &problem);
 int64_t normBlocks(const Sm80Problem &problem);
-/// Emits the code that computes dQ from its sums, with 2 · blockQueries threads per block.
-void emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem);
-int64_t queriesOfSumsBlocks(const Sm80Problem &problem);
 
 /// Returns `dim`, a head dimension, rounded up to a multiple of 16.
 inline int64_t paddedDim(int64_t dim) { return tile::Sm80Tiles::paddedCols(dim); }
@@ -71,16 +69,21 @@ struct Sm90KeyPlaces {
     DoutFull = 5,
     DoutEmpty = 7,
     KeysEmpty = 9,
-    NumBarriers = 10
+    SumsLoaded = 10,
+    NumBarriers = 11
   };
   /// Named barriers.
   enum Name { Gradients = 1, SumsFull = 2, SumsEmpty = 3 };
+  /// What a block of keys does with its dQ of a block of queries: it adds dQ to the sums or, if it
+  /// is the last, rounds the sums with dQ, or dQ alone.
+  enum Visit { Adds = 0, RoundsSums = 1, RoundsAlone = 2 };
 
   Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape);
 
   int64_t queryBytes, doutBytes, normsBytes, gradientBytes; ///< bytes of one stage
-  int64_t keys = 0, values, queries, douts, gradients, sums, lse, delta, barriers;
-  int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
+  int64_t keys = 0, values, queries, douts, gradients, sums, rounded, lse, delta, barriers;
+  int64_t visit, loads; ///< an i32 each: the kind of the next visit, the number of loaded sums
+  int64_t bytes() const { return loads + 4; }
 };
 
 class Sm90KeyRole {
@@ -88,7 +91,7 @@ public:
   Sm90KeyRole(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores)
       : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op),
         kernel(problem.kernel), scores(scores), places(config, shape), querySums(config, shape),
-        base(b.sharedAt(0)) {}
+        base(b.sharedAt(0)), roundsQueries(config.addsToQ && !op.getDq().use_empty()) {}
 
 protected:
   /// The number of a buffer for queries (`index`), and the parity of the barrier phase in which the
@@ -139,7 +142,8 @@ protected:
   KeyScores &scores;
   const Sm90KeyPlaces places;
   const QuerySums querySums;
-  Value base; ///< address of the shared memory
+  Value base;               ///< address of the shared memory
+  const bool roundsQueries; ///< true if dQ is a result
   Value part; ///< number of the part of the query heads; null if there is only one part
 };
 

@@ -17,7 +17,8 @@
 //       wait until its dO is empty                wait for S;   f·P   (ScoreGradients.cpp)
 //       copy dO[i], δ[i]                          wait for dP;  dSᵀ to shared memory
 //                                                 dV += (f·P)ᵀ · dO;  release dO
-//                                                 warpgroup's part of dS · K to shared memory
+//                                                 warpgroup's part of dS · K to shared memory,
+//                                                   in the last block of keys with sums: dQ
 //                                                 dK += dSᵀ · Q;  release Q
 //                                             scale · dK, dV
 //
@@ -92,6 +93,8 @@ private:
                         const Stage &stage, ArrayRef<Value> columns);
   void shareGradients(ArrayRef<Value> ds, const Stage &stage);
   SmallVector<Value> multiplyQueries(const Stage &stage);
+  Value rowsOfWarp();
+  void roundSums(ArrayRef<Value> dq, Value visit, function_ref<Pointer(size_t)> sumsAt);
   void shareSums(ArrayRef<Value> dq);
   void release(Value barrier);
   SharedFactor rowsOfGroup(int64_t place, int64_t k);
@@ -177,10 +180,14 @@ KeyConsumer::Gradients KeyConsumer::plainGradientsOf(SmallVector<Value> s, Small
   s = b.waitForSums(s, 1);
   block = s.pop_back_val();
   SmallVector<Type> types(s.size(), b.getF32Type());
-  SmallVector<Value> p = masked(block, types, [&](bool masked) {
-    Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
-    return scores.weigh(s, first, norms(places.lse, firstQuery, stage), masked);
-  });
+  auto weigh = [&] {
+    return masked(block, types, [&](bool masked) {
+      Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
+      return scores.weigh(s, first, norms(places.lse, firstQuery, stage), masked);
+    });
+  };
+  // A branch, never taken, which prevents ptxas from moving exponentials after the wait for dP.
+  SmallVector<Value> p = b.choose(b.isLess(block, b.i32(0)), types, [&] { return s; }, weigh);
   // Ends the basic block, as in Sm90Consumer.cpp: dO has already come.
   b.wait(barrier(Places::DoutFull, stage), stage.parity);
   dp = b.waitForSums(dp);
@@ -231,13 +238,19 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
   return all;
 }
 
+/// Returns the offset of the 16 rows of this warp in a panel, or of its rows of the warpgroup's
+/// panel in a tile of 64 rows.
+Value KeyConsumer::rowsOfWarp() {
+  Value row = b.mul(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), 16);
+  return b.mul(row, Sm90Builder::panelBytes);
+}
+
 /// Stores dSᵀ to shared memory. The products that read this buffer two blocks ago are complete: all
 /// warpgroups wait for them before the barrier of the previous block. The new dSᵀ is visible to the
 /// other warpgroups after the next barrier.
 void KeyConsumer::shareGradients(ArrayRef<Value> ds, const Stage &stage) {
-  Value rowsOfWarp = b.mul(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), 16);
   Value first = b.shiftBytes(sharedAt(places.gradients), b.mul(stage.index, places.gradientBytes));
-  first = b.shiftBytes(first, b.mul(rowsOfWarp, Sm90Builder::panelBytes));
+  first = b.shiftBytes(first, rowsOfWarp());
   storeWords(b, Layout::mmaSums(16, config.blockQueries), ds, {first, config.blockKeys()});
   b.fenceAsync();
 }
@@ -257,16 +270,43 @@ SmallVector<Value> KeyConsumer::multiplyQueries(const Stage &stage) {
   return b.multiply({}, lhs, rhs, querySums.cols, element);
 }
 
+/// Adds the sums of the earlier blocks of keys to dQ, if there are any, and stores the result in
+/// the type of dQ to shared memory. `sumsAt` returns the place of four sums in shared memory.
+void KeyConsumer::roundSums(ArrayRef<Value> dq, Value visit, function_ref<Pointer(size_t)> sumsAt) {
+  SmallVector<Value> all = b.choose(
+      b.isEqual(visit, Places::RoundsSums), ValueRange(dq).getTypes(),
+      [&] {
+        SmallVector<Value> all;
+        for (size_t i = 0; i < dq.size(); i += 4)
+          for (auto [sum, own] : llvm::zip(loadRow(b, sumsAt(i), 4, 4), dq.slice(i, 4)))
+            all.push_back(b.addf(sum, own));
+        return all;
+      },
+      [&] { return SmallVector<Value>(dq); });
+  SmallVector<Value> scale(2, b.number(op.getScale().convertToDouble()));
+  storeFragment(b, {Layout::mmaSums(16, querySums.cols), all}, scale, element,
+                {b.shiftBytes(sharedAt(places.rounded), rowsOfWarp()), config.blockQueries});
+}
+
 /// Stores dQ to shared memory after the adding warp has read the previous dQ, and then signals the
 /// adding warp.
 void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.syncNamed(b.i32(Places::SumsEmpty), withAdder());
   Value place = b.shiftBytes(sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));
   place = b.shiftBytes(place, b.mul(b.threadOfGroup(), 16));
-  for (size_t i = 0; i < dq.size(); i += 4)
-    storeRow(
-        b, dq.slice(i, 4),
-        {b.shiftBytes(place, i * 4 * Sm90Builder::groupThreads), b.getF32Type(), b.constant(0)}, 4);
+  auto sumsAt = [&](size_t i) -> Pointer {
+    return {b.shiftBytes(place, i * 4 * Sm90Builder::groupThreads), b.getF32Type(), b.constant(0)};
+  };
+  auto store = [&] {
+    for (size_t i = 0; i < dq.size(); i += 4)
+      storeRow(b, dq.slice(i, 4), sumsAt(i), 4);
+  };
+  if (roundsQueries) {
+    Value visit = b.load(b.getI32Type(), {sharedAt(places.visit), b.getI32Type(), b.constant(0)});
+    b.when(b.isEqual(visit, Places::Adds), store, [&] { roundSums(dq, visit, sumsAt); });
+  } else {
+    store();
+  }
   b.fenceAsync();
   b.arriveNamed(b.i32(Places::SumsFull), withAdder());
 }

@@ -13,13 +13,18 @@
 // order. For each block of queries, a count in scratch tells how many blocks of keys have added
 // their dQ. A block of keys waits until all earlier blocks of keys that visit the block of queries
 // have added their dQ. The first block of keys that visits a block of queries stores its dQ instead
-// of adding it. To count the earlier blocks, each lane of the warp examines every 32nd block.
+// of adding it. The last block of keys loads the sums, which are in the L2 cache, while its
+// consumers still multiply; the consumers add their dQ, and round. To count the earlier blocks,
+// each lane of the warp examines every 32nd block.
 //
-//   wait until the consumers have stored         (named barrier)
-//   wait until count[block] = number of earlier blocks of keys;
-//   sums[block] += the consumers' sums           (cp.reduce.async.bulk)
-//   when shared memory has been read: signal the consumers;
-//   when the sums have been written: count[block] += 1;
+//   last block of keys?                          no               yes
+//   wait until count[block] = number of earlier blocks of keys;   x
+//   load sums[block] to shared memory;                            x
+//   signal the consumers, wait until they have stored             (named barriers)
+//   wait until count[block] = number of ..;      x
+//   sums[block] += the consumers' sums;          x                (cp.reduce.async.bulk)
+//   when the sums have been written: count[block] += 1;   x
+//   dQ[block] = the consumers' result;                            x
 //
 // Blocks of keys add their dQ in the order in which the blocks of threads run (BlockOrder.h). This
 // order begins with the last keys of a head. If each block of threads processes a pair of blocks,
@@ -119,61 +124,136 @@ public:
   void emit();
 
 private:
-  Value addedBefore(Value block);
+  /// The place of this block of keys among those that visit a block of queries.
+  struct Place {
+    Value before; ///< number of blocks of keys that add before
+    Value isLast; ///< null if no block of keys rounds
+  };
+  Place placeOf(Value block);
+  /// The number of a block of queries, counted over all heads, and the addresses of its count and
+  /// of its sums.
+  struct Sums {
+    Value number, count, sums;
+  };
+  Sums sumsAt(Value number);
+  Pointer visit() { return {b.sharedAt(places.visit), b.getI32Type(), b.constant(0)}; }
+  void loadSums(const Sums &from);
+  void prepare(const Place &own, const Sums &sums);
+  void addSums(const Sums &to, Value before);
+  void storeResult(const Sums &of);
   void add(Value turn);
 };
 } // namespace
 
-/// Returns how many blocks of keys add to the block `block` of queries before this block of keys.
-/// These are the blocks of later keys (or, in the second turn, of earlier keys) that visit `block`.
-Value QueryAdder::addedBefore(Value block) {
-  Value own = b.div(scores.firstKey, config.blockKeys()), from = b.add(own, 1),
-        to = b.i32(scores.keyBlocks());
-  if (Value isSecond = scores.isBackwards()) {
-    from = b.select(isSecond, b.i32(0), from);
-    to = b.select(isSecond, own, to);
+/// Returns the place of this block of keys among those that visit the block `block` of queries.
+/// Earlier blocks are those of later keys (or, in the second turn, of earlier keys).
+QueryAdder::Place QueryAdder::placeOf(Value block) {
+  Value own = b.div(scores.firstKey, config.blockKeys()), isSecond = scores.isBackwards();
+  int64_t blocks = scores.keyBlocks();
+  if (op.getMaskMod().empty()) {
+    Value before = b.sub(b.i32(blocks - 1), own);
+    if (isSecond)
+      before = b.select(isSecond, own, before);
+    return {before, roundsQueries ? b.isEqual(before, blocks - 1) : Value()};
   }
-  if (op.getMaskMod().empty())
-    return b.sub(to, from);
+  // Count earlier blocks in the low half of a register, and all blocks in the high half.
+  constexpr int64_t one = 1 << 16;
   SmallVector<Value> count =
-      b.loop(b.add(from, b.lane()), to, 32, b.i32(0),
+      b.loop(b.lane(), b.i32(blocks), 32, b.i32(0),
              [&](Value other, ValueRange count) -> CodeBuilder::Carried {
-               Value visits = scores.blocksOf(b.mul(other, config.blockKeys())).contains(block);
-               return {b.add(count[0], b.select(visits, b.i32(1), b.i32(0)))};
+               Value visits = scores.blocksOf(b.mul(other, config.blockKeys())).contains(block),
+                     isBefore = b.isLess(own, other);
+               if (isSecond)
+                 isBefore = b.select(isSecond, b.isLess(other, own), isBefore);
+               Value adds = b.select(isBefore, b.i32(one + 1), b.i32(one));
+               return {b.add(count[0], b.select(visits, adds, b.i32(0)))};
              });
-  return b.overWarp(count[0], [&](Value x, Value y) { return b.add(x, y); });
+  Value both = b.overWarp(count[0], [&](Value x, Value y) { return b.add(x, y); }),
+        before = b.rem(both, one);
+  return {before, roundsQueries ? b.isEqual(b.sub(b.div(both, one), before), 1) : Value()};
 }
 
-/// For the block of queries at position `turn`, adds the part of dQ from this block of keys.
-void QueryAdder::add(Value turn) {
-  Value block = scores.blockAt(turn), before = addedBefore(block), isFirst = b.isEqual(b.lane(), 0);
-  // Use a 32-bit index, which no optimisation turns into loop-carried pointers. This warp has too
-  // few registers for such pointers.
-  Value number = b.mul(b.to32(scores.headNumber()), plan.rowStride / config.blockQueries),
-        index = b.to64(b.uniform(b.add(number, block)));
-  Value count = b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.added)));
-  Value sums = b.address(
-      b.shift(b.scratch(b.getF32Type()), b.add(b.mul(index, querySums.floats()), plan.querySums)));
+/// Loads the sums of a block of queries to shared memory. One thread runs this code.
+void QueryAdder::loadSums(const Sums &from) {
+  Pointer loads{b.sharedAt(places.loads), b.getI32Type(), b.constant(0)};
+  Value number = b.load(b.getI32Type(), loads), loaded = barrier(Places::SumsLoaded);
+  int64_t bytes = querySums.floats() * 4;
+  b.expect(loaded, bytes);
+  b.copyBulk(b.sharedAt(places.sums), from.sums, b.i32(bytes), loaded);
+  b.wait(loaded, b.rem(number, 2));
+  b.store(b.add(number, 1), loads);
+}
+
+/// Prepares shared memory for the dQ of the consumers. One thread runs this code.
+void QueryAdder::prepare(const Place &own, const Sums &sums) {
+  Value isAlone = b.isEqual(own.before, 0);
+  b.when(b.both(own.isLast, b.isLess(b.i32(0), own.before)), [&] {
+    b.waitForValue(sums.count, own.before);
+    b.fenceGlobal();
+    loadSums(sums);
+  });
+  Value rounds = b.select(isAlone, b.i32(Places::RoundsAlone), b.i32(Places::RoundsSums));
+  b.store(b.select(own.isLast, rounds, b.i32(Places::Adds)), visit());
+}
+
+/// Returns the sums of the block of queries `number`. Makes the number opaque, so that registers do
+/// not hold addresses from one call to the next. It has 32 bits, so that no optimisation turns it
+/// into loop-carried pointers. This warp has too few registers for such values.
+QueryAdder::Sums QueryAdder::sumsAt(Value number) {
+  Value opaque = b.uniform(number), index = b.to64(opaque);
+  return {opaque, b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.added))),
+          b.address(b.shift(b.scratch(b.getF32Type()),
+                            b.add(b.mul(index, querySums.floats()), plan.querySums)))};
+}
+
+/// Adds the dQ of the consumers to the sums. One thread runs this code.
+void QueryAdder::addSums(const Sums &to, Value before) {
   Value bytes = b.i32(querySums.floats() * 4), source = b.sharedAt(places.sums);
+  b.waitForValue(to.count, before);
+  b.fenceGlobal();
+  b.when(
+      b.isEqual(before, 0), [&] { b.storeBulk(to.sums, source, bytes); },
+      [&] { b.addBulk(to.sums, source, bytes); });
+  b.commitStores();
+  b.waitForStores(0, /*sourceOnly=*/false);
+  b.fenceGlobal();
+  b.increment(to.count);
+}
+
+/// Stores the rounded dQ of the consumers. One thread runs this code.
+void QueryAdder::storeResult(const Sums &of) {
+  int64_t blocks = plan.rowStride / config.blockQueries;
+  storeTile(b, {b.sharedAt(places.rounded), config.blockQueries}, b.tensorMap(4),
+            b.mul(b.rem(of.number, blocks), config.blockQueries), b.div(of.number, blocks),
+            shape.dim);
+  b.commitStores();
+  b.waitForStores(0, /*sourceOnly=*/true);
+}
+
+/// For the block of queries at position `turn`, adds the part of dQ from this block of keys, or
+/// stores dQ.
+void QueryAdder::add(Value turn) {
+  Value block = scores.blockAt(turn), isFirst = b.isEqual(b.lane(), 0);
+  Place own = placeOf(block);
+  Value head = b.mul(b.to32(scores.headNumber()), plan.rowStride / config.blockQueries),
+        number = b.add(head, block);
+  if (roundsQueries) {
+    Sums sums = sumsAt(number);
+    number = sums.number;
+    b.when(isFirst, [&] { prepare(own, sums); });
+  }
   b.syncWarp();
+  b.arriveNamed(b.i32(Places::SumsEmpty), withAdder());
   b.syncNamed(b.i32(Places::SumsFull), withAdder());
+  Sums sums = sumsAt(number);
   b.when(isFirst, [&] {
-    b.waitForValue(count, before);
-    b.fenceGlobal();
+    if (!roundsQueries)
+      return addSums(sums, own.before);
     b.when(
-        b.isEqual(before, 0), [&] { b.storeBulk(sums, source, bytes); },
-        [&] { b.addBulk(sums, source, bytes); });
-    b.commitStores();
-    b.waitForStores(0, /*sourceOnly=*/true);
+        b.isEqual(b.load(b.getI32Type(), visit()), Places::Adds),
+        [&] { addSums(sums, own.before); }, [&] { storeResult(sums); });
   });
   b.syncWarp();
-  b.when(b.isLess(b.add(turn, 1), scores.blocks->count),
-         [&] { b.arriveNamed(b.i32(Places::SumsEmpty), withAdder()); });
-  b.when(isFirst, [&] {
-    b.waitForStores(0, /*sourceOnly=*/false);
-    b.fenceGlobal();
-    b.increment(count);
-  });
 }
 
 void QueryAdder::emit() {
@@ -181,8 +261,6 @@ void QueryAdder::emit() {
   forEachBlock({}, /*unrolls=*/true, [&](Value, ValueRange) {
     return forEachHead({}, [&](Value head, ValueRange) -> CodeBuilder::Carried {
       scores.placeHead(head);
-      b.when(b.isLess(zero, scores.blocks->count),
-             [&] { b.arriveNamed(b.i32(Places::SumsEmpty), withAdder()); });
       b.loop(zero, scores.blocks->count, 1, [&](Value turn) { add(turn); });
       return {};
     });

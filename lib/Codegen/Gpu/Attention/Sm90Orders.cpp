@@ -111,6 +111,9 @@ static KeyWork workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shap
   work.partCycles = clocks.partClocks;
   work.adds = config.addsToQ;
   work.addCycles = clocks.addClocks;
+  work.loadCycles = clocks.loadClocks;
+  work.rounds = config.addsToQ && !op.getDq().use_empty();
+  work.roundCycles = clocks.roundClocks;
   return work;
 }
 
@@ -124,7 +127,7 @@ GpuCost attention::costOfKeys(AttentionGradOp op, const Sm90Keys &config, const 
   TensorBytes bytes(shape, op.getQ().getType().getElementType());
   double moved = bytes.q + bytes.o + 2 * bytes.norms + 2 * (bytes.k + bytes.v);
   if (config.addsToQ)
-    moved += static_cast<double>(shape.dim) * bytes.norms; // the sums, in f32
+    moved += static_cast<double>(shape.dim) * bytes.norms + bytes.q; // the sums, in f32, and dQ
   // No order of the plan waits for a later block.
   return getLaunchCost(*scheduleKeys(order, work, target.multiprocessors),
                        ofHead * static_cast<double>(shape.batch * shape.heads),

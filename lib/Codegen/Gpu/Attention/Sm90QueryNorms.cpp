@@ -1,4 +1,4 @@
-//===- Sm90QuerySums.cpp - Norms of queries and sums of dQ ------*- C++ -*-===//
+//===- Sm90QueryNorms.cpp - Norms of queries --------------------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,11 +6,8 @@
 //
 // The code of emitNorms() computes lse · log2(e) and δ = Σ O·dO. Eight lanes together process a
 // query. For queries without keys and for queries that do not exist, lse is inf. The code also sets
-// the counts of additions to zero.
-//
-// The launch for dQ multiplies the sums by the scale and converts them to the type of dQ. QuerySums
-// defines the layout of the sums. If no block of keys visits a block of queries, the memory of its
-// sums is uninitialised, and dQ is set to 0.
+// the counts of additions to zero. If there is a mask, no block of keys may visit a block of
+// queries, so dQ of queries without keys is set to 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,6 +57,23 @@ static void clearParts(GpuBuilder &b, const Sm80Backward &plan, Value number, in
   });
 }
 
+/// Sets dQ of a query without keys to 0. The eight lanes of the row store it together.
+static void clearQuery(GpuBuilder &b, const Sm80Problem &problem, Value row) {
+  AttentionGradOp op = problem.op;
+  Pointer dq = b.destination(problem.kernel, op.getDq());
+  if (!dq.base || op.getMaskMod().empty())
+    return;
+  int64_t cols = problem.shape.dim;
+  SmallVector<Value> zeros(numbersOfLane, b.convertFloat(b.number(0), dq.type));
+  Value own = b.mul(b.rem(b.lane(), lanesOfQuery), numbersOfLane);
+  for (int64_t col = 0; col < cols; col += lanesOfQuery * numbersOfLane) {
+    Value at = b.add(own, col);
+    b.when(b.isLower(at, cols), [&] {
+      storeRow(b, zeros, b.shift(dq, b.add(b.mul(row, cols), b.to64(at))), numbersOfLane);
+    });
+  }
+}
+
 void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
   const Sm80Backward &plan = problem.plan;
   const Shape &shape = problem.shape;
@@ -74,6 +88,7 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
         lse = b.load(b.getF32Type(), b.shift(b.binding(op.getLse()), place));
   Value isEmpty =
       arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
+  b.when(b.both(exists, isEmpty), [&] { clearQuery(b, problem, place); });
   lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))),
                  b.mulf(lse, b.number(log2e)), b.number(infinity));
   delta = b.select(exists, delta, b.number(0));
@@ -88,53 +103,4 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
               b.shift(b.scratch(b.getI32Type()), b.add(b.div(number, queries), plan.added)));
     });
   });
-}
-
-int64_t attention::queriesOfSumsBlocks(const Sm80Problem &problem) {
-  const Shape &shape = problem.shape;
-  return shape.batch * shape.heads * problem.plan.rowStride /
-         problem.plan.keysOfGroups->blockQueries;
-}
-
-void attention::emitQueriesOfSums(GpuBuilder &b, const Sm80Problem &problem) {
-  const Sm80Backward &plan = problem.plan;
-  const Shape &shape = problem.shape;
-  AttentionGradOp op = problem.op;
-  const Sm90Keys &config = *plan.keysOfGroups;
-  QuerySums sums(config, shape);
-  int64_t blocksOfHead = plan.rowStride / config.blockQueries, threads = Sm90Builder::groupThreads;
-  Value number = b.to64(b.block()), own = b.to64(b.mul(b.rem(b.thread(), threads), 4));
-  Value count =
-      b.load(b.getI32Type(), b.shift(b.scratch(b.getI32Type()), b.add(number, plan.added)));
-  Value first = b.add(b.add(b.mul(number, sums.floats()), plan.querySums), own);
-  // If byColumns is true, the sums of a row belong to all warpgroups, otherwise to one warpgroup.
-  int64_t parts = sums.byColumns ? sums.groups : 1;
-  if (!sums.byColumns)
-    first = b.add(first, b.mul(b.to64(b.div(b.thread(), threads)), sums.floatsOfGroup()));
-  Layout layout = Layout::mmaSums(16, parts * sums.cols);
-  SmallVector<Type> types(layout.numRegisters(), b.getF32Type());
-  auto load = [&] {
-    SmallVector<Value> all;
-    for (int64_t part = 0; part < parts; ++part)
-      for (int64_t i = 0; i < sums.registers(); i += 4)
-        llvm::append_range(all,
-                           loadRow(b,
-                                   b.shift(b.scratch(b.getF32Type()),
-                                           b.add(first, part * sums.floatsOfGroup() + i * threads)),
-                                   4, 4));
-    return all;
-  };
-  Fragment dq{layout, b.choose(
-                          b.isEqual(count, 0), types,
-                          [&] { return SmallVector<Value>(types.size(), b.number(0)); }, load)};
-  Value head = b.div(number, blocksOfHead);
-  Value row = b.add(
-      b.add(b.mul(b.to32(b.rem(number, blocksOfHead)), config.blockQueries), b.mul(b.warp(), 16)),
-      b.rowOfLane());
-  SmallVector<Value> numbers = {row, b.add(row, 8)},
-                     scale(2, b.number(op.getScale().convertToDouble()));
-  Pointer out = b.destination(problem.kernel, op.getDq());
-  storeRows(b, dq, numbers, scale,
-            slabOf(b, out, b.div(head, shape.heads), b.rem(head, shape.heads), shape.heads,
-                   shape.rows, shape.dim));
 }
