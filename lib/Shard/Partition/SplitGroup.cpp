@@ -59,23 +59,30 @@ LogicalResult SplitGroup::fail(const Twine &reason, Location at) {
   return failure();
 }
 
+/// Returns the arguments with the attribute `kind`, and the results of all ops that depend on them.
+static DenseSet<Value> findDependent(func::FuncOp func, StringRef kind) {
+  DenseSet<Value> dependent;
+  for (BlockArgument argument : func.getArguments())
+    if (func.getArgAttr(argument.getArgNumber(), kind))
+      dependent.insert(argument);
+  for (Operation &op : func.getBody().front()) {
+    WalkResult walk = op.walk([&](Operation *nested) {
+      bool depends = llvm::any_of(nested->getOperands(),
+                                  [&](Value operand) { return dependent.contains(operand); });
+      return depends ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      dependent.insert_range(op.getResults());
+  }
+  return dependent;
+}
+
 SplitGroup::SplitGroup(func::FuncOp func, SplitAxis axis)
     : where(func.getLoc()), func(func), axis(axis) {
   if (!axis.isContext())
     return;
-  for (Operation &op : func.getBody().front()) {
-    WalkResult walk = op.walk([&](Operation *nested) {
-      bool depends = llvm::any_of(nested->getOperands(), [&](Value operand) {
-        auto argument = dyn_cast<BlockArgument>(operand);
-        return computed.contains(operand) ||
-               (argument && argument.getOwner() == &func.getBody().front() &&
-                func.getArgAttr(argument.getArgNumber(), FSDPDialect::paramAttr));
-      });
-      return depends ? WalkResult::interrupt() : WalkResult::advance();
-    });
-    if (walk.wasInterrupted())
-      computed.insert_range(op.getResults());
-  }
+  ofParameters = findDependent(func, FSDPDialect::paramAttr);
+  ofBatch = findDependent(func, FSDPDialect::batchAttr);
 }
 
 LogicalResult SplitGroup::add(Value value, const TensorSplit &split) {

@@ -66,9 +66,7 @@ SplitRewrite::Cotangent SplitRewrite::getCotangent(Value value) {
     return Cotangent::None;
   if (!axis.isContext() || sums.contains(value))
     return Cotangent::Whole;
-  auto argument = dyn_cast<BlockArgument>(value);
-  bool isParameter = argument && func.getArgAttr(argument.getArgNumber(), FSDPDialect::paramAttr);
-  return isParameter || !group.isSliced(value) ? Cotangent::Part : Cotangent::None;
+  return group.dependsOnParameters(value) ? Cotangent::Part : Cotangent::None;
 }
 
 /// Returns the result of an op of the type Op that reads `value`. Creates the op directly after
