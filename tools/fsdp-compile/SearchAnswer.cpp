@@ -192,10 +192,7 @@ public:
     if (!isTerminal && now - printed < std::chrono::seconds(10))
       return;
     printed = now;
-    std::string text = llvm::formatv("search: {0} of {1} candidates planned, {2} may be the best",
-                                     progress.planned, progress.candidates, progress.open);
-    if (progress.seconds > 0)
-      text += llvm::formatv("; fastest step so far {0:f3} ms", progress.seconds * 1e3);
+    std::string text = describe(progress);
     if (isTerminal)
       llvm::errs() << "\r" << text << std::string(std::max(width, text.size()) - text.size(), ' ');
     else
@@ -204,6 +201,27 @@ public:
   }
 
 private:
+  static std::string describe(const SearchProgress &progress) {
+    using Phase = SearchProgress::Phase;
+    std::string text = progress.phase == Phase::comparing ? "search, comparing axes of the mesh: "
+                       : progress.phase == Phase::proving
+                           ? "search, planning what may be faster: "
+                           : "search, no plan fits, looking for the smallest arena: ";
+    text += llvm::formatv("{0} of {1} candidates planned, {2} may be the best", progress.planned,
+                          progress.candidates, progress.open);
+    auto add = [&](size_t number, StringRef what) {
+      if (number > 0)
+        text += llvm::formatv(", {0} {1}", number, what);
+    };
+    add(progress.tooLarge, "too large");
+    add(progress.tooSlow, "too slow");
+    add(progress.refused, "refused by the model");
+    add(progress.waiting, "on axes that are slower so far");
+    if (progress.seconds > 0)
+      text += llvm::formatv("; fastest step so far {0:f3} ms", progress.seconds * 1e3);
+    return text;
+  }
+
   const bool isTerminal = llvm::errs().is_displayed();
   size_t width = 0; ///< characters of the line on the terminal
   std::chrono::steady_clock::time_point printed = std::chrono::steady_clock::now();

@@ -56,19 +56,28 @@ struct SearchResult {
   std::vector<std::string> wrongBounds;
 };
 
-/// The state of a search after a round.
+/// The state of a search before a round.
 struct SearchProgress {
+  enum class Phase {
+    comparing, ///< plan one group for each pair of axes that may have the fastest plan
+    proving,   ///< plan what the bounds do not exclude
+    shrinking, ///< no plan fits: search for the smallest arena
+  };
+  Phase phase = Phase::comparing;
   size_t candidates = 0, planned = 0;
-  size_t open = 0;    ///< candidates that may still be the best
+  /// Candidates that are not planned, because of their arena, time, or axes that are not possible.
+  size_t tooLarge = 0, tooSlow = 0, refused = 0;
+  size_t open = 0;    ///< candidates of the axes tried that may still be the best
+  size_t waiting = 0; ///< candidates of axes that are tried only if others are not faster
   double seconds = 0; ///< step time of the fastest plan that fits, or 0
 };
 
 /// Searches for the fastest plan of `options.driver.search` ranks. `imported` is the module after
 /// the phase import. With --search-all, plans every candidate. Candidates are planned by child
 /// processes, as many at a time as the machine has processors. The result does not depend on their
-/// number. Calls `afterRound` after each round of child processes.
+/// number. Calls `beforeRound` before each round of child processes.
 SearchResult searchPlans(ModuleOp imported, const StepOptions &options, const Cluster &cluster,
-                         llvm::function_ref<void(const SearchProgress &)> afterRound);
+                         llvm::function_ref<void(const SearchProgress &)> beforeRound);
 
 } // namespace mlir::fsdp
 

@@ -9,10 +9,11 @@
 //      1     +    -    .          . not tried: no pair before it has the fastest plan
 //      2     -    .    .          x refused: 3 does not divide the heads, and 6 is not tried either
 //
-// Bounds cannot exclude a pair, because programs of different pairs have different kernels. Hence a
+// Bounds exclude few pairs, because programs of different pairs have different kernels. Hence a
 // pair is tried only if a pair before it, with one axis smaller by a prime factor, has the fastest
-// plan of all, or no plan that fits. This assumes that if an axis makes a step slower, more ranks
-// on this axis do not make it faster.
+// plan so far, or no plan that fits. This assumes that if an axis makes a step slower, more ranks
+// on this axis do not make it faster. Of a pair whose first plans take 1.5 times as long as the
+// fastest plan, no others are tried. This assumes that strategies differ by less.
 //
 // A pair is refused if the pass fsdp-partition-tensors fails for it. All pairs whose axes are
 // multiples of those of a refused pair are refused with it, without another run of the pass.
@@ -29,6 +30,10 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 using State = AxisPair::State;
+
+/// Largest ratio of the time of a pair's first plans to that of the fastest plan with which more of
+/// its groups are planned.
+static constexpr double mostSlowdown = 1.5;
 
 /// Returns why the model cannot be split over the axes of a mesh, or an empty text.
 static std::string findRefusal(ModuleOp imported, const StepOptions &options) {
@@ -56,7 +61,8 @@ AxisPairs::AxisPairs(ModuleOp imported, const std::vector<Candidate> &candidates
     auto found = llvm::find_if(pairs, isSame);
     numbers.push_back(found - pairs.begin());
     if (found == pairs.end())
-      pairs.push_back({mesh.context, mesh.tensor, static_cast<unsigned>(number)});
+      pairs.push_back(
+          {mesh.context, mesh.tensor, static_cast<unsigned>(number), State::waiting, ""});
   }
 }
 
@@ -80,10 +86,30 @@ bool AxisPairs::mayBeFaster(const AxisPair &pair, double fastest) const {
     if (!isBefore(before, pair))
       continue;
     isFirst = false;
-    if (before.state == State::open && (before.seconds == 0 || before.seconds <= fastest))
+    double seconds = before.isPlanned ? before.seconds : before.bound;
+    if (before.state == State::open && (before.isPlanned || before.isExcluded) &&
+        (seconds == 0 || seconds <= fastest))
       return true;
   }
   return isFirst;
+}
+
+void AxisPairs::update(llvm::function_ref<std::optional<double>(unsigned)> bound,
+                       llvm::function_ref<bool(unsigned)> isExcluded) {
+  for (AxisPair &pair : pairs) {
+    pair.isExcluded = true;
+    pair.bound = 0;
+  }
+  for (unsigned number = 0; number < numbers.size(); ++number) {
+    AxisPair &pair = of(number);
+    pair.isExcluded &= isExcluded(number);
+    if (std::optional<double> seconds = bound(number))
+      pair.bound = pair.bound > 0 ? std::min(pair.bound, *seconds) : *seconds;
+  }
+}
+
+bool AxisPairs::isWorthwhile(const AxisPair &pair, double fastest) {
+  return pair.seconds == 0 || pair.seconds <= mostSlowdown * fastest;
 }
 
 const AxisPair *AxisPairs::findRefused(const AxisPair &pair) const {
@@ -103,7 +129,7 @@ bool AxisPairs::open(double fastest, bool all) {
     chosen.push_back(&pair);
     const StepOptions &options = candidates[pair.first].options;
     tasks.push_back([this, &pair, &options](llvm::raw_ostream &os) {
-      if (pair.context * pair.tensor > 1)
+      if (pair.context * pair.tensor > 1 && !pair.isExcluded)
         os << findRefusal(imported, options);
     });
   }

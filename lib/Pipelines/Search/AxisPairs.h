@@ -18,9 +18,11 @@ struct AxisPair {
   int64_t context, tensor;
   unsigned first; ///< number of its first candidate
   State state = State::waiting;
-  std::string problem;    ///< why the model cannot be split, if `state` is refused
-  bool isPlanned = false; ///< whether one of its candidates is planned
-  double seconds = 0;     ///< time of its fastest plan that fits, or 0
+  std::string problem;     ///< why the model cannot be split, if `state` is refused
+  bool isPlanned = false;  ///< whether one of its candidates is planned
+  bool isExcluded = false; ///< whether the bounds exclude all candidates that are not planned
+  double seconds = 0;      ///< time of its fastest plan that fits, or 0
+  double bound = 0;        ///< least bound of the time of its candidates that may fit, or 0
 };
 
 /// The pairs of a list of candidates.
@@ -28,8 +30,15 @@ class AxisPairs {
 public:
   AxisPairs(ModuleOp imported, const std::vector<Candidate> &candidates);
 
+  /// Updates what the bounds say about the pairs: `bound` returns the bound of the time of a
+  /// candidate that may fit, or nothing, and `isExcluded` whether the bounds exclude it.
+  void update(llvm::function_ref<std::optional<double>(unsigned)> bound,
+              llvm::function_ref<bool(unsigned)> isExcluded);
+  /// Returns whether more than one group of the pair should be planned, if the fastest plan of all
+  /// takes `fastest` seconds.
+  static bool isWorthwhile(const AxisPair &pair, double fastest);
   /// Opens those waiting pairs that may have a faster plan than `fastest` seconds (0 if no plan
-  /// fits), or all waiting pairs if `all`. Refuses those of them that the model does not allow.
+  /// fits yet), or all waiting pairs if `all`. Refuses those of them that the model does not allow.
   /// Returns whether a pair is open that was waiting before.
   bool open(double fastest, bool all);
   /// Returns the pair of a candidate.

@@ -1,11 +1,11 @@
-//===- PlanProfile.cpp - Measures of a plan, and bounds from them ---------===//
+//===- PlanProfile.cpp - Measures of a plan that bound others -------------===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Derives lower bounds for candidates from the plan of another candidate. The bounds exclude
-// candidates that cannot be the best.
+// Measures of a plan from which PlanBounds.cpp derives lower bounds for other candidates. The
+// bounds exclude candidates that cannot be the best.
 //
 //   kernels    |  F0  |  F1  | B1   | B0   | U |   F, B: fixed, the same for every mesh
 //   gather          G1 ------> tail                must end before its first reader, F1
@@ -16,20 +16,8 @@
 // 2. A transfer has the fixed kernels before its source as head, and the fixed kernels from its
 //    first reader on as tail. Its time on another mesh is that of its bytes without padding and
 //    without latency, because one launch may start several transfers.
-// 3. The bound of the time is that of one machine for all transfers (Timeline.h), or the time of
-//    copies of activations to the host and back. Kernels also wait for the collectives of the axes
-//    `context` and `tensor`, which are the same for all meshes with as many ranks on these axes.
-// 4. The bound of the arena is the states' bytes, which follow from the mesh and the strategy, plus
-//    the peak of the buffers that each kernel needs from its first to its last use. Both leave out
-//    padding and the bytes of transfers that run early.
-// 5. A plan bounds the state of candidates with other ranks on the axis `tensor`, too: a rank of T
-//    has at least 1/T of each tensor.
-// 6. A plan also bounds the time of candidates of its sharding that keep fewer results for the
-//    backward or offload activations, because these only add kernels and copies. A plan without
-//    recomputation bounds the time of all other candidates with the same or more parts of
-//    activations by its multiply-adds, because a step of each trains on the same samples.
 //
-// O(commands) for a profile, O(transfers log transfers) for a bound.
+// O(commands).
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,12 +25,10 @@
 #include "fsdp/Analysis/Commands.h"
 #include "fsdp/Analysis/Cost.h"
 #include "fsdp/Analysis/MultiplyAdds.h"
-#include "fsdp/Analysis/Timeline.h"
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
 #include "fsdp/IR/TensorSplit.h"
-#include "fsdp/Plan/Checkpointing.h"
 #include "fsdp/Shard/PlacementChoice.h"
 #include "fsdp/Shard/TableRows.h"
 
@@ -73,9 +59,10 @@ PlanStructure fsdp::getStructure(ModuleOp imported, const Candidate &candidate) 
   const Reshard &reshard = options.shard.reshardAfterForward;
   MeshRanks mesh = getMeshRanks(options);
   PlanStructure structure;
-  bool splits = mesh.countPieces(strategy.parameters) > 1;
+  bool splits = structure.splitsParameters = mesh.countPieces(strategy.parameters) > 1;
+  structure.splitsGradients = mesh.countPieces(strategy.gradients) > 1;
   structure.sharding = splits ? "parameters" : "whole";
-  if (mesh.countPieces(strategy.gradients) > 1)
+  if (structure.splitsGradients)
     structure.sharding += ", gradients";
   // Parameters that are not split may be converted again in the backward.
   if (strategy.reshard && reshard.again)
@@ -87,29 +74,12 @@ PlanStructure fsdp::getStructure(ModuleOp imported, const Candidate &candidate) 
   if (structure.checkpointing == "auto")
     structure.sharding += " of " + llvm::join(candidate.spelled, " ");
   structure.offloadsActivations = options.plan.offload.activations;
+  structure.keptGathers = !splits ? 0 : strategy.reshard && reshard.again ? reshard.within : 1;
+  structure.gathersAgain = splits && structure.keptGathers == 0;
   structure.context = mesh.context;
   structure.tensor = mesh.tensor;
   structure.state = mesh.countPieces(strategy.state) > 1 ? strategy.state : 0;
   return structure;
-}
-
-/// Returns whether a plan with the policy `a` of activation checkpointing keeps all results that a
-/// plan with the policy `b` keeps.
-static bool keepsAllOf(StringRef a, StringRef b) {
-  using Mode = CheckpointingPolicy::Mode;
-  std::string problem;
-  std::optional<CheckpointingPolicy> more = CheckpointingPolicy::parse(a, problem),
-                                     fewer = CheckpointingPolicy::parse(b, problem);
-  if (!more || !fewer || more->mode == Mode::Auto || fewer->mode == Mode::Auto)
-    return false;
-  if (more->mode == Mode::None || fewer->mode == Mode::Full)
-    return true;
-  if (more->mode == Mode::Full || fewer->mode == Mode::None)
-    return false;
-  return llvm::all_of(fewer->kept, [&](const auto &kind) {
-    auto found = more->kept.find(kind.getKey());
-    return found != more->kept.end() && kind.getValue() % found->second == 0;
-  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -149,6 +119,28 @@ void PlanProfile::addStates(ModuleOp planned, LayoutOp layout, const Candidate &
 }
 
 namespace {
+/// The time of a sequence of kernels that wait only for collectives of activations.
+class Waits {
+public:
+  void add(ArrayRef<Access> accesses, double own) {
+    for (const Access &access : accesses)
+      seconds = std::max(seconds, ready.lookup(access.slice.getBuffer().getValue()));
+    seconds += own;
+    for (const Access &access : accesses)
+      if (access.writes)
+        ready[access.slice.getBuffer().getValue()] = seconds;
+  }
+  void addExchange(CollectiveOp op, double own) {
+    double end = ready.lookup(op.getSource().getBuffer().getValue()) + own;
+    double &target = ready[op.getTarget().getBuffer().getValue()];
+    target = std::max(target, end);
+  }
+  double seconds = 0; ///< end of the last kernel
+
+private:
+  llvm::StringMap<double> ready; ///< time at which a buffer has its content
+};
+
 /// Times and buffers of the fixed kernels of a program, in the order of the program.
 class Kernels {
 public:
@@ -162,27 +154,46 @@ public:
     return buffers.lookup<BufferOp>(slice.getBuffer().getValue());
   }
 
-  /// Returns whether the times of a kernel with these accesses do not depend on the mesh.
+  /// Returns whether the times of a kernel with these accesses do not depend on the mesh. A kernel
+  /// of activations may read a scalar, such as a coordinate of its rank.
   bool isFixed(ArrayRef<Access> accesses) {
-    return llvm::none_of(accesses, [&](const Access &access) {
-      Category category = getBuffer(access.slice).getCategory();
-      return category == Category::gradients || category == Category::optimizer ||
-             category == Category::control ||
-             (category == Category::parameters && splitsParameters);
-    });
+    auto is = [&](const Access &access, Category category) {
+      return getBuffer(access.slice).getCategory() == category;
+    };
+    return llvm::none_of(accesses,
+                         [&](const Access &access) {
+                           return is(access, Category::gradients) ||
+                                  is(access, Category::optimizer) ||
+                                  (is(access, Category::control) && access.writes) ||
+                                  (is(access, Category::parameters) && splitsParameters);
+                         }) &&
+           llvm::any_of(accesses,
+                        [&](const Access &access) { return !is(access, Category::control); });
   }
 
-  /// Adds a fixed kernel.
-  void add(ArrayRef<Access> accesses, double seconds) {
-    for (const Access &access : accesses)
-      stalled = std::max(stalled, uses[access.slice.getBuffer().getValue()].ready);
-    stalled += seconds;
+  /// Adds a fixed kernel, of which `products` seconds are those of its multiply-adds.
+  void add(ArrayRef<Access> accesses, double seconds, double products) {
+    auto isOfSamples = [&](const Access &access) {
+      Category category = getBuffer(access.slice).getCategory();
+      return category == Category::activations || category == Category::inputs;
+    };
+    // Every sharding has the kernels that read samples, but may write their gradients elsewhere.
+    bool isShared = llvm::any_of(accesses, [&](const Access &access) {
+      return !access.writes && isOfSamples(access) &&
+             (getBuffer(access.slice).getCategory() == Category::inputs ||
+              uses[access.slice.getBuffer().getValue()].isShared);
+    });
+    bool writesShared = llvm::all_of(
+        accesses, [&](const Access &access) { return !access.writes || isOfSamples(access); });
+    if (isShared)
+      shared.add(accesses, writesShared ? seconds : std::min(seconds, products));
+    stalled.add(accesses, seconds);
     for (const Access &access : accesses) {
       Uses &own = uses[access.slice.getBuffer().getValue()];
       own.numbers.push_back(begins.size());
       if (access.writes) {
         own.written = now + seconds;
-        own.ready = stalled;
+        own.isShared |= isShared;
       }
     }
     begins.push_back(now);
@@ -191,9 +202,10 @@ public:
 
   /// Adds a collective of activations: kernels wait for its target.
   void addExchange(CollectiveOp op, double seconds) {
-    double ready = uses[op.getSource().getBuffer().getValue()].ready + seconds;
-    Uses &target = uses[op.getTarget().getBuffer().getValue()];
-    target.ready = std::max(target.ready, ready);
+    stalled.addExchange(op, seconds);
+    shared.addExchange(op, seconds);
+    uses[op.getTarget().getBuffer().getValue()].isShared |=
+        uses[op.getSource().getBuffer().getValue()].isShared;
   }
 
   /// Returns the fixed seconds up to the end of the last kernel that has written to the buffer.
@@ -211,19 +223,24 @@ public:
   }
   double getSeconds() const { return now; }
   /// Returns the fixed seconds with the waits for collectives of activations.
-  double getStalledSeconds() const { return stalled; }
+  double getStalledSeconds() const { return stalled.seconds; }
+  /// Returns these seconds for the kernels that every sharding has.
+  double getSharedSeconds() const { return shared.seconds; }
   unsigned getNumber() const { return begins.size(); } ///< number of the next kernel
 
-  /// Returns the peak of the bytes of transient buffers. Each is alive from its first to its last
-  /// kernel.
-  int64_t getLiveBytes() {
+  /// Returns the peak of the bytes of transient buffers, or of those activations that every
+  /// sharding has. Each is alive from its first to its last kernel, which have at least `least`
+  /// kernels between them.
+  int64_t getLiveBytes(bool onlyShared = false, unsigned least = 0) {
     std::vector<double> change(begins.size() + 1, 0);
     for (const auto &[name, own] : uses) {
       auto buffer = buffers.lookup<BufferOp>(name);
       Category category = buffer.getCategory();
       bool isPadded = category == Category::gathered || category == Category::staging;
       if (own.numbers.empty() || buffer.isPersistent() || getMemory(buffer) != Memory::device ||
-          (!isPadded && category != Category::activations))
+          (!isPadded && category != Category::activations) ||
+          (onlyShared && (isPadded || !own.isShared)) ||
+          own.numbers.back() - own.numbers.front() < least)
         continue;
       double bytes = static_cast<double>(buffer.getBytes()) * (isPadded ? filled : 1);
       change[own.numbers.front()] += bytes;
@@ -236,20 +253,47 @@ public:
   }
 
 private:
-  /// Numbers of the kernels that access a buffer, and the fixed seconds up to the last write,
-  /// without and with waits.
+  /// Numbers of the kernels that access a buffer, the fixed seconds up to the last write, and
+  /// whether every sharding has the kernel that writes it.
   struct Uses {
     SmallVector<unsigned> numbers;
-    double written = 0, ready = 0;
+    double written = 0;
+    bool isShared = false;
   };
   SymbolTable buffers;
   bool splitsParameters;
   double filled = 1; ///< least part of a unit that is no padding
   llvm::StringMap<Uses> uses;
   SmallVector<double> begins; ///< fixed seconds before each kernel
-  double now = 0, stalled = 0;
+  double now = 0;
+  Waits stalled, shared;
 };
 } // namespace
+
+/// Fewest kernels between the first and the last use of a buffer that is kept for the backward, and
+/// their part of all kernels. Results of the loss, whose kernels depend on the axes, live shorter.
+static constexpr unsigned keptKernels = 16, keptPart = 32;
+
+PlanProfile::Transfer PlanProfile::describe(CollectiveOp collective, UnitOp unit,
+                                            const MeshRanks &mesh, double turns) {
+  Transfer transfer;
+  for (StringRef axis : collective.getAxes().getAsValueRange<StringAttr>()) {
+    auto [name, ranks] = axis.split(':');
+    transfer.overShard |= name == "shard" || name == contextAxis;
+    transfer.overReplicate |= name == "replicate";
+    if (name == contextAxis)
+      transfer.within = mesh.context;
+    (void)ranks.getAsInteger(10, transfer.within);
+  }
+  transfer.isTwice = collective.getKind() == CollectiveKind::all_reduce;
+  transfer.isGather = collective.getKind() == CollectiveKind::all_gather;
+  transfer.isPiece = !transfer.overShard;
+  transfer.turns = turns;
+  transfer.bytes = getFilledPart(unit) * (transfer.isPiece ? static_cast<double>(mesh.shard) : 1) *
+                   static_cast<double>(std::max(collective.getSource().getBytes(),
+                                                collective.getTarget().getBytes()));
+  return transfer;
+}
 
 void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
                               const Candidate &candidate, const Cluster &cluster) {
@@ -258,19 +302,21 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
   Kernels kernels(planned, layout, mesh.countPieces(strategy.parameters) > 1);
   CostModel costs(cluster);
   SymbolTableCollection tables;
-  bool hasLoops = !step.getBody().front().getOps<LoopOp>().empty();
   // Gathers, with the number of their transfer and that of the kernel after them.
   SmallVector<std::tuple<CollectiveOp, unsigned, unsigned>> gathers;
+  // By unit, how often it is gathered, and its bytes.
+  llvm::MapVector<Operation *, std::pair<double, double>> gathered;
   for (const NumberedCommand &command : numberCommands(step)) {
     auto turns = static_cast<double>(command.turns);
     if (auto launch = dyn_cast<LaunchOp>(command.op)) {
       auto kernel = tables.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr());
       SmallVector<Access> accesses = getAccesses(launch, tables);
-      if (kernels.isFixed(accesses))
-        kernels.add(accesses, turns * costs.getKernelSeconds(kernel));
       MultiplyAdds work = countMultiplyAdds(kernel);
-      productSeconds += turns * (static_cast<double>(work.wide) / cluster.wideMultiplyAdds +
+      double products = turns * (static_cast<double>(work.wide) / cluster.wideMultiplyAdds +
                                  static_cast<double>(work.bf16) / cluster.narrowMultiplyAdds);
+      productSeconds += products;
+      if (kernels.isFixed(accesses))
+        kernels.add(accesses, turns * costs.getKernelSeconds(kernel), products);
     } else if (auto copy = dyn_cast<CopyOp>(command.op)) {
       BufferOp source = kernels.getBuffer(copy.getSource()),
                target = kernels.getBuffer(copy.getTarget());
@@ -291,26 +337,25 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
                             turns * (costs.getSeconds(collective) - costs.getLatency(collective)));
       if (!unit || collective.getRows())
         continue;
-      Transfer transfer;
-      for (StringRef axis : collective.getAxes().getAsValueRange<StringAttr>()) {
-        auto [name, ranks] = axis.split(':');
-        transfer.overShard |= name == "shard" || name == contextAxis;
-        transfer.overReplicate |= name == "replicate";
-        if (name == contextAxis)
-          transfer.within = mesh.context;
-        (void)ranks.getAsInteger(10, transfer.within);
-      }
-      transfer.isTwice = collective.getKind() == CollectiveKind::all_reduce;
-      transfer.isPiece = !transfer.overShard;
-      transfer.turns = turns;
-      transfer.bytes = getFilledPart(unit) *
-                       (transfer.isPiece ? static_cast<double>(mesh.shard) : 1) *
-                       static_cast<double>(std::max(collective.getSource().getBytes(),
-                                                    collective.getTarget().getBytes()));
-      if (!hasLoops && collective.getKind() == CollectiveKind::all_gather)
+      Transfer transfer = describe(collective, unit, mesh, turns);
+      auto microBatches = static_cast<double>(candidate.options.shard.gradAccum);
+      bool isOverAll = transfer.overShard && transfer.within == 0;
+      if (transfer.isGather) {
         gathers.push_back({collective, transfers.size(), kernels.getNumber()});
-      else if (!hasLoops)
+        auto &[runs, bytes] = gathered[unit];
+        if (isOverAll) {
+          if (structure.splitsParameters)
+            transfer.sharedTurns = std::clamp(microBatches - runs, 0.0, turns) / microBatches;
+          runs += turns;
+          bytes = transfer.bytes;
+        }
+      } else {
         transfer.head = kernels.getHead(collective.getSource());
+        // With --grad-sync=auto, gradients that are split are reduced in each micro-batch.
+        if (isOverAll && !transfer.overReplicate && structure.splitsGradients &&
+            candidate.options.shard.gradSync != GradSync::Last)
+          transfer.sharedTurns = turns / microBatches;
+      }
       transfers.push_back(transfer);
     }
   }
@@ -318,7 +363,15 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
     transfers[number].tail = kernels.getTail(collective.getTarget(), kernel);
   fixedSeconds = kernels.getSeconds();
   stalledSeconds = kernels.getStalledSeconds();
+  sharedSeconds = kernels.getSharedSeconds();
   liveBytes = kernels.getLiveBytes();
+  sharedBytes = kernels.getLiveBytes(/*onlyShared=*/true);
+  keptBytes = kernels.getLiveBytes(/*onlyShared=*/true,
+                                   std::max(keptKernels, kernels.getNumber() / keptPart));
+  // A unit that is gathered more than once in a micro-batch is gathered again in the backward.
+  for (const auto &[unit, runs] : gathered)
+    if (structure.gathersAgain && runs.first > candidate.options.shard.gradAccum)
+      regathered += static_cast<int64_t>(runs.second);
 }
 
 PlanProfile::PlanProfile(ModuleOp planned, const Candidate &candidate, PlanStructure structure,
@@ -331,131 +384,4 @@ PlanProfile::PlanProfile(ModuleOp planned, const Candidate &candidate, PlanStruc
     addStates(planned, layout, candidate);
     addCommands(planned, layout, program, candidate, cluster);
   }
-}
-
-//===----------------------------------------------------------------------===//
-// Bounds
-//===----------------------------------------------------------------------===//
-
-PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructure &other,
-                                  const Cluster &cluster) const {
-  const StepOptions &options = candidate.options;
-  const Strategy &strategy = getStrategy(options.shard.strategy);
-  const OffloadKinds &offload = options.plan.offload;
-  MeshRanks mesh = getMeshRanks(options);
-  PlanBounds bounds;
-  // Of a tensor of which a rank of `structure` has a part, a rank of `other` has at least 1/parts.
-  int64_t parts = other.tensor % structure.tensor == 0   ? other.tensor / structure.tensor
-                  : structure.tensor % other.tensor == 0 ? 1
-                                                         : other.tensor;
-  auto addState = [&](const StateBytes &state, int axes, bool isOffloaded) {
-    if (!isOffloaded)
-      bounds.bytes += (state.whole + state.split / mesh.countPieces(axes)) / parts;
-  };
-  addState(parameters, strategy.parameters, offload.parameters);
-  addState(optimizer, strategy.state, offload.optimizer);
-  addState(masters, strategy.state, offload.parameters || offload.optimizer);
-  bool isSame = structure == other;
-  bool isPart =
-      !structure.offloadsActivations && keepsAllOf(structure.checkpointing, other.checkpointing);
-  if (isPart && structure.checkpointing == "none" && structure.isSplitBy(other))
-    bounds.seconds = productSeconds;
-  if (!isSame && (!isPart || structure.sharding != other.sharding || !structure.hasAxesOf(other)))
-    return bounds;
-  SmallVector<LinkJob> jobs;
-  for (const Transfer &transfer : transfers) {
-    // A strategy that splits the state differently exchanges pieces in another way.
-    if (transfer.isPiece && structure.state != other.state)
-      continue;
-    int64_t ranks = (!transfer.overShard ? 1
-                     : transfer.within   ? transfer.within
-                                         : mesh.shard) *
-                    (transfer.overReplicate ? mesh.replicate : 1);
-    int64_t stride = mesh.tensor * (transfer.overShard ? 1 : mesh.shard);
-    double bytes = transfer.bytes / (transfer.isPiece ? static_cast<double>(mesh.shard) : 1);
-    unsigned rounds = transfer.isTwice ? 2 : 1;
-    double seconds = getRingSeconds(cluster, bytes, ranks, stride, rounds) -
-                     getRingSeconds(cluster, 0, ranks, stride, rounds);
-    if (seconds > 0)
-      jobs.push_back({transfer.head, seconds * transfer.turns, transfer.tail});
-  }
-  bounds.seconds = std::max({bounds.seconds, stalledSeconds, getLowerBound(fixedSeconds, jobs)});
-  if (isSame) {
-    bounds.seconds = std::max(bounds.seconds, hostSeconds);
-    bounds.bytes += liveBytes;
-  }
-  return bounds;
-}
-
-//===----------------------------------------------------------------------===//
-// JSON
-//===----------------------------------------------------------------------===//
-
-llvm::json::Value PlanProfile::toJson() const {
-  llvm::json::Array list;
-  for (const Transfer &t : transfers)
-    list.push_back(llvm::json::Object{{"shard", t.overShard},
-                                      {"replicate", t.overReplicate},
-                                      {"within", t.within},
-                                      {"twice", t.isTwice},
-                                      {"piece", t.isPiece},
-                                      {"bytes", t.bytes},
-                                      {"head", t.head},
-                                      {"tail", t.tail},
-                                      {"turns", t.turns}});
-  auto state = [](const StateBytes &bytes) {
-    return llvm::json::Object{{"split", bytes.split}, {"whole", bytes.whole}};
-  };
-  return llvm::json::Object{{"sharding", structure.sharding},
-                            {"checkpointing", structure.checkpointing},
-                            {"offloads", structure.offloadsActivations},
-                            {"state", structure.state},
-                            {"context", structure.context},
-                            {"tensor", structure.tensor},
-                            {"fixed", fixedSeconds},
-                            {"stalled", stalledSeconds},
-                            {"products", productSeconds},
-                            {"host", hostSeconds},
-                            {"live", liveBytes},
-                            {"parameters", state(parameters)},
-                            {"optimizer", state(optimizer)},
-                            {"masters", state(masters)},
-                            {"transfers", std::move(list)}};
-}
-
-PlanProfile PlanProfile::fromJson(const llvm::json::Object &object) {
-  PlanProfile profile;
-  auto state = [&](StringRef name) {
-    const llvm::json::Object &bytes = *object.getObject(name);
-    return StateBytes{bytes.getInteger("split").value_or(0), bytes.getInteger("whole").value_or(0)};
-  };
-  profile.structure = {object.getString("sharding")->str(),
-                       object.getString("checkpointing")->str(),
-                       object.getBoolean("offloads").value_or(false),
-                       static_cast<int>(object.getInteger("state").value_or(0)),
-                       object.getInteger("context").value_or(1),
-                       object.getInteger("tensor").value_or(1)};
-  profile.fixedSeconds = object.getNumber("fixed").value_or(0);
-  profile.stalledSeconds = object.getNumber("stalled").value_or(0);
-  profile.productSeconds = object.getNumber("products").value_or(0);
-  profile.hostSeconds = object.getNumber("host").value_or(0);
-  profile.liveBytes = object.getInteger("live").value_or(0);
-  profile.parameters = state("parameters");
-  profile.optimizer = state("optimizer");
-  profile.masters = state("masters");
-  for (const llvm::json::Value &value : *object.getArray("transfers")) {
-    const llvm::json::Object &row = *value.getAsObject();
-    Transfer t;
-    t.overShard = row.getBoolean("shard").value_or(false);
-    t.overReplicate = row.getBoolean("replicate").value_or(false);
-    t.within = row.getInteger("within").value_or(0);
-    t.isTwice = row.getBoolean("twice").value_or(false);
-    t.isPiece = row.getBoolean("piece").value_or(false);
-    t.bytes = row.getNumber("bytes").value_or(0);
-    t.head = row.getNumber("head").value_or(0);
-    t.tail = row.getNumber("tail").value_or(0);
-    t.turns = row.getNumber("turns").value_or(1);
-    profile.transfers.push_back(t);
-  }
-  return profile;
 }

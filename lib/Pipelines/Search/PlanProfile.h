@@ -23,6 +23,10 @@ struct PlanStructure {
   bool offloadsActivations = false;
   int state = 0; ///< axes over which optimizer state is split; 0 if these have one rank
   int64_t context = 1, tensor = 1; ///< ranks of the axes that split activations
+  /// Each rank keeps 1/keptGathers of gathered parameters until the backward. 0: it keeps nothing.
+  int64_t keptGathers = 0;
+  bool gathersAgain = false; ///< whether the backward gathers parameters from all ranks again
+  bool splitsParameters = false, splitsGradients = false;
 
   bool operator==(const PlanStructure &other) const {
     return sharding == other.sharding && checkpointing == other.checkpointing &&
@@ -69,6 +73,9 @@ public:
   static PlanProfile fromJson(const llvm::json::Object &object);
 
 private:
+  void addForeignBounds(PlanBounds &bounds, const StepOptions &options, const PlanStructure &other,
+                        bool isPart, int64_t parts, const Cluster &cluster) const;
+
   /// A collective on parameters or gradients of a unit.
   struct Transfer {
     bool overShard = false, overReplicate = false;
@@ -81,12 +88,22 @@ private:
     /// Seconds of kernels that must precede or follow the transfer.
     double head = 0, tail = 0;
     double turns = 1;
+    /// Turns in a micro-batch that every sharding has: a gather of parameters, or a reduction of
+    /// gradients if these are split.
+    double sharedTurns = 0;
+    bool isGather = false;
+
+    /// Returns the seconds of a turn on another mesh.
+    double getSeconds(const MeshRanks &mesh, const Cluster &cluster) const;
   };
   /// Bytes of a state over all its pieces. Each rank has all of `whole`.
   struct StateBytes {
     int64_t split = 0, whole = 0;
   };
 
+  /// Describes a collective on a unit that runs `turns` times.
+  static Transfer describe(CollectiveOp collective, UnitOp unit, const MeshRanks &mesh,
+                           double turns);
   void addStates(ModuleOp planned, LayoutOp layout, const Candidate &candidate);
   void addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step, const Candidate &candidate,
                    const Cluster &cluster);
@@ -97,10 +114,15 @@ private:
   double fixedSeconds = 0, stalledSeconds = 0;
   /// Seconds of multiply-adds.
   double productSeconds = 0;
+  /// Seconds of those kernels that every sharding has, with their waits for activations.
+  double sharedSeconds = 0;
   /// Seconds of copies of activations between device and host.
   double hostSeconds = 0;
-  /// Peak of the bytes that kernels of forward and backward need at a time, without states.
-  int64_t liveBytes = 0;
+  /// Peak of the bytes that kernels of forward and backward need at a time, without states; of
+  /// these, activations that every sharding has; of these, those that many kernels outlast.
+  int64_t liveBytes = 0, sharedBytes = 0, keptBytes = 0;
+  /// Bytes of the parameters that the backward gathers again.
+  int64_t regathered = 0;
   StateBytes parameters, optimizer, masters;
   std::vector<Transfer> transfers;
 };

@@ -12,12 +12,14 @@
 //    take their plans into account, in the order of the groups: the fastest plan that fits, and the
 //    bounds that follow from each plan for all candidates (PlanProfile.cpp).
 //    Rounds are over the groups of those axes `context` and `tensor` that are open (AxisPairs.cpp).
-//    When the bounds exclude all of them, further axes are opened.
+//    After each round, further axes are opened if they may be faster. The next round then has one
+//    group of each of them, so that a fast plan is known before the other groups are planned.
 // 3. If no plan fits, search for the smallest arena in the same way.
 //
-// The first round of each pair of axes has one group, so that all others have bounds. The number of
-// groups of a round is a constant, and a child process knows only the plans of earlier rounds.
-// Hence, the result does not depend on the number of processors.
+// The first group of a pair gathers parameters again if it can, because its arena is small and its
+// plan bounds the arenas of other strategies (PlanProfile.cpp). The number of groups of a round is
+// a constant, and a child process knows only the plans of earlier rounds. Hence, the result does
+// not depend on the number of processors.
 //
 // Each plan is compared with the bounds that earlier plans gave it. If a plan is better than its
 // bounds, these are wrong, and every candidate is planned.
@@ -29,31 +31,35 @@
 #include "ChildProcesses.h"
 #include "GroupPlanner.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include <set>
 
 using namespace mlir;
 using namespace mlir::fsdp;
+using State = SearchedPlan::State;
 
 static constexpr size_t groupsPerRound = 4;
 
 namespace {
 class Search {
 public:
-  using AfterRound = llvm::function_ref<void(const SearchProgress &)>;
+  using BeforeRound = llvm::function_ref<void(const SearchProgress &)>;
   Search(ModuleOp imported, const StepOptions &options, const Cluster &cluster,
-         AfterRound afterRound);
+         BeforeRound beforeRound);
   SearchResult run();
 
 private:
   SmallVector<unsigned> selectGroups() const;
+  bool openPairs();
+  State getState(unsigned number) const;
   void runRounds();
   void take(const PlannedCandidate &plan);
   void checkBounds(const PlannedCandidate &plan);
   SearchedPlan describe(unsigned number) const;
-  SearchProgress getProgress() const;
+  SearchProgress getProgress(ArrayRef<unsigned> chosen) const;
 
   ModuleOp imported;
   const Cluster &cluster;
-  AfterRound afterRound;
+  BeforeRound beforeRound;
   std::vector<Candidate> candidates;
   AxisPairs pairs;
   std::vector<CandidateState> states;
@@ -62,13 +68,14 @@ private:
   SearchGoal goal;
   SearchResult result;
   bool isFirstRound = true;
-  llvm::SmallDenseSet<unsigned> retried; ///< groups whose process ended early
+  std::set<std::pair<const AxisPair *, std::string>> planned; ///< pairs with shardings
+  llvm::SmallDenseSet<unsigned> retried;                      ///< groups whose process ended early
 };
 } // namespace
 
 Search::Search(ModuleOp imported, const StepOptions &options, const Cluster &cluster,
-               AfterRound afterRound)
-    : imported(imported), cluster(cluster), afterRound(afterRound),
+               BeforeRound beforeRound)
+    : imported(imported), cluster(cluster), beforeRound(beforeRound),
       candidates(listCandidates(options, cluster)), pairs(imported, candidates),
       plans(candidates.size()) {
   goal.limit = options.plan.memoryLimit;
@@ -80,9 +87,24 @@ Search::Search(ModuleOp imported, const StepOptions &options, const Cluster &clu
   }
 }
 
-/// Returns the groups of the next round.
+/// Opens pairs of axes. Returns whether a pair is open that was waiting before.
+bool Search::openPairs() {
+  auto isExcluded = [&](unsigned number) {
+    return states[number].isDone || goal.excludes(states[number].bounds);
+  };
+  auto getBound = [&](unsigned number) -> std::optional<double> {
+    const PlanBounds &bounds = states[number].bounds;
+    bool mayFit = goal.limit == 0 || bounds.bytes <= goal.limit;
+    return mayFit ? std::optional(bounds.seconds) : std::nullopt;
+  };
+  pairs.update(getBound, isExcluded);
+  return pairs.open(goal.seconds, goal.all);
+}
+
+/// Returns the groups of the next round: one group of each open pair that is not planned, or those
+/// with the least bounds if there is no such pair.
 SmallVector<unsigned> Search::selectGroups() const {
-  using Key = std::tuple<double, int64_t, unsigned>;
+  using Key = std::tuple<double, int64_t, bool, unsigned>;
   std::vector<Key> open;
   for (auto [group, members] : llvm::enumerate(groups)) {
     if (pairs.of(members.front()).state != AxisPair::State::open)
@@ -90,7 +112,8 @@ SmallVector<unsigned> Search::selectGroups() const {
     std::optional<Key> least;
     for (unsigned member : members) {
       const CandidateState &state = states[member];
-      Key key{goal.isSmallest ? 0 : state.bounds.seconds, state.bounds.bytes, group};
+      Key key{goal.isSmallest ? 0 : state.bounds.seconds, state.bounds.bytes,
+              !state.structure.gathersAgain, group};
       if (!state.isDone && !goal.excludes(state.bounds) && (!least || key < *least))
         least = key;
     }
@@ -98,25 +121,38 @@ SmallVector<unsigned> Search::selectGroups() const {
       open.push_back(*least);
   }
   llvm::sort(open);
-  SmallVector<unsigned> chosen;
+  SmallVector<unsigned> chosen, firsts;
   llvm::SmallPtrSet<const AxisPair *, 4> unplanned;
+  std::set<std::pair<const AxisPair *, std::string>> inRound;
   for (const Key &key : open) {
-    unsigned group = std::get<2>(key);
+    unsigned group = std::get<3>(key);
     const AxisPair &pair = pairs.of(groups[group].front());
-    if (chosen.size() < (isFirstRound ? 1 : groupsPerRound) &&
-        (pair.isPlanned || unplanned.insert(&pair).second))
+    const std::string &sharding = states[groups[group].front()].structure.sharding;
+    bool isTried = pair.isPlanned &&
+                   (goal.all || goal.isSmallest || AxisPairs::isWorthwhile(pair, goal.seconds));
+    if (pair.isPlanned && !isTried)
+      continue;
+    // The plans of a group may exclude other groups of its sharding.
+    if (!goal.all && planned.count({&pair, sharding}) == 0 &&
+        !inRound.insert({&pair, sharding}).second)
+      continue;
+    if (isTried && chosen.size() < (isFirstRound ? 1 : groupsPerRound))
       chosen.push_back(group);
+    else if (!pair.isPlanned && unplanned.insert(&pair).second)
+      firsts.push_back(group);
   }
-  return chosen;
+  return firsts.empty() ? chosen : firsts;
 }
 
 void Search::runRounds() {
   while (true) {
+    bool isAnyOpened = openPairs();
     SmallVector<unsigned> chosen = selectGroups();
-    if (chosen.empty() && !pairs.open(goal.seconds, goal.all))
+    if (chosen.empty() && !isAnyOpened)
       return;
     if (chosen.empty())
       continue;
+    beforeRound(getProgress(chosen));
     isFirstRound = false;
     std::vector<std::function<void(llvm::raw_ostream &)>> tasks;
     std::vector<SmallVector<unsigned>> members;
@@ -155,18 +191,39 @@ void Search::runRounds() {
           take(plan);
         }
     }
-    afterRound(getProgress());
   }
 }
 
-SearchProgress Search::getProgress() const {
+/// Returns what became of a candidate, or `untried` if it may still be planned.
+State Search::getState(unsigned number) const {
+  const PlanBounds &bounds = states[number].bounds;
+  if (const std::optional<PlannedCandidate> &plan = plans[number])
+    return plan->isLost ? State::lost : plan->problem.empty() ? State::planned : State::unplannable;
+  return pairs.of(number).state == AxisPair::State::refused ? State::refused
+         : goal.limit > 0 && bounds.bytes > goal.limit      ? State::tooLarge
+         : goal.excludes(bounds)                            ? State::tooSlow
+                                                            : State::untried;
+}
+
+SearchProgress Search::getProgress(ArrayRef<unsigned> chosen) const {
+  using Phase = SearchProgress::Phase;
   SearchProgress progress;
+  progress.phase = goal.isSmallest                                      ? Phase::shrinking
+                   : pairs.of(groups[chosen.front()].front()).isPlanned ? Phase::proving
+                                                                        : Phase::comparing;
   progress.candidates = states.size();
   progress.seconds = goal.seconds;
-  for (auto [number, state] : llvm::enumerate(states)) {
-    progress.planned += state.isDone;
-    progress.open += !state.isDone && !goal.excludes(state.bounds) &&
-                     pairs.of(number).state != AxisPair::State::refused;
+  for (unsigned number = 0; number < states.size(); ++number) {
+    State state = getState(number);
+    const AxisPair &pair = pairs.of(number);
+    bool isOpen = pair.state == AxisPair::State::open &&
+                  (goal.isSmallest || AxisPairs::isWorthwhile(pair, goal.seconds));
+    progress.planned += states[number].isDone;
+    progress.tooLarge += state == State::tooLarge;
+    progress.tooSlow += state == State::tooSlow;
+    progress.refused += state == State::refused;
+    progress.open += state == State::untried && isOpen;
+    progress.waiting += state == State::untried && !isOpen;
   }
   return progress;
 }
@@ -182,6 +239,7 @@ void Search::take(const PlannedCandidate &plan) {
   goal.add(plan);
   AxisPair &pair = pairs.of(plan.candidate);
   pair.isPlanned = true;
+  planned.insert({&pair, states[plan.candidate].structure.sharding});
   bool fits =
       plan.problem.empty() && !plan.cannotFit && (goal.limit == 0 || plan.bytes <= goal.limit);
   if (fits && (pair.seconds == 0 || plan.seconds < pair.seconds))
@@ -205,30 +263,20 @@ void Search::checkBounds(const PlannedCandidate &plan) {
 }
 
 SearchedPlan Search::describe(unsigned number) const {
-  using State = SearchedPlan::State;
   SearchedPlan searched;
+  searched.state = getState(number);
   searched.spelled = candidates[number].spelled;
   searched.options = candidates[number].options;
-  const PlanBounds &bounds = states[number].bounds;
   if (const std::optional<PlannedCandidate> &plan = plans[number]) {
-    searched.state = plan->isLost            ? State::lost
-                     : plan->problem.empty() ? State::planned
-                                             : State::unplannable;
     searched.seconds = plan->seconds;
     searched.bytes = plan->bytes;
     searched.limit = plan->limit;
     searched.problem = plan->problem;
     return searched;
   }
-  bool isTooLarge = goal.limit > 0 && bounds.bytes > goal.limit;
-  const AxisPair &pair = pairs.of(number);
-  searched.state = pair.state == AxisPair::State::refused ? State::refused
-                   : isTooLarge                           ? State::tooLarge
-                   : goal.excludes(bounds)                ? State::tooSlow
-                                                          : State::untried;
-  searched.problem = pair.problem;
-  searched.seconds = bounds.seconds;
-  searched.bytes = bounds.bytes;
+  searched.problem = pairs.of(number).problem;
+  searched.seconds = states[number].bounds.seconds;
+  searched.bytes = states[number].bounds.bytes;
   return searched;
 }
 
@@ -244,7 +292,7 @@ SearchResult Search::run() {
     return std::pair(a.seconds, a.bytes) < std::pair(b.seconds, b.bytes);
   };
   for (auto [number, plan] : llvm::enumerate(result.plans)) {
-    if (plan.state != SearchedPlan::State::planned)
+    if (plan.state != State::planned)
       continue;
     if (plan.fits(goal.limit) && (!result.best || isFaster(plan, result.plans[*result.best])))
       result.best = number;
@@ -256,6 +304,6 @@ SearchResult Search::run() {
 
 SearchResult fsdp::searchPlans(ModuleOp imported, const StepOptions &options,
                                const Cluster &cluster,
-                               llvm::function_ref<void(const SearchProgress &)> afterRound) {
-  return Search(imported, options, cluster, afterRound).run();
+                               llvm::function_ref<void(const SearchProgress &)> beforeRound) {
+  return Search(imported, options, cluster, beforeRound).run();
 }

@@ -1,0 +1,229 @@
+//===- PlanBounds.cpp - Bounds from the plan of another candidate ---------===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// 1. The bound of the time is that of one machine for all transfers (Timeline.h), or the time of
+//    copies of activations to the host and back. Kernels also wait for the collectives of the axes
+//    `context` and `tensor`, which are the same for all meshes with as many ranks on these axes.
+// 2. The bound of the arena is the states' bytes, which follow from the mesh and the strategy, plus
+//    the peak of the buffers that each kernel needs from its first to its last use. Both leave out
+//    padding and the bytes of transfers that run early.
+// 3. A plan bounds the state of candidates with other ranks on the axis `tensor`, too: a rank of T
+//    has at least 1/T of each tensor.
+// 4. A plan also bounds the time of candidates of its sharding that keep fewer results for the
+//    backward or offload activations, because these only add kernels and copies. A plan without
+//    recomputation bounds the time of all other candidates with the same or more parts of
+//    activations by its multiply-adds, because a step of each trains on the same samples.
+// 5. Of another sharding or of more ranks on the axes, only kernels of activations count, a gather
+//    of parameters and a reduction of gradients in each micro-batch, and the larger one of
+//    activations kept for the backward and parameters that stay gathered until then.
+//
+// O(transfers log transfers) for a bound.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanProfile.h"
+#include "fsdp/Analysis/Cost.h"
+#include "fsdp/Analysis/Timeline.h"
+#include "fsdp/Plan/Checkpointing.h"
+#include "fsdp/Shard/PlacementChoice.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Returns whether a plan with the policy `a` of activation checkpointing keeps all results that a
+/// plan with the policy `b` keeps.
+static bool keepsAllOf(StringRef a, StringRef b) {
+  using Mode = CheckpointingPolicy::Mode;
+  std::string problem;
+  std::optional<CheckpointingPolicy> more = CheckpointingPolicy::parse(a, problem),
+                                     fewer = CheckpointingPolicy::parse(b, problem);
+  if (!more || !fewer || more->mode == Mode::Auto || fewer->mode == Mode::Auto)
+    return false;
+  if (more->mode == Mode::None || fewer->mode == Mode::Full)
+    return true;
+  if (more->mode == Mode::Full || fewer->mode == Mode::None)
+    return false;
+  return llvm::all_of(fewer->kept, [&](const auto &kind) {
+    auto found = more->kept.find(kind.getKey());
+    return found != more->kept.end() && kind.getValue() % found->second == 0;
+  });
+}
+
+double PlanProfile::Transfer::getSeconds(const MeshRanks &mesh, const Cluster &cluster) const {
+  int64_t ranks = (!overShard ? 1
+                   : within   ? within
+                              : mesh.shard) *
+                  (overReplicate ? mesh.replicate : 1);
+  int64_t stride = mesh.tensor * (overShard ? 1 : mesh.shard);
+  double payload = bytes / (isPiece ? static_cast<double>(mesh.shard) : 1);
+  unsigned rounds = isTwice ? 2 : 1;
+  return getRingSeconds(cluster, payload, ranks, stride, rounds) -
+         getRingSeconds(cluster, 0, ranks, stride, rounds);
+}
+
+/// Raises bounds of a candidate whose structure is not that of the plan. `isPart` says whether the
+/// plan keeps all results that the candidate keeps. Of a tensor of which a rank of the plan has a
+/// part, a rank of the candidate has at least 1/parts.
+void PlanProfile::addForeignBounds(PlanBounds &bounds, const StepOptions &options,
+                                   const PlanStructure &other, bool isPart, int64_t parts,
+                                   const Cluster &cluster) const {
+  MeshRanks mesh = getMeshRanks(options);
+  bool hasAxes = structure.hasAxesOf(other), isSplit = structure.isSplitBy(other);
+  if (isPart && structure.checkpointing == "none" && isSplit)
+    bounds.seconds = productSeconds;
+  if (isPart && hasAxes)
+    bounds.seconds = std::max(bounds.seconds, sharedSeconds);
+  double seconds = 0;
+  for (const Transfer &transfer : transfers)
+    if (transfer.isGather ? other.splitsParameters : other.splitsGradients)
+      seconds += transfer.sharedTurns * transfer.getSeconds(mesh, cluster);
+  auto microBatches = static_cast<double>(options.shard.gradAccum);
+  bounds.seconds = std::max(bounds.seconds, seconds * microBatches / static_cast<double>(parts));
+  int64_t activations = 0;
+  if (structure.checkpointing == other.checkpointing && hasAxes &&
+      structure.offloadsActivations == other.offloadsActivations)
+    activations = sharedBytes;
+  else if (isSplit && !other.offloadsActivations &&
+           keepsAllOf(other.checkpointing, structure.checkpointing))
+    activations =
+        keptBytes / (other.context / structure.context) / (other.tensor / structure.tensor);
+  // Their peaks may be at different moments.
+  bounds.bytes += std::max(
+      activations, other.keptGathers > 0 ? regathered / other.keptGathers / parts : int64_t(0));
+}
+
+PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructure &other,
+                                  const Cluster &cluster) const {
+  const StepOptions &options = candidate.options;
+  const Strategy &strategy = getStrategy(options.shard.strategy);
+  const OffloadKinds &offload = options.plan.offload;
+  MeshRanks mesh = getMeshRanks(options);
+  PlanBounds bounds;
+  // Of a tensor of which a rank of `structure` has a part, a rank of `other` has at least 1/parts.
+  int64_t parts = other.tensor % structure.tensor == 0   ? other.tensor / structure.tensor
+                  : structure.tensor % other.tensor == 0 ? 1
+                                                         : other.tensor;
+  auto addState = [&](const StateBytes &state, int axes, bool isOffloaded) {
+    if (!isOffloaded)
+      bounds.bytes += (state.whole + state.split / mesh.countPieces(axes)) / parts;
+  };
+  addState(parameters, strategy.parameters, offload.parameters);
+  addState(optimizer, strategy.state, offload.optimizer);
+  addState(masters, strategy.state, offload.parameters || offload.optimizer);
+  bool isSame = structure == other;
+  bool isPart =
+      !structure.offloadsActivations && keepsAllOf(structure.checkpointing, other.checkpointing);
+  if (!isSame)
+    addForeignBounds(bounds, options, other, isPart, parts, cluster);
+  if (!isSame && (!isPart || structure.sharding != other.sharding || !structure.hasAxesOf(other)))
+    return bounds;
+  SmallVector<LinkJob> jobs;
+  for (const Transfer &transfer : transfers) {
+    // A strategy that splits the state differently exchanges pieces in another way.
+    if (transfer.isPiece && structure.state != other.state)
+      continue;
+    double seconds = transfer.getSeconds(mesh, cluster);
+    if (seconds <= 0)
+      continue;
+    // In a loop, the first gather and the last reduction have at least this tail or head.
+    jobs.push_back({transfer.head, seconds, transfer.tail});
+    if (transfer.turns > 1)
+      jobs.push_back({0, seconds * (transfer.turns - 1), 0});
+  }
+  bounds.seconds = std::max({bounds.seconds, stalledSeconds, getLowerBound(fixedSeconds, jobs)});
+  if (isSame) {
+    bounds.seconds = std::max(bounds.seconds, hostSeconds);
+    bounds.bytes += liveBytes;
+  }
+  return bounds;
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+llvm::json::Value PlanProfile::toJson() const {
+  llvm::json::Array list;
+  for (const Transfer &t : transfers)
+    list.push_back(llvm::json::Object{{"shard", t.overShard},
+                                      {"replicate", t.overReplicate},
+                                      {"within", t.within},
+                                      {"twice", t.isTwice},
+                                      {"piece", t.isPiece},
+                                      {"bytes", t.bytes},
+                                      {"head", t.head},
+                                      {"tail", t.tail},
+                                      {"turns", t.turns},
+                                      {"shared_turns", t.sharedTurns},
+                                      {"gather", t.isGather}});
+  auto state = [](const StateBytes &bytes) {
+    return llvm::json::Object{{"split", bytes.split}, {"whole", bytes.whole}};
+  };
+  return llvm::json::Object{{"sharding", structure.sharding},
+                            {"checkpointing", structure.checkpointing},
+                            {"offloads", structure.offloadsActivations},
+                            {"state", structure.state},
+                            {"context", structure.context},
+                            {"tensor", structure.tensor},
+                            {"fixed", fixedSeconds},
+                            {"stalled", stalledSeconds},
+                            {"products", productSeconds},
+                            {"shared", sharedSeconds},
+                            {"host", hostSeconds},
+                            {"live", liveBytes},
+                            {"shared_bytes", sharedBytes},
+                            {"kept", keptBytes},
+                            {"regathered", regathered},
+                            {"kept_gathers", structure.keptGathers},
+                            {"parameters", state(parameters)},
+                            {"optimizer", state(optimizer)},
+                            {"masters", state(masters)},
+                            {"transfers", std::move(list)}};
+}
+
+PlanProfile PlanProfile::fromJson(const llvm::json::Object &object) {
+  PlanProfile profile;
+  auto state = [&](StringRef name) {
+    const llvm::json::Object &bytes = *object.getObject(name);
+    return StateBytes{bytes.getInteger("split").value_or(0), bytes.getInteger("whole").value_or(0)};
+  };
+  profile.structure = {object.getString("sharding")->str(),
+                       object.getString("checkpointing")->str(),
+                       object.getBoolean("offloads").value_or(false),
+                       static_cast<int>(object.getInteger("state").value_or(0)),
+                       object.getInteger("context").value_or(1),
+                       object.getInteger("tensor").value_or(1),
+                       object.getInteger("kept_gathers").value_or(0)};
+  profile.fixedSeconds = object.getNumber("fixed").value_or(0);
+  profile.stalledSeconds = object.getNumber("stalled").value_or(0);
+  profile.productSeconds = object.getNumber("products").value_or(0);
+  profile.sharedSeconds = object.getNumber("shared").value_or(0);
+  profile.hostSeconds = object.getNumber("host").value_or(0);
+  profile.liveBytes = object.getInteger("live").value_or(0);
+  profile.sharedBytes = object.getInteger("shared_bytes").value_or(0);
+  profile.keptBytes = object.getInteger("kept").value_or(0);
+  profile.regathered = object.getInteger("regathered").value_or(0);
+  profile.parameters = state("parameters");
+  profile.optimizer = state("optimizer");
+  profile.masters = state("masters");
+  for (const llvm::json::Value &value : *object.getArray("transfers")) {
+    const llvm::json::Object &row = *value.getAsObject();
+    Transfer t;
+    t.overShard = row.getBoolean("shard").value_or(false);
+    t.overReplicate = row.getBoolean("replicate").value_or(false);
+    t.within = row.getInteger("within").value_or(0);
+    t.isTwice = row.getBoolean("twice").value_or(false);
+    t.isPiece = row.getBoolean("piece").value_or(false);
+    t.bytes = row.getNumber("bytes").value_or(0);
+    t.head = row.getNumber("head").value_or(0);
+    t.tail = row.getNumber("tail").value_or(0);
+    t.turns = row.getNumber("turns").value_or(1);
+    t.sharedTurns = row.getNumber("shared_turns").value_or(0);
+    t.isGather = row.getBoolean("gather").value_or(false);
+    profile.transfers.push_back(t);
+  }
+  return profile;
+}
