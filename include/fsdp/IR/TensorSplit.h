@@ -12,6 +12,10 @@
 // A matrix that computes queries, keys and values has three blocks of columns, so that each rank
 // has the columns of its heads in all three blocks.
 //
+// With fewer heads of keys and values than ranks, several neighbours have the same part, a copy:
+//
+//     2 heads, T = 4, 2 copies          | 01 | 23 |
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef FSDP_IR_TENSORSPLIT_H
@@ -33,9 +37,10 @@ inline constexpr llvm::StringLiteral tensorSplitAttr = "fsdp.tensor_split";
 struct TensorSplit {
   int64_t dim = 0;
   SmallVector<int64_t> blocks; ///< sizes of the blocks of dimension `dim`
+  int64_t copies = 1;          ///< ranks that have the same part; 1 of a parameter
 
   bool operator==(const TensorSplit &other) const {
-    return dim == other.dim && blocks == other.blocks;
+    return dim == other.dim && blocks == other.blocks && copies == other.copies;
   }
   /// Returns the size of the dimension.
   int64_t getSize() const;

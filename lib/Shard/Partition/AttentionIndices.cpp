@@ -24,7 +24,7 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 bool SplitRewrite::needsCoordinate() const {
-  return axis.isContext() || llvm::any_of(group.ops, [](auto &entry) {
+  return axis.isContext() || !group.sliced.empty() || llvm::any_of(group.ops, [](auto &entry) {
            auto &[op, splits] = entry;
            auto attention = dyn_cast<AttentionOp>(op);
            return isa<CrossEntropyOp>(op) || (isa<GatherRowsOp>(op) && splits.partial) ||

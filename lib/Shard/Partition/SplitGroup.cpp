@@ -90,12 +90,16 @@ LogicalResult SplitGroup::add(Value value, const TensorSplit &split) {
     return success();
   std::string name = describeSplitValue(func, value);
   for (int64_t block : split.blocks)
-    if (block % axis.ranks != 0)
+    if (block % axis.countParts(split) != 0)
       return fail("axis '" + axis.name + "' of " + Twine(axis.ranks) +
                       " ranks does not divide dimension " + Twine(split.dim) + " of " + name +
                       ", " + Twine(block) +
                       "; sizes of the axis that divide it: " + listDivisors(block),
                   value.getLoc());
+  auto argument = dyn_cast<BlockArgument>(value);
+  bool isParameter = argument && func.getArgAttr(argument.getArgNumber(), FSDPDialect::paramAttr);
+  if (isParameter && split.copies > 1 && !splits.contains(value))
+    keepWhole(value);
   if (isSliced(value))
     return llvm::all_equal(split.blocks)
                ? success()
@@ -104,12 +108,14 @@ LogicalResult SplitGroup::add(Value value, const TensorSplit &split) {
   auto [it, isNew] = splits.insert({value, split});
   if (!isNew && it->second == split)
     return success();
+  if (!isNew && it->second.copies != split.copies)
+    return fail(name + " contains heads of keys and values, which are fewer than the ranks",
+                value.getLoc());
   if (!isNew)
     return fail(name + " would be split along dimension " + Twine(split.dim) +
                     " and along dimension " + Twine(it->second.dim),
                 value.getLoc());
-  if (auto argument = dyn_cast<BlockArgument>(value);
-      argument && !func.getArgAttr(argument.getArgNumber(), FSDPDialect::paramAttr))
+  if (argument && !isParameter)
     return fail(name + " has the dimension, and only parameters have slices", value.getLoc());
   if (value.getDefiningOp<arith::ConstantOp>())
     return fail("a table of constants has the dimension", value.getLoc());
@@ -159,17 +165,19 @@ LogicalResult SplitGroup::visit(Value value) {
 }
 
 LogicalResult SplitGroup::spread(Value seed, const TensorSplit &split) {
-  size_t numSplits = splits.size(), numOps = ops.size();
+  size_t numSplits = splits.size(), numOps = ops.size(), numSliced = sliced.size();
   open.clear();
   bool done = succeeded(add(seed, split));
   while (done && !open.empty())
     done = succeeded(visit(open.pop_back_val()));
   if (done)
     return success();
-  // Both maps keep the order of insertion, so that the new entries are the last ones.
+  // The containers keep the order of insertion, so that the new entries are the last ones.
   while (splits.size() > numSplits)
     splits.pop_back();
   while (ops.size() > numOps)
     ops.pop_back();
+  while (sliced.size() > numSliced)
+    sliced.pop_back();
   return failure();
 }

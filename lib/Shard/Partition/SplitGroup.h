@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace mlir::fsdp {
 
@@ -28,10 +29,15 @@ public:
   const TensorSplit *find(Value value) const;
   bool isEmpty() const { return splits.empty(); }
   /// Returns true if `value` stays whole, and split ops read the own slice of it. On the axis
-  /// `context`, these are the values that do not depend on both parameters and the batch.
+  /// `context`, these are the values that do not depend on both parameters and the batch. On the
+  /// axis `tensor`, these are parameters of which several ranks read copies of a part, and the
+  /// operands of attention that is split alone.
   bool isSliced(Value value) const {
-    return axis.isContext() && !(ofParameters.contains(value) && ofBatch.contains(value));
+    return axis.isContext() ? !(ofParameters.contains(value) && ofBatch.contains(value))
+                            : sliced.contains(value);
   }
+  /// Lets `value` stay whole, on the axis `tensor`.
+  void keepWhole(Value value) { sliced.insert(value); }
   /// Returns true if `value` is a parameter or depends on one. Known on the axis `context` only.
   bool dependsOnParameters(Value value) const { return ofParameters.contains(value); }
   const SplitAxis &getAxis() const { return axis; }
@@ -39,6 +45,8 @@ public:
 
   llvm::MapVector<Value, TensorSplit> splits;
   llvm::MapVector<Operation *, OpSplits> ops;
+  llvm::SetVector<Value>
+      sliced;      ///< whole values that split ops read in parts, on the axis `tensor`
   std::string why; ///< reason of the last failure
   Location where;  ///< place of the last failure
 

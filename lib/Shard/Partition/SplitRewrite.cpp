@@ -22,7 +22,7 @@
 //  5. On the axis `context`, a split op reads the own slice of a whole value that has the split
 //     dimension. SequenceRewrite.cpp has these slices, attention and the cross-entropy.
 //  6. On the axis `tensor`, VocabularyRewrite.cpp has lookups in rows of a table, and the
-//     cross-entropy.
+//     cross-entropy. HeadRewrite.cpp has the parts that a rank reads of whole values.
 //
 // O(uses of values).
 //
@@ -35,10 +35,10 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-RankedTensorType fsdp::getSliceType(Type type, const TensorSplit &split, int64_t ranks) {
+RankedTensorType fsdp::getSliceType(Type type, const TensorSplit &split, const SplitAxis &axis) {
   auto tensor = cast<RankedTensorType>(type);
   auto shape = llvm::to_vector(tensor.getShape());
-  shape[split.dim] /= ranks;
+  shape[split.dim] /= axis.countParts(split);
   return tensor.clone(shape);
 }
 
@@ -49,7 +49,7 @@ static bool isFloatTensor(Value value) {
 
 /// Computes a uniform value again with the shape of a slice.
 Value SplitRewrite::sliceUniform(Value value, const TensorSplit &split) {
-  RankedTensorType type = getSliceType(value.getType(), split, axis.ranks);
+  RankedTensorType type = getSliceType(value.getType(), split, axis);
   Location loc = value.getLoc();
   if (auto fill = value.getDefiningOp<linalg::FillOp>()) {
     Value empty = sliceUniform(fill.getDpsInitOperand(0)->get(), split);
@@ -69,15 +69,17 @@ SplitRewrite::Cotangent SplitRewrite::getCotangent(Value value) {
   return group.dependsOnParameters(value) ? Cotangent::Part : Cotangent::None;
 }
 
-/// Returns the result of an op of the type Op that reads `value`. Creates the op directly after
-/// `value` if it is not in `known`.
+/// Returns the result of an op of the type Op that reads `value`. If it is not in `known`, creates
+/// the op directly after `value`, or before the first reader of a parameter, whose unit is gathered
+/// there.
 template <typename Op>
 Value SplitRewrite::createOnce(DenseMap<Value, Value> &known, Value value) {
   Value &result = known[value];
   if (result)
     return result;
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointAfterValue(value);
+  if (!isa<BlockArgument>(value))
+    b.setInsertionPointAfterValue(value);
   return result = Op::create(b, value.getLoc(), value.getType(), value, getMesh(), getAxes());
 }
 
@@ -95,7 +97,7 @@ void SplitRewrite::setOperands(Operation *op, const OpSplits &splits) {
     if (split && isUniform(value))
       operand.set(sliceUniform(value, *split));
     else if (split && group.isSliced(value))
-      operand.set(slice(value, *split));
+      operand.set(axis.isContext() ? slice(value, *split) : pick(value, *split));
     else if (!split && getCotangent(value) == Cotangent::Whole &&
              !(destination && destination.isDpsInit(&operand)))
       operand.set(enter(value));
@@ -106,7 +108,7 @@ void SplitRewrite::setOperands(Operation *op, const OpSplits &splits) {
 void SplitRewrite::resize(Operation *op, const OpSplits &splits) {
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op))
     expand.setStaticOutputShape(
-        getSliceType(expand.getResultType(), *splits.results[0], axis.ranks).getShape());
+        getSliceType(expand.getResultType(), *splits.results[0], axis).getShape());
   auto slice = dyn_cast<tensor::ExtractSliceOp>(op);
   if (!slice)
     return;
@@ -114,8 +116,8 @@ void SplitRewrite::resize(Operation *op, const OpSplits &splits) {
   int64_t dim = splits.operands[0]->dim;
   auto offsets = llvm::to_vector(slice.getStaticOffsets()),
        sizes = llvm::to_vector(slice.getStaticSizes());
-  offsets[dim] /= axis.ranks;
-  sizes[dim] /= axis.ranks;
+  offsets[dim] /= axis.countParts(*splits.operands[0]);
+  sizes[dim] /= axis.countParts(*splits.operands[0]);
   slice.setStaticOffsets(offsets);
   slice.setStaticSizes(sizes);
 }
@@ -146,6 +148,7 @@ void SplitRewrite::visitWhole(Operation *op) {
       op->getOperands(), [&](Value operand) { return getCotangent(operand) == Cotangent::Whole; });
   if (!axis.isContext() || !isWhole)
     return;
+  b.setInsertionPoint(op);
   for (OpOperand &operand : op->getOpOperands())
     if (getCotangent(operand.get()) == Cotangent::Part)
       operand.set(share(operand.get()));
@@ -164,7 +167,7 @@ void SplitRewrite::run() {
       targets[loss] = loss.getTargets();
   }
   for (auto &[value, split] : group.splits)
-    Value(value).setType(getSliceType(value.getType(), split, axis.ranks));
+    Value(value).setType(getSliceType(value.getType(), split, axis));
   for (Operation *op : ops) {
     auto split = group.ops.find(op);
     if (split == group.ops.end()) {

@@ -11,8 +11,8 @@
 
 namespace mlir::fsdp {
 
-/// Returns `type` with the size that one of `ranks` ranks has of the split dimension.
-RankedTensorType getSliceType(Type type, const TensorSplit &split, int64_t ranks);
+/// Returns `type` with the size that a rank of `axis` has of the split dimension.
+RankedTensorType getSliceType(Type type, const TensorSplit &split, const SplitAxis &axis);
 
 /// Rewrites a function to the program of one rank of the axis of `group`.
 class SplitRewrite {
@@ -44,6 +44,9 @@ private:
   ArrayAttr getAxes() { return b.getStrArrayAttr({axis.name}); }
   FlatSymbolRefAttr getMesh() { return FlatSymbolRefAttr::get(b.getContext(), "mesh"); }
 
+  // HeadRewrite.cpp
+  Value pick(Value whole, const TensorSplit &split);
+
   // AttentionIndices.cpp
   bool needsCoordinate() const;
   void addCoordinate();
@@ -72,6 +75,7 @@ private:
   DenseMap<Value, Value> shared;  ///< the share_cotangent of each whole value
   DenseSet<Value> sums;           ///< values with the cotangent `Whole`
   llvm::MapVector<std::pair<Value, Attribute>, Value> slices; ///< own slices of whole values
+  llvm::MapVector<std::pair<Value, Attribute>, Value> picks;  ///< own parts of whole values
   DenseMap<Operation *, Value> targets; ///< whole targets of each cross-entropy
   Value coordinate; ///< argument that contains the coordinate of the rank on the axis
 };

@@ -122,6 +122,23 @@ bool fsdp::readsIndex(AttentionOp op, int64_t dim) {
   });
 }
 
+/// Sets the splits of keys and values of attention that is split along heads. Several ranks have
+/// copies of a head if there are fewer heads than ranks, and all ranks have a single head. Returns
+/// false if the heads that a rank reads are not a part of equal parts.
+static bool shareKeys(const SplitAxis &axis, AttentionOp op, OpSplits &splits) {
+  int64_t heads = splits.operands[1]->blocks[0];
+  if (heads % axis.ranks == 0)
+    return true;
+  if (axis.ranks % heads != 0)
+    return false;
+  for (unsigned i : {1, 2})
+    if (heads == 1)
+      splits.operands[i].reset();
+    else
+      splits.operands[i]->copies = axis.ranks / heads;
+  return true;
+}
+
 /// Derives the splits of attention along heads (dimension 1), or along the leading dimension, which
 /// is not the batch of the model if Import has folded the heads of keys and values into it.
 static std::optional<OpSplits> deriveAttention(const SplitAxis &axis, AttentionOp op,
@@ -153,6 +170,17 @@ static std::optional<OpSplits> deriveAttention(const SplitAxis &axis, AttentionO
     splits.operands[i] = along(op->getOperand(i));
   for (unsigned i = 0; i < 2; ++i)
     splits.results[i] = along(op->getResult(i));
+  if (isRows || axis.isRank)
+    return splits;
+  if (split.dim == 1 && !shareKeys(axis, op, splits)) {
+    why = "has " + std::to_string(splits.operands[1]->blocks[0]) +
+          " heads of keys and values, which neither divide the ranks nor are divided by them";
+    return std::nullopt;
+  }
+  if (!place.isResult && !(splits.operands[place.index] == split)) {
+    why = "has fewer heads of keys and values than there are ranks";
+    return std::nullopt;
+  }
   return splits;
 }
 
@@ -237,17 +265,14 @@ static OpSplits deriveEqual(Operation *op, const TensorSplit &split) {
   return splits;
 }
 
-std::optional<OpSplits> fsdp::deriveSplits(const SplitAxis &axis, Operation *op, ValuePlace place,
+/// Derives the splits of an op, except of attention, if each part of a split has one copy.
+static std::optional<OpSplits> deriveParts(const SplitAxis &axis, Operation *op, ValuePlace place,
                                            const TensorSplit &split, std::string &why,
                                            UnitSplit units) {
-  why.clear();
   using Result = std::optional<OpSplits>;
   return llvm::TypeSwitch<Operation *, Result>(op)
       .Case(
           [&](linalg::LinalgOp structured) { return deriveLinalg(structured, place, split, why); })
-      .Case([&](AttentionOp attention) {
-        return deriveAttention(axis, attention, place, split, why);
-      })
       .Case<GatherRowsOp, UnshardRowsOp>(
           [&](Operation *lookup) { return deriveLookup(axis, lookup, place, split, why); })
       .Case([&](CrossEntropyOp loss) { return deriveCrossEntropy(axis, loss, place, split, why); })
@@ -268,4 +293,26 @@ std::optional<OpSplits> fsdp::deriveSplits(const SplitAxis &axis, Operation *op,
         why = isa<func::ReturnOp>(op) ? "returns it" : "has no rule for split operands";
         return std::nullopt;
       });
+}
+
+std::optional<OpSplits> fsdp::deriveSplits(const SplitAxis &axis, Operation *op, ValuePlace place,
+                                           const TensorSplit &split, std::string &why,
+                                           UnitSplit units) {
+  why.clear();
+  if (auto attention = dyn_cast<AttentionOp>(op))
+    return deriveAttention(axis, attention, place, split, why);
+  TensorSplit part = split;
+  part.copies = 1;
+  std::optional<OpSplits> splits = deriveParts(axis, op, place, part, why, units);
+  if (!splits || split.copies == 1)
+    return splits;
+  if (splits->partial || isa<CrossEntropyOp>(op)) {
+    why = "adds over heads of keys and values, of which several ranks have copies";
+    return std::nullopt;
+  }
+  for (auto *values : {&splits->operands, &splits->results})
+    for (std::optional<TensorSplit> &value : *values)
+      if (value)
+        value->copies = split.copies;
+  return splits;
 }

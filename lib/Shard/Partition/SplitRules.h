@@ -13,7 +13,9 @@
 //   expand, collapse       first dimension of a group           the dimension that contains it
 //   extract_slice          a dimension that is not sliced,      the same, or these blocks
 //                          or a slice of whole blocks
-//   attention              heads, or the leading dimension      the same of all operands, o, lse
+//   attention              heads, or the leading dimension      the same of all operands, o, lse;
+//                                                               fewer heads of keys than ranks
+//                                                               have copies, one head is whole
 //                          rows (axis `context` only)           rows of q, k, v, o and lse; a
 //                                                               rank reads all k and v
 //   gather_rows            columns of the table                 last dimension of the rows
@@ -39,6 +41,10 @@ struct SplitAxis {
   int64_t ranks;
   /// Rank c has the rows c, c + ranks, c + 2 · ranks, .. of a block, and not neighbouring rows.
   bool striped = false;
+  /// Whether shapes are those of the program of one rank.
+  bool isRank = false;
+  /// Returns the number of parts of a split dimension.
+  int64_t countParts(const TensorSplit &split) const { return ranks / split.copies; }
   bool isContext() const { return name == contextAxis; }
 };
 
@@ -77,6 +83,10 @@ std::optional<OpSplits> deriveSplits(const SplitAxis &axis, Operation *op, Value
 /// Implements deriveSplits for views, slices and concatenations (SplitViews.cpp).
 std::optional<OpSplits> deriveViewSplits(Operation *op, ValuePlace place, const TensorSplit &split,
                                          std::string &why, UnitSplit units);
+
+/// Returns the blocks of dimension `dim` of `source`, if they are the slices that its readers take.
+/// Returns nothing if these slices do not cover the dimension without overlap.
+SmallVector<int64_t> findBlocks(Value source, int64_t dim);
 
 /// Returns true if a score, mask or dropout function of `op` reads the index of dimension `dim` of
 /// the scores: batch, head, row of queries, or row of keys.

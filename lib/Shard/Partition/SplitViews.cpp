@@ -119,9 +119,7 @@ static SmallVector<int64_t> takeBlocks(ArrayRef<int64_t> blocks, int64_t offset,
   return covered == size ? taken : SmallVector<int64_t>();
 }
 
-/// Returns the blocks of dimension `dim` of `source`, if they are the slices that its readers take.
-/// Returns nothing if these slices do not cover the dimension without overlap.
-static SmallVector<int64_t> findBlocks(Value source, int64_t dim) {
+SmallVector<int64_t> fsdp::findBlocks(Value source, int64_t dim) {
   SmallVector<std::pair<int64_t, int64_t>> ranges;
   for (Operation *user : source.getUsers())
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(user))

@@ -14,34 +14,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "TensorRemarks.h"
+#include "SharedHeads.h"
 #include "fsdp/IR/DiagnosticText.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-using Params = llvm::SmallDenseSet<BlockArgument>;
-
-/// Adds the parameters that a product reads.
-static void addParams(func::FuncOp func, Operation *product, Params &params) {
-  for (Value operand : product->getOperands())
-    if (BlockArgument param = findParameter(func, operand))
-      params.insert(param);
-}
-
 /// Returns the parameters of the products before and after attention, and of the ops in between.
 static Params findParamsAround(func::FuncOp func, AttentionOp attention) {
-  Params params;
-  llvm::SetVector<Value> before, after;
-  before.insert_range(attention->getOperands().take_front(3));
-  for (size_t i = 0; i < before.size(); ++i) {
-    Operation *def = before[i].getDefiningOp();
-    if (BlockArgument param = findParameter(func, before[i]))
-      params.insert(param);
-    else if (addsProducts(def))
-      addParams(func, def, params);
-    else if (def && !isa<AttentionOp>(def))
-      before.insert_range(def->getOperands());
-  }
+  Params params = findParamsBefore(func, attention->getOperands().take_front(3));
+  llvm::SetVector<Value> after;
   after.insert(attention.getO());
   for (size_t i = 0; i < after.size(); ++i)
     for (Operation *user : after[i].getUsers()) {
@@ -55,7 +37,7 @@ static Params findParamsAround(func::FuncOp func, AttentionOp attention) {
 
 void fsdp::remarkSplits(func::FuncOp func, const SplitGroup &group, ArrayRef<WholeGroup> whole,
                         int64_t ranks) {
-  llvm::DenseMap<BlockArgument, StringRef> reasons;
+  llvm::MapVector<BlockArgument, std::string> reasons = findSharedHeads(func, group, /*all=*/true);
   for (const WholeGroup &some : whole)
     if (auto attention = dyn_cast<AttentionOp>(some.op))
       for (BlockArgument param : findParamsAround(func, attention))

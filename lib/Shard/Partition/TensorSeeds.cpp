@@ -7,21 +7,23 @@
 //  1. The seeds are the heads of each attention, the output features of each product with a
 //     parameter, and the rows of each table with as many rows as a cross-entropy has classes.
 //     Spread each seed (SplitGroup.cpp).
-//  2. With `auto`, keep the group of an attention. Keep another group if all partial sums are
+//  2. If the seed of an attention cannot be spread to its operands, spread it from the result only:
+//     attention is split alone, and reads the rank's heads of whole operands.
+//  3. With `auto`, keep the group of an attention. Keep another group if all partial sums are
 //     products with parameters of the group, as in an MLP, or lookups in them, or if it ends in the
 //     classes of a cross-entropy: then ranks add one tensor per group, instead of sums of every
 //     norm.
-//  3. With a plan, keep the groups with a parameter that the plan splits along the same dimension.
+//  4. With a plan, keep the groups with a parameter that the plan splits along the same dimension.
 //     Spread each other parameter that the plan splits from the parameter itself. Then verify that
-//     all words of the plan hold.
+//     all words of the plan hold. The weights of heads that several ranks have stay whole.
 //
 //===----------------------------------------------------------------------===//
 
 #include "TensorSeeds.h"
+#include "SharedHeads.h"
 #include "fsdp/Analysis/LocatedJson.h"
 #include "fsdp/IR/DiagnosticText.h"
 #include "llvm/ADT/MapVector.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -224,32 +226,53 @@ SmallVector<Seed> SplitChooser::findSeeds() {
   return seeds;
 }
 
+/// Lets the operands of attention stay whole, so that it can be split along heads alone. Returns
+/// false if `op` is no such attention, or another op splits an operand.
+static bool keepOperands(SplitGroup &group, Operation *op, const TensorSplit &split) {
+  if (!isa<AttentionOp>(op) || split.dim != 1)
+    return false;
+  for (Value operand : op->getOperands().take_front(3)) {
+    if (group.find(operand))
+      return false;
+    group.keepWhole(operand);
+  }
+  return true;
+}
+
 /// Emits an error if attention can be split, but only for other numbers of ranks.
 LogicalResult SplitChooser::checkHeads(AttentionOp op, ArrayRef<TensorSplit> splits) {
-  int64_t best = 0, dim = 0;
-  auto sizeOf = [](Value value, int64_t dim) {
-    return cast<RankedTensorType>(value.getType()).getDimSize(dim);
-  };
+  SmallVector<int64_t> best;
+  int64_t dim = 0;
   for (const TensorSplit &split : splits) {
-    if (failed(SplitGroup(func, {tensorAxis, /*ranks=*/1}).spread(op.getO(), split)))
+    auto canSpread = [&](bool alone) {
+      SplitGroup group(func, {tensorAxis, /*ranks=*/1});
+      return (!alone || keepOperands(group, op, split)) &&
+             succeeded(group.spread(op.getO(), split));
+    };
+    if (!canSpread(false) && !canSpread(true))
       continue; // the dimension has no heads, or an op prevents the split for any number of ranks
-    int64_t common = std::gcd(sizeOf(op.getQ(), split.dim), sizeOf(op.getK(), split.dim));
-    if (common % ranks == 0)
+    int64_t queries = op.getQ().getType().getDimSize(split.dim),
+            keys = op.getK().getType().getDimSize(split.dim);
+    if (dividesHeads(queries, keys, ranks))
       return success();
-    if (common > best) {
-      best = common;
+    SmallVector<int64_t> sizes;
+    for (int64_t size = 1; size <= queries; ++size)
+      if (dividesHeads(queries, keys, size))
+        sizes.push_back(size);
+    if (best.empty() || sizes.back() > best.back()) {
+      best = sizes;
       dim = split.dim;
     }
   }
-  if (best == 0)
+  if (best.empty())
     return success();
   InFlightDiagnostic diag = emitError(op.getLoc())
                             << "axis 'tensor' of " << ranks
                             << " ranks does not divide the heads of attention (dimension " << dim
-                            << "): " << sizeOf(op.getQ(), dim) << " heads of queries, "
-                            << sizeOf(op.getK(), dim)
-                            << " heads of keys and values; sizes of the axis that divide them: "
-                            << listDivisors(best);
+                            << "): " << op.getQ().getType().getDimSize(dim) << " heads of queries, "
+                            << op.getK().getType().getDimSize(dim)
+                            << " heads of keys and values; sizes of the axis that divide them: ";
+  llvm::interleaveComma(ArrayRef(best).take_front(12), diag);
   diag.attachNote() << "or give a file to --tensor-parallel that does not split attention";
   return diag;
 }
@@ -290,18 +313,21 @@ LogicalResult SplitChooser::spread(const Seed &seed) {
   if (seed.isAttention && !plan && failed(checkHeads(cast<AttentionOp>(seed.op), seed.splits)))
     return failure();
   std::string why;
-  for (const TensorSplit &split : seed.splits) {
-    SplitGroup group = chosen;
-    std::string reason =
-        succeeded(group.spread(seed.value, split)) ? judge(group, seed) : group.why;
-    if (reason.empty()) {
-      extents.push_back({chosen.splits.size(), chosen.ops.size()});
-      chosen = std::move(group);
-      return success();
+  for (bool alone : {false, true})
+    for (const TensorSplit &split : seed.splits) {
+      SplitGroup group = chosen;
+      if (alone && !keepOperands(group, seed.op, split))
+        continue;
+      std::string reason =
+          succeeded(group.spread(seed.value, split)) ? judge(group, seed) : group.why;
+      if (reason.empty()) {
+        extents.push_back({chosen.splits.size(), chosen.ops.size()});
+        chosen = std::move(group);
+        return success();
+      }
+      if (why.empty())
+        why = reason;
     }
-    if (why.empty())
-      why = reason;
-  }
   whole.push_back({seed.op, why});
   return success();
 }
@@ -342,8 +368,10 @@ void SplitChooser::warnOfSums(Extent before, Extent after) {
 
 /// Spreads from the parameters that the plan splits and that are not split yet.
 LogicalResult SplitChooser::spreadPlan() {
+  auto shared = findSharedHeads(func, chosen, /*all=*/false);
   for (const Parameter &param : parameters) {
-    if (!param.dim || chosen.find(param.value))
+    bool isColwise = param.entry && param.entry->word == TensorWord::Colwise;
+    if (!param.dim || chosen.find(param.value) || (isColwise && shared.contains(param.value)))
       continue;
     int64_t size = cast<RankedTensorType>(param.value.getType()).getDimSize(*param.dim);
     Extent before{chosen.splits.size(), chosen.ops.size()};

@@ -11,14 +11,15 @@
 //   whole     equal values                                     arguments, all_reduce
 //   entered   equal values, and cotangents that are parts      reduce_cotangent; on the axis
 //                                                              `context`: parameters, all_gather
-//   split     slices                                           parameters with a slice, own_piece
+//   split     slices                                           parameters with a slice, own_piece,
+//                                                              a part that the coordinate picks
 //   partial   terms of a sum                                   a reduced loop that is split
 //
 //  1. An op with a split operand follows the rule of SplitRules.h. All its operands must have the
 //     splits of the rule. On the axis `tensor`, its whole float operands must be entered. On the
 //     axis `context`, they must not depend on a sum over the ranks, unless they are entered.
-//  2. An op without split operands must have whole operands. On the axis `context`, it may have
-//     entered operands instead, and its results are then entered too.
+//  2. An op without split operands must have whole operands, or entered operands. Its results are
+//     then entered too. On the axis `tensor`, it has no operands of both kinds.
 //  3. Only all_reduce reads a partial sum, and it reads nothing else. Over another axis, its result
 //     is a partial sum too.
 //  4. The function returns whole values.
@@ -27,6 +28,7 @@
 //  6. On the axis `context`, SequenceChecks.cpp checks the rows of attention, that the pieces of
 //     ranks have these rows, and the weight of a cross-entropy. On the axis `tensor`,
 //     VocabularyChecks.cpp checks lookups in rows of a table, and the classes of a cross-entropy.
+//     HeadChecks.cpp checks which part of a whole value a rank reads.
 //
 // This is a check of PartitionTensors.cpp from its result: a missing or additional all_reduce or
 // reduce_cotangent is an error. O(uses).
@@ -34,6 +36,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "VerifyPartition.h"
+#include "HeadChecks.h"
 #include "SequenceChecks.h"
 #include "VocabularyChecks.h"
 #include "fsdp/IR/DiagnosticText.h"
@@ -60,6 +63,7 @@ private:
   void checkUnshard(UnshardOp op);
   LogicalResult checkSplit(Operation *op, unsigned first);
   LogicalResult checkAttention(AttentionOp op);
+  LogicalResult checkPart(Operation *op);
   LogicalResult checkWhole(Operation *op);
   LogicalResult checkReads(Operation *op, std::optional<unsigned> &first);
   bool isOverAxis(ArrayAttr axes) {
@@ -151,6 +155,10 @@ LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
   if (!derived)
     return fail(op) << why << ", but operand " << first << " is split over axis '" << axis.name
                     << "'";
+  if (auto attention = dyn_cast<AttentionOp>(op)) {
+    auto keys = splits.find(attention.getK());
+    expectKeys(attention, keys == splits.end() ? nullptr : &keys->second, *derived);
+  }
   auto destination = dyn_cast<DestinationStyleOpInterface>(op);
   for (auto [operand, expected] : llvm::zip_equal(op->getOpOperands(), derived->operands)) {
     Value value = operand.get();
@@ -193,16 +201,30 @@ LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
   return success();
 }
 
+/// Checks an op of which each rank reads a part of the first operand, on the axis `tensor`.
+LogicalResult PartitionChecker::checkPart(Operation *op) {
+  auto split = checkPick(op, axis.ranks, [&] { return fail(op); });
+  if (failed(split))
+    return failure();
+  if (!entered.contains(op->getOperand(0)))
+    return fail(op) << "expected operand 0 to be the result of an 'fsdp.reduce_cotangent', because "
+                       "each rank computes a part of its cotangent";
+  splits[op->getResult(0)] = *split;
+  return success();
+}
+
 /// Checks an op without split operands.
 LogicalResult PartitionChecker::checkWhole(Operation *op) {
-  std::optional<unsigned> part, sum;
+  std::optional<unsigned> part, sum, whole;
   for (OpOperand &operand : op->getOpOperands()) {
     if (entered.contains(operand.get()))
       part = operand.getOperandNumber();
+    else if (isFloatTensor(operand.get()) && !isConstantOrUniform(operand.get()))
+      whole = operand.getOperandNumber();
     if (sums.contains(operand.get()))
       sum = operand.getOperandNumber();
   }
-  if (part && (!axis.isContext() || isa<func::ReturnOp>(op)))
+  if (part && ((!axis.isContext() && whole) || isa<func::ReturnOp>(op)))
     return fail(op) << (axis.isContext() ? "returns operand " + std::to_string(*part) +
                                                ", of which a rank computes parts of the cotangent"
                                          : "reads the result of an 'fsdp.reduce_cotangent'")
@@ -212,6 +234,8 @@ LogicalResult PartitionChecker::checkWhole(Operation *op) {
     return fail(op) << "reads a sum over axis '" << axis.name << "', operand " << *sum
                     << ", and a value of whose cotangent each rank has a part, operand " << *part
                     << "; expected an 'fsdp.share_cotangent' before the latter";
+  if (part && !axis.isContext() && failed(checkCover(op, [&] { return fail(op); })))
+    return failure();
   for (Value result : op->getResults())
     if (isFloatTensor(result) && (part || sum))
       (part ? entered : sums).insert(result);
@@ -321,6 +345,8 @@ LogicalResult PartitionChecker::check(Operation *op) {
       return success();
     }
   }
+  if (!axis.isContext() && readsCoordinate(op) && !isa<CrossEntropyOp, AttentionOp>(op))
+    return checkPart(op);
   std::optional<unsigned> first;
   if (failed(checkReads(op, first)))
     return failure();
@@ -367,6 +393,7 @@ LogicalResult fsdp::verifyPartition(ModuleOp module, MeshOp mesh) {
       SplitAxis axis{name, mesh.getAxisSize(name)};
       int64_t stripes = axis.isContext() ? countStripes(func) : 0;
       axis.striped = stripes > 0;
+      axis.isRank = true;
       if (axis.ranks > 1 && !isConsistent(func, axis, stripes, UnitSplit::First) &&
           !isConsistent(func, axis, stripes, UnitSplit::Last) &&
           failed(PartitionChecker(axis, stripes, UnitSplit::None).check(func)))

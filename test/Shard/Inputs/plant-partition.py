@@ -18,6 +18,14 @@ missing-classes  the cross-entropy takes a slice of the logits for whole rows
 wrong-coordinate the cross-entropy takes a constant for the coordinate of the rank
 whole-logits     ranks add the sums of equal rows of logits
 
+Of heads of keys and values, of which there are fewer than ranks:
+
+wrong-part       neighbours read different heads of keys
+other-heads      a rank adds the heads of keys of other ranks
+first-head       all ranks read the first head of keys
+missing-heads    ranks do not add the gradients of a weight of keys
+missing-keys     ranks do not add the cotangents of a single head of keys
+
 Of the axis context:
 
 missing-gather  attention reads the keys of its own rank several times instead of those of all ranks
@@ -76,6 +84,22 @@ elif fault == "whole-logits":
     logits, kind = re.search(r"fsdp.cross_entropy (%\w+), .* : (tensor<\w+>), tensor<\w+>, tensor<i64>", text).groups()
     empty = f"    %whole = tensor.empty() : {kind}\n"
     text = re.sub(r"( *%\w+, %\w+ = fsdp.cross_entropy )" + logits, lambda m: empty + m[1] + "%whole", text)
+elif fault in ("wrong-part", "other-heads"):
+    constants = r"(?: *%\w+ = arith.constant .*\n)*"
+    found = re.search(r"%\w+ = arith.divsi %\w+, (%\w+) : i64\n *%\w+ = arith.cmpi eq, .*\n" + constants + r" *%\w+ = arith.select .*\n *%\w+ = arith.addf", text)
+    if fault == "wrong-part":
+        text = text.replace(found[0], "%wrong = arith.constant 1 : i64\n" + found[0].replace(found[1], "%wrong"))
+    else:
+        text = text.replace(found[0], found[0].replace("cmpi eq", "cmpi ne"))
+elif fault == "first-head":
+    found = re.search(r"( *)(%\w+) = linalg.generic .*\"reduction\", \"parallel\", \"parallel\"\]} ins\((%\w+), %\w+ : tensor<2x8x32xf32>.*\n(.*\n)+? *} -> (\S+)\n", text)
+    head = f"{found[1]}%head = tensor.extract_slice {found[3]}[0, 0, 0] [1, 8, 32] [1, 1, 1] : tensor<2x8x32xf32> to tensor<8x32xf32>\n"
+    begin, end = text.split(found[0])
+    text = begin + found[0] + head + re.sub(found[2] + r"\b", "%head", end)
+elif fault in ("missing-heads", "missing-keys"):
+    kind, source = ("16x32", r"%\w+#\d+") if fault == "missing-heads" else ("2x1x8x8", r"%\w+")
+    found = re.search(r"( *)(%\w+) = fsdp\.reduce_cotangent (" + source + ") .* : tensor<" + kind + r"xf32>\n", text)
+    text = re.sub(found[2] + r"\b", found[3], text.replace(found[0], ""))
 elif fault == "missing-gather":
     found = first("all_gather")
     small, large = re.search(r": (\S+) -> (\S+)", found[4]).groups()
