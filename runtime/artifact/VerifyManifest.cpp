@@ -39,6 +39,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "artifact/Artifact.h"
 #include "artifact/CpuFeatures.h"
 #include "artifact/ParamSlice.h"
 #include "artifact/Verifier.h"
@@ -80,6 +81,11 @@ public:
     verifyKernels();
     if (rules == Rules::all)
       verifyFeatures();
+    work.spend(count(manifest.programs()));
+    for (uint32_t i = 0; i < count(manifest.programs()); ++i)
+      if (const fb::Program &program = *manifest.programs()->Get(i);
+          program.name() && isReferenceProgram(program.name()->str()))
+        ofReference.insert(program.layout());
     for (uint32_t i = 0; i < count(manifest.layouts()); ++i)
       verifyLayout(*manifest.layouts()->Get(i), i);
     verifyLookups();
@@ -134,6 +140,8 @@ private:
   WorkLimit &work;
   Mesh mesh;
   std::vector<Range> ranges;
+  std::set<uint32_t> ofReference; ///< layouts of the reference
+  std::set<uint32_t> sliced;      ///< units of which ranks have slices
 };
 } // namespace
 
@@ -235,6 +243,7 @@ void ManifestVerifier::verifyParams() { // (V3)
       if (std::string problem = problemOfSplit(param, mesh); !problem.empty())
         refuse("parameter '%s': %s", name.c_str(), problem.c_str());
       elements /= mesh.sizeOf("tensor");
+      sliced.insert(param.unit());
     }
     if (!fits || !isInside(param.offset(), elements, flat))
       refuse(
@@ -364,8 +373,10 @@ void ManifestVerifier::verifyStates(const fb::Layout &layout, uint32_t index) { 
           what.c_str(), static_cast<int>(state.split()));
     uint64_t pieces = mesh.pieces(static_cast<uint64_t>(state.split())),
              flat = unit.shards() * unit.shard_size();
-    uint64_t elements = flat / pieces;
-    if (state.elements() != elements || elements * pieces != flat)
+    uint64_t slices =
+                 ofReference.count(index) && sliced.count(state.unit()) ? mesh.sizeOf("tensor") : 1,
+             elements = flat / pieces * slices;
+    if (state.elements() != elements || flat % pieces != 0)
       refuse("%s: expected the %llu elements of unit '%s', found %llu", what.c_str(), (ull)elements,
              printable(unit.name()->str()).c_str(), (ull)state.elements());
     claim(layout, state.offset(), elements * sizeOf(state.dtype()), what);
