@@ -33,10 +33,11 @@ bool fsdp::isCoordinate(Value value, StringRef axis) {
 }
 
 /// Returns true if `value`, in a function of attention, is the coordinate of the rank.
-static bool isRank(AttentionOp op, Value value, int64_t ranks) {
+static bool isRank(AttentionOp op, Value value, const SplitAxis &axis) {
   APInt divisor;
   auto remainder = value.getDefiningOp<arith::RemUIOp>();
-  if (!remainder || !matchPattern(remainder.getRhs(), m_ConstantInt(&divisor)) || divisor != ranks)
+  if (!remainder || !matchPattern(remainder.getRhs(), m_ConstantInt(&divisor)) ||
+      divisor != axis.ranks)
     return false;
   auto cast = remainder.getLhs().getDefiningOp<arith::IndexCastOp>();
   auto read = cast ? cast.getIn().getDefiningOp<tensor::ExtractOp>() : tensor::ExtractOp();
@@ -45,7 +46,7 @@ static bool isRank(AttentionOp op, Value value, int64_t ranks) {
     return false;
   unsigned first = capture.getOwner()->getNumArguments() - op.getCaptures().size();
   return capture.getArgNumber() >= first &&
-         isCoordinate(op.getCaptures()[capture.getArgNumber() - first], contextAxis);
+         isCoordinate(op.getCaptures()[capture.getArgNumber() - first], axis.name);
 }
 
 /// Returns the other operand of a commutative op of type Op that reads `operand`, else null.
@@ -65,38 +66,41 @@ static bool isProduct(Value value, int64_t size, function_ref<bool(Value)> isFac
                       constant == size && isFactor(product.getRhs())));
 }
 
-/// Returns true if `user`, which reads the index of a row of the rank, is an op on the way to the
-/// index in the whole sequence.
-static bool countsInSequence(AttentionOp op, Operation *user, Value row, int64_t rows,
-                             const SplitAxis &axis) {
-  auto isOwnRank = [&](Value value) { return isRank(op, value, axis.ranks); };
+/// Returns true if `user`, which reads `own`, the index of the rank in a dimension of which it has
+/// `size`, is an op on the way to the index in the whole dimension.
+static bool countsInWhole(AttentionOp op, Operation *user, Value own, int64_t size,
+                          const SplitAxis &axis) {
+  auto isOwnRank = [&](Value value) { return isRank(op, value, axis); };
   if (!axis.striped) {
-    Value first = getOther<arith::AddIOp>(user, row);
-    return first && isProduct(first, rows, isOwnRank);
+    Value first = getOther<arith::AddIOp>(user, own);
+    return first && isProduct(first, size, isOwnRank);
   }
-  auto isRow = [&](Value value) { return value == row; };
-  return user->getNumResults() == 1 && isProduct(user->getResult(0), axis.ranks, isRow) &&
+  auto isOwn = [&](Value value) { return value == own; };
+  return user->getNumResults() == 1 && isProduct(user->getResult(0), axis.ranks, isOwn) &&
          llvm::all_of(user->getUsers(), [&](Operation *sum) {
            Value rank = getOther<arith::AddIOp>(sum, user->getResult(0));
            return rank && isOwnRank(rank);
          });
 }
 
-LogicalResult fsdp::checkRows(AttentionOp op, int64_t rows, const SplitAxis &axis,
-                              function_ref<InFlightDiagnostic()> fail) {
-  std::pair<Region *, unsigned> functions[] = {
-      {&op.getScoreMod(), 3}, {&op.getMaskMod(), 2}, {&op.getWeightMod(), 2}};
+LogicalResult fsdp::checkIndices(AttentionOp op, int64_t dim, const SplitAxis &axis,
+                                 function_ref<InFlightDiagnostic()> fail) {
+  int64_t size = cast<RankedTensorType>(op.getQ().getType()).getDimSize(dim);
+  std::pair<Region *, int64_t> functions[] = {
+      {&op.getScoreMod(), 1 + dim}, {&op.getMaskMod(), dim}, {&op.getWeightMod(), dim}};
   for (auto [region, argument] : functions) {
     if (region->empty())
       continue;
-    BlockArgument row = region->front().getArgument(argument);
-    for (Operation *user : row.getUsers())
-      if (!countsInSequence(op, user, row, rows, axis))
-        return fail() << "expected its functions to read the index of a row "
+    BlockArgument own = region->front().getArgument(argument);
+    for (Operation *user : own.getUsers())
+      if (!countsInWhole(op, user, own, size, axis))
+        return fail() << "expected its functions to read the index of a "
+                      << (axis.isContext() ? "row " : "head ")
                       << (axis.striped ? "times " + std::to_string(axis.ranks) + " plus the"
-                                       : "plus " + std::to_string(rows) + " times the")
-                      << " coordinate of the rank on axis 'context', found '" << user->getName()
-                      << "' with another row";
+                                       : "plus " + std::to_string(size) + " times the")
+                      << " coordinate of the rank on axis '" << axis.name << "', found '"
+                      << user->getName() << "' with another "
+                      << (axis.isContext() ? "row" : "head");
   }
   return success();
 }

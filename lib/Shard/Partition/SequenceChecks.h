@@ -15,10 +15,11 @@ namespace mlir::fsdp {
 /// Returns true if `value` is an argument that contains the coordinate of the rank on `axis`.
 bool isCoordinate(Value value, StringRef axis);
 
-/// Checks that the functions of attention on a rank with `rows` queries read only the index of a
-/// row in the whole sequence. Reports errors through `fail`, which emits the name of the op.
-LogicalResult checkRows(AttentionOp op, int64_t rows, const SplitAxis &axis,
-                        function_ref<InFlightDiagnostic()> fail);
+/// Checks that the functions of attention read the index of dimension `dim`, which is split over
+/// `axis`, only in the whole dimension. Reports errors through `fail`, which emits the name of the
+/// op.
+LogicalResult checkIndices(AttentionOp op, int64_t dim, const SplitAxis &axis,
+                           function_ref<InFlightDiagnostic()> fail);
 
 /// Returns the number of rows of a rank if the first function of attention that reads the index of
 /// a row expects stripes, else 0.

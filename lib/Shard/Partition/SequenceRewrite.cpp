@@ -17,10 +17,7 @@
 //  1. A split op reads the rank's own slice of a whole value that has the split dimension.
 //  2. Attention has the queries of a rank, and the keys and values of all ranks. The adjoint of the
 //     gather adds the cotangents of keys and values over the ranks (reduce-scatter).
-//  3. The functions of attention count rows of queries in the whole sequence. Row i of a rank is
-//     row i + c · rows or, of stripes, i · C + c. The argument with `fsdp.key = "context"` contains
-//     the rank's coordinate c.
-//  4. The loss of a cross-entropy is a mean over the rows of a rank. Its weight is 1/C or, with
+//  3. The loss of a cross-entropy is a mean over the rows of a rank. Its weight is 1/C or, with
 //     ignored targets, the part of the targets that count. The sum over the ranks is then the mean
 //     over all rows.
 //
@@ -28,7 +25,6 @@
 
 #include "SplitRewrite.h"
 #include "fsdp/IR/StopGradient.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -217,50 +213,7 @@ void SplitRewrite::gatherKeys(AttentionOp op) {
     shape[2] *= axis.ranks;
     operand.set(gather(operand.get(), getTensorType(operand.get()).clone(shape), 2));
   }
-  shiftRows(op, getTensorType(op.getQ()).getDimSize(2));
-}
-
-/// Adds the argument that contains the coordinate of the rank.
-void SplitRewrite::addCoordinate() {
-  unsigned index = func.getNumArguments();
-  auto mark = b.getNamedAttr(FSDPDialect::keyAttr, b.getStringAttr(axis.name));
-  (void)func.insertArgument(index, RankedTensorType::get({}, b.getI64Type()),
-                            b.getDictionaryAttr(mark), func.getLoc());
-  coordinate = func.getArgument(index);
-}
-
-/// Lets the functions of attention, on a rank with `rows` queries, read the index of the row in the
-/// whole sequence.
-void SplitRewrite::shiftRows(AttentionOp op, int64_t rows) {
-  std::pair<Region *, unsigned> functions[] = {
-      {&op.getScoreMod(), 3}, {&op.getMaskMod(), 2}, {&op.getWeightMod(), 2}};
-  auto readsRow = [](auto &function) {
-    return !function.first->empty() &&
-           !function.first->front().getArgument(function.second).use_empty();
-  };
-  if (llvm::none_of(functions, readsRow))
-    return;
-  op->insertOperands(op->getNumOperands(), coordinate);
-  for (auto [region, argument] : functions) {
-    if (region->empty())
-      continue;
-    Block &body = region->front();
-    BlockArgument part = body.addArgument(coordinate.getType(), op.getLoc());
-    BlockArgument row = body.getArgument(argument);
-    if (row.use_empty())
-      continue;
-    auto in = ImplicitLocOpBuilder::atBlockBegin(op.getLoc(), &body);
-    Value at = tensor::ExtractOp::create(in, part, ValueRange());
-    Value index = arith::IndexCastOp::create(in, in.getIndexType(), at);
-    // The remainder bounds the coordinate, so that a kernel can skip masked tiles.
-    Value ranks = arith::ConstantIndexOp::create(in, axis.ranks);
-    Value rank = arith::RemUIOp::create(in, index, ranks);
-    Value size = axis.striped ? ranks : arith::ConstantIndexOp::create(in, rows).getResult();
-    Value scaled = arith::MulIOp::create(in, axis.striped ? Value(row) : rank, size);
-    Value whole = arith::AddIOp::create(in, axis.striped ? rank : Value(row), scaled);
-    Operation *reader = axis.striped ? scaled.getDefiningOp() : whole.getDefiningOp();
-    row.replaceAllUsesExcept(whole, reader);
-  }
+  shiftIndices(op, 2);
 }
 
 /// Counts the targets that are not `ignored`, as an f64.

@@ -59,23 +59,30 @@ LogicalResult SplitGroup::fail(const Twine &reason, Location at) {
   return failure();
 }
 
+/// Returns the arguments with the attribute `kind`, and the results of all ops that depend on them.
+static DenseSet<Value> findDependent(func::FuncOp func, StringRef kind) {
+  DenseSet<Value> dependent;
+  for (BlockArgument argument : func.getArguments())
+    if (func.getArgAttr(argument.getArgNumber(), kind))
+      dependent.insert(argument);
+  for (Operation &op : func.getBody().front()) {
+    WalkResult walk = op.walk([&](Operation *nested) {
+      bool depends = llvm::any_of(nested->getOperands(),
+                                  [&](Value operand) { return dependent.contains(operand); });
+      return depends ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      dependent.insert_range(op.getResults());
+  }
+  return dependent;
+}
+
 SplitGroup::SplitGroup(func::FuncOp func, SplitAxis axis)
     : where(func.getLoc()), func(func), axis(axis) {
   if (!axis.isContext())
     return;
-  for (Operation &op : func.getBody().front()) {
-    WalkResult walk = op.walk([&](Operation *nested) {
-      bool depends = llvm::any_of(nested->getOperands(), [&](Value operand) {
-        auto argument = dyn_cast<BlockArgument>(operand);
-        return computed.contains(operand) ||
-               (argument && argument.getOwner() == &func.getBody().front() &&
-                func.getArgAttr(argument.getArgNumber(), FSDPDialect::paramAttr));
-      });
-      return depends ? WalkResult::interrupt() : WalkResult::advance();
-    });
-    if (walk.wasInterrupted())
-      computed.insert_range(op.getResults());
-  }
+  ofParameters = findDependent(func, FSDPDialect::paramAttr);
+  ofBatch = findDependent(func, FSDPDialect::batchAttr);
 }
 
 LogicalResult SplitGroup::add(Value value, const TensorSplit &split) {
@@ -117,6 +124,13 @@ LogicalResult SplitGroup::visit(Operation *op, ValuePlace place, const TensorSpl
   std::optional<OpSplits> derived = deriveSplits(axis, op, place, split, reason);
   if (!derived)
     return fail(describeOp(op) + " " + reason, op->getLoc());
+  // fsdp-verify-sharded could not distinguish this split from one along heads.
+  if (auto attention = dyn_cast<AttentionOp>(op);
+      attention && !axis.isContext() && derived->results[0]->dim == 0 &&
+      attention.getO().getType().getDimSize(0) == axis.ranks && readsIndex(attention, 1))
+    return fail(describeOp(op) + " has a score, mask or dropout function that reads the index of "
+                                 "the head, and a rank would have a leading dimension of size 1",
+                op->getLoc());
   auto [it, isNew] = ops.insert({op, *derived});
   if (!isNew)
     return it->second.loop == derived->loop

@@ -28,8 +28,12 @@ public:
   const TensorSplit *find(Value value) const;
   bool isEmpty() const { return splits.empty(); }
   /// Returns true if `value` stays whole, and split ops read the own slice of it. On the axis
-  /// `context`, these are the parameters, and the values that depend on no parameter.
-  bool isSliced(Value value) const { return axis.isContext() && !computed.contains(value); }
+  /// `context`, these are the values that do not depend on both parameters and the batch.
+  bool isSliced(Value value) const {
+    return axis.isContext() && !(ofParameters.contains(value) && ofBatch.contains(value));
+  }
+  /// Returns true if `value` is a parameter or depends on one. Known on the axis `context` only.
+  bool dependsOnParameters(Value value) const { return ofParameters.contains(value); }
   const SplitAxis &getAxis() const { return axis; }
   void setStriped(bool striped) { axis.striped = striped; }
 
@@ -46,8 +50,8 @@ private:
 
   func::FuncOp func;
   SplitAxis axis;
-  DenseSet<Value> computed; ///< results of ops that depend on a parameter
-  SmallVector<Value> open;  ///< values whose ops are not visited yet
+  DenseSet<Value> ofParameters, ofBatch; ///< values that depend on parameters, or on the batch
+  SmallVector<Value> open;               ///< values whose ops are not visited yet
 };
 
 /// Describes a value for messages: "parameter 'h.0.w'", or "a result of a 'linalg.generic'".

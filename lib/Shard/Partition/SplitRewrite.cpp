@@ -66,9 +66,7 @@ SplitRewrite::Cotangent SplitRewrite::getCotangent(Value value) {
     return Cotangent::None;
   if (!axis.isContext() || sums.contains(value))
     return Cotangent::Whole;
-  auto argument = dyn_cast<BlockArgument>(value);
-  bool isParameter = argument && func.getArgAttr(argument.getArgNumber(), FSDPDialect::paramAttr);
-  return isParameter || !group.isSliced(value) ? Cotangent::Part : Cotangent::None;
+  return group.dependsOnParameters(value) ? Cotangent::Part : Cotangent::None;
 }
 
 /// Returns the result of an op of the type Op that reads `value`. Creates the op directly after
@@ -176,6 +174,8 @@ void SplitRewrite::run() {
     setOperands(op, split->second);
     if (auto attention = dyn_cast<AttentionOp>(op); attention && axis.isContext())
       gatherKeys(attention);
+    else if (attention)
+      shiftIndices(attention, split->second.results[0]->dim);
     if (auto loss = dyn_cast<CrossEntropyOp>(op); loss && axis.isContext())
       weighLoss(loss, targets[loss]);
     else if (loss)

@@ -44,8 +44,12 @@ private:
   ArrayAttr getAxes() { return b.getStrArrayAttr({axis.name}); }
   FlatSymbolRefAttr getMesh() { return FlatSymbolRefAttr::get(b.getContext(), "mesh"); }
 
-  // VocabularyRewrite.cpp
+  // AttentionIndices.cpp
   bool needsCoordinate() const;
+  void addCoordinate();
+  void shiftIndices(AttentionOp op, int64_t dim);
+
+  // VocabularyRewrite.cpp
   void maskRows(GatherRowsOp op);
   void shareClasses(CrossEntropyOp op);
 
@@ -57,8 +61,6 @@ private:
   Value stripesFromFront(Value flat, RankedTensorType type, int64_t dim);
   Value gather(Value value, RankedTensorType type, int64_t dim);
   void gatherKeys(AttentionOp op);
-  void shiftRows(AttentionOp op, int64_t rows);
-  void addCoordinate();
   Value countTargets(Location loc, Value targets, int64_t ignored);
   void weighLoss(CrossEntropyOp op, Value allTargets);
 

@@ -113,10 +113,13 @@ static std::optional<OpSplits> deriveLinalg(linalg::LinalgOp op, ValuePlace plac
   return splits;
 }
 
-/// Returns true if a region of an attention op reads its index of dimension `dim`. The first index
-/// of the region is argument `first`.
-static bool readsIndex(Region &region, unsigned first, int64_t dim) {
-  return !region.empty() && !region.front().getArgument(first + dim).use_empty();
+bool fsdp::readsIndex(AttentionOp op, int64_t dim) {
+  std::pair<Region *, unsigned> functions[] = {
+      {&op.getScoreMod(), 1}, {&op.getMaskMod(), 0}, {&op.getWeightMod(), 0}};
+  return llvm::any_of(functions, [&](auto &function) {
+    return !function.first->empty() &&
+           !function.first->front().getArgument(function.second + dim).use_empty();
+  });
 }
 
 /// Derives the splits of attention along heads (dimension 1), or along the leading dimension, which
@@ -132,14 +135,13 @@ static std::optional<OpSplits> deriveAttention(const SplitAxis &axis, AttentionO
   else if (isRows && split.blocks.size() > 1)
     why = "has a sequence that consists of several blocks";
   else if (isRows)
-    ; // functions read the numbers of rows of the whole sequence
+    ; // functions read the index of a row in the whole sequence
   else if (split.dim > 1)
     why = "can be split along its first two dimensions (batch and heads) only";
   else if (split.blocks.size() > 1)
     why = "has heads that consist of several blocks";
-  else if (readsIndex(op.getScoreMod(), 1, split.dim) ||
-           readsIndex(op.getMaskMod(), 0, split.dim) || readsIndex(op.getWeightMod(), 0, split.dim))
-    why = "has a score, mask or dropout function that reads the number of the head";
+  else if (split.dim == 0 && readsIndex(op, 0))
+    why = "has a score, mask or dropout function that reads the index of the batch";
   if (!why.empty())
     return std::nullopt;
   OpSplits splits(op);

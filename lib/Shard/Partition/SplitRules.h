@@ -78,6 +78,10 @@ std::optional<OpSplits> deriveSplits(const SplitAxis &axis, Operation *op, Value
 std::optional<OpSplits> deriveViewSplits(Operation *op, ValuePlace place, const TensorSplit &split,
                                          std::string &why, UnitSplit units);
 
+/// Returns true if a score, mask or dropout function of `op` reads the index of dimension `dim` of
+/// the scores: batch, head, row of queries, or row of keys.
+bool readsIndex(AttentionOp op, int64_t dim);
+
 /// Returns true if all elements of `value` are equal or undefined, so that an op with the shape of
 /// a slice can compute it again: tensor.empty, linalg.fill, or a splat constant.
 bool isUniform(Value value);

@@ -137,7 +137,7 @@ LogicalResult PartitionChecker::checkAttention(AttentionOp op) {
                       << ", to be gathered by an 'fsdp.all_gather' over axis '" << axis.name << "'";
   for (Value result : op->getResults()) // each insertion can move the other entries
     splits[result] = rows;
-  return checkRows(op, rows.blocks.front(), axis, [&] { return fail(op); });
+  return checkIndices(op, /*dim=*/2, axis, [&] { return fail(op); });
 }
 
 /// Checks an op whose operand `first` is split.
@@ -171,6 +171,11 @@ LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
                       << "' to be the result of an 'fsdp.reduce_cotangent', because each rank "
                          "computes a part of its cotangent";
   }
+  // A leading dimension of size 1 may be split heads. Then functions must not read their index.
+  if (auto attention = dyn_cast<AttentionOp>(op);
+      attention && (split.dim == 1 || attention.getO().getType().getDimSize(0) == 1) &&
+      failed(checkIndices(attention, /*dim=*/1, axis, [&] { return fail(op); })))
+    return failure();
   if (auto lookup = dyn_cast<GatherRowsOp>(op); lookup && derived->partial)
     return checkLookup(op, cast<RankedTensorType>(lookup.getTable().getType()).getDimSize(0));
   if (auto loss = dyn_cast<CrossEntropyOp>(op); loss && !axis.isContext())

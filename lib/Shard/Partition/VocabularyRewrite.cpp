@@ -36,13 +36,6 @@ static Value buildI64(OpBuilder &b, Location loc, Value value) {
   return width > 64 ? Value(arith::TruncIOp::create(b, loc, b.getI64Type(), value)) : value;
 }
 
-bool SplitRewrite::needsCoordinate() const {
-  return axis.isContext() || llvm::any_of(group.ops, [](auto &entry) {
-           return isa<CrossEntropyOp>(entry.first) ||
-                  (isa<GatherRowsOp>(entry.first) && entry.second.partial);
-         });
-}
-
 /// Replaces the ids of a lookup by those of the rank's own rows, and sets the rows of ids of other
 /// ranks to 0.
 void SplitRewrite::maskRows(GatherRowsOp op) {

@@ -4,7 +4,7 @@ For each cell: (1) a run without further steps writes the save again in its own 
 state equals the first save element for element. (2) From there, four ranks write the first layout again: every byte of
 every file is the same, with step blocks and padding. (3) The cell resumes the first save and trains on: its losses are
 those of the run that went on, within 2e-6 or bit for bit. (4) One line says how the artifact differs.
-Then a run loses one of four ranks, and goes on with three and an artifact of --also-mesh.
+Then runs lose one of their four ranks, and go on with three ranks and an artifact of --also-mesh.
 
 usage: elastic.py FOLDER [--all]
 """
@@ -145,21 +145,22 @@ def refuse(folder):
     assert "not a parameter of" in said and "'h.2.ln_1.bias' (24)" in said, said
 
 
-def shrink(folder):
+def shrink(folder, options, others, expected, seen):
     """A rank is lost in step 7: three ranks go on from step 6, with as many samples in each step."""
-    call("fsdp-modelgen", "gpt2", "--layers=2", "--hidden=24", "--heads=3", "--vocab=256", "--seq=13", "--batch=1",
+    call("fsdp-modelgen", "gpt2", "--layers=2", "--hidden=24", "--heads=3", "--vocab=256", "--seq=12", "--batch=1",
          "-o", f"{folder}/1.mlir")
-    call("fsdp-compile", f"{folder}/1.mlir", FULL, "--grad-accum=3", "--also-mesh=shard=3,replicate=2,shard=3,shard=2",
-         "-o", f"{folder}/gpt.fsdp")
+    call("fsdp-compile", f"{folder}/1.mlir", *options, f"--also-mesh={others}", "-o", f"{folder}/gpt.fsdp")
+    shutil.rmtree(f"{folder}/shrunk", ignore_errors=True)
+    for name in ("whole", "shrunk"):
+        if os.path.exists(f"{folder}/{name}.jsonl"):
+            os.remove(f"{folder}/{name}.jsonl")
     run = ["fsdp-run", f"{folder}/gpt.fsdp", "--text=" + __file__, "--lr=0.003", "--steps=10"]
     call(*run, f"--metrics={folder}/whole.jsonl")
     said = call(*run, f"--metrics={folder}/shrunk.jsonl", "--processes", f"--save={folder}/shrunk", "--save-every=3",
                 "--on-failure=restart", "--elastic=2:8", "--inject-rank-fault=kill:2:reduce:7",
                 f"--flight-record={folder}/flight.json")
-    for words in [f"elastic: 6 ranks: {folder}/gpt.replicate2-shard3.fsdp, 4 ranks: {folder}/gpt.fsdp, 3 ranks:",
-                  "rank 2 (process", f"on 3 ranks with {folder}/gpt.shard3.fsdp (1 of at most 3)", "resumed after step 6",
-                  "compiled with --mesh=shard=4 --grad-accum=3 instead of --mesh=shard=3 --grad-accum=4: states are equal",
-                  ORDER]:
+    seen = seen.replace("FOLDER", folder)
+    for words in [seen, "rank 2 (process", "(1 of at most 3)", "resumed after step 6", expected, ORDER]:
         assert words in said, (words, said)
     whole, shrunk = metrics(f"{folder}/whole.jsonl"), metrics(f"{folder}/shrunk.jsonl")
     assert [one["step"] for one in whole] == [one["step"] for one in shrunk]
@@ -181,8 +182,14 @@ def main():
         print(f"large: {convert_large(folder)} elements are equal")
     refuse(folder)
     print("other models are refused")
-    shrink(folder)
+    shrink(folder, [FULL, "--grad-accum=3"], "shard=3,replicate=2,shard=3,shard=2",
+           "compiled with --mesh=shard=4 --grad-accum=3 instead of --mesh=shard=3 --grad-accum=4: states are equal",
+           "elastic: 6 ranks: FOLDER/gpt.replicate2-shard3.fsdp, 4 ranks: FOLDER/gpt.fsdp, 3 ranks:")
     print("three of four ranks go on")
+    shrink(folder, ["--mesh=shard=2,context=2"], "context=3",
+           "compiled with --mesh=shard=2,context=2 instead of --mesh=context=3 --grad-accum=2: states are equal",
+           "on 3 ranks with FOLDER/gpt.context3.fsdp")
+    print("three ranks of an axis context go on")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ twice          the first sum is added over the ranks a second time
 whole-entry    an op that is not split reads the first reduce_cotangent instead of the first sum
 wrong-split    a parameter is split along another dimension than its readers expect
 wrong-heads    the columns of queries, keys and values are split as one block, so that a rank has queries of other heads
+missing-head   functions of attention count heads from the first head of the rank
+wrong-head     they add too many heads per rank
 
 Of a vocabulary that is split:
 
@@ -78,10 +80,14 @@ elif fault == "missing-gather":
     found = first("all_gather")
     small, large = re.search(r": (\S+) -> (\S+)", found[4]).groups()
     text = text.replace(found[0], f"{found[1]}{found[2]} = tensor.concat dim(0) {found[3]}, {found[3]} : ({small}, {small}) -> {large}\n")
+elif fault == "missing-head":
+    head = re.search(r"(%\w+) = arith.addi %h, .* : index\n", text)
+    begin, end = text.split(head[0], 1)
+    text = begin + head[0] + re.sub(head[1] + r"\b", "%h", end, count=1)
 elif fault == "missing-offset":
     row = re.search(r"(%\w+) = arith.addi .* : index\n *%\w+ = arith.cmpi", text)
     text = re.sub(f"(arith.cmpi .*){row[1]}\\b", r"\g<1>%i", text)
-elif fault == "wrong-offset":
+elif fault in ("wrong-offset", "wrong-head"):
     found = re.search(r"( *)(%\w+) = arith.muli (%\w+), (%\w+) : index\n", text)
     size = int(re.search(rf"{found[4]} = arith.constant (\d+) : index", text)[1])
     text = text.replace(found[0], f"{found[1]}%wrong = arith.constant {2 * size} : index\n"

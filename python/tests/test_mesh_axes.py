@@ -1,4 +1,4 @@
-"""Tests a run on a mesh with an axis tensor through the runtime's C interface."""
+"""Tests runs on meshes with the axes tensor and context through the runtime's C interface."""
 
 import ctypes
 import subprocess
@@ -22,9 +22,9 @@ def source(tmp_path_factory):
     return path
 
 
-@pytest.fixture(scope="module")
-def split(source):
-    return fm.compile(source, mesh={"shard": 2, "tensor": 2}, **OPTIONS)
+@pytest.fixture(scope="module", params=["tensor", "context"])
+def split(request, source):
+    return fm.compile(source, mesh={"shard": 2, request.param: 2}, **OPTIONS)
 
 
 def make_batch(ranks):
@@ -69,8 +69,9 @@ def read_states(run, rank):
     return states
 
 
-def test_whole_parameters_stay_equal(split):
+def test_whole_parameters_stay_equal(source):
     """States of whole parameters have equal bits on all ranks of the axis after a few steps."""
+    split = fm.compile(source, mesh={"shard": 2, "tensor": 2}, **OPTIONS)
     with split.train() as run:
         for _ in range(3):
             run.step(make_batch(2), lr=0.1)

@@ -1,0 +1,73 @@
+//===- AttentionIndices.cpp - Indices of split attention --------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+//   mask_mod(%b, %h, %i, %j)         ->    mask_mod(%b, %h, %i, %j, %c)
+//     .. %h ..                               %head = %h + (%c[] mod T) · heads
+//                                            .. %head ..
+//
+// Lets the functions of attention read heads (axis `tensor`) or rows of queries (axis `context`) by
+// their index in the whole model. Of c, the coordinate of the rank, and n, the size that a rank
+// has, index i becomes i + c · n or, of stripes over C ranks, i · C + c. The argument of the
+// function with `fsdp.key = "tensor"` or "context" contains c.
+//
+// Learned tables that the functions read stay whole. Each rank computes a part of their gradients.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SplitRewrite.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+bool SplitRewrite::needsCoordinate() const {
+  return axis.isContext() || llvm::any_of(group.ops, [](auto &entry) {
+           auto &[op, splits] = entry;
+           auto attention = dyn_cast<AttentionOp>(op);
+           return isa<CrossEntropyOp>(op) || (isa<GatherRowsOp>(op) && splits.partial) ||
+                  (attention && readsIndex(attention, splits.results[0]->dim));
+         });
+}
+
+/// Adds the argument that contains the coordinate of the rank.
+void SplitRewrite::addCoordinate() {
+  unsigned index = func.getNumArguments();
+  auto mark = b.getNamedAttr(FSDPDialect::keyAttr, b.getStringAttr(axis.name));
+  (void)func.insertArgument(index, RankedTensorType::get({}, b.getI64Type()),
+                            b.getDictionaryAttr(mark), func.getLoc());
+  coordinate = func.getArgument(index);
+}
+
+/// Lets the functions of attention read the index of dimension `dim`, which is split, in the whole
+/// dimension.
+void SplitRewrite::shiftIndices(AttentionOp op, int64_t dim) {
+  if (!readsIndex(op, dim))
+    return;
+  int64_t size = cast<RankedTensorType>(op.getQ().getType()).getDimSize(dim);
+  op->insertOperands(op->getNumOperands(), coordinate);
+  std::pair<Region *, int64_t> functions[] = {
+      {&op.getScoreMod(), 1 + dim}, {&op.getMaskMod(), dim}, {&op.getWeightMod(), dim}};
+  for (auto [region, argument] : functions) {
+    if (region->empty())
+      continue;
+    Block &body = region->front();
+    BlockArgument part = body.addArgument(coordinate.getType(), op.getLoc());
+    BlockArgument own = body.getArgument(argument);
+    if (own.use_empty())
+      continue;
+    auto in = ImplicitLocOpBuilder::atBlockBegin(op.getLoc(), &body);
+    Value at = tensor::ExtractOp::create(in, part, ValueRange());
+    Value index = arith::IndexCastOp::create(in, in.getIndexType(), at);
+    // The remainder bounds the coordinate, so that a kernel can skip masked tiles.
+    Value ranks = arith::ConstantIndexOp::create(in, axis.ranks);
+    Value rank = arith::RemUIOp::create(in, index, ranks);
+    Value step = axis.striped ? ranks : arith::ConstantIndexOp::create(in, size).getResult();
+    Value scaled = arith::MulIOp::create(in, axis.striped ? Value(own) : rank, step);
+    Value whole = arith::AddIOp::create(in, axis.striped ? rank : Value(own), scaled);
+    Operation *reader = axis.striped ? scaled.getDefiningOp() : whole.getDefiningOp();
+    own.replaceAllUsesExcept(whole, reader);
+  }
+}
