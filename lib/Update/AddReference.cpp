@@ -354,7 +354,8 @@ void AddReferencePass::runOnOperation() {
   auto name =
       step ? step->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::meshAttr) : FlatSymbolRefAttr();
   auto mesh = name ? module.lookupSymbol<MeshOp>(name.getAttr()) : MeshOp();
-  if (!isPartitioned(mesh) || module->hasAttr(noReferenceAttr))
+  if (!isPartitioned(mesh) || module->hasAttr(noReferenceAttr) ||
+      module.lookupSymbol<func::FuncOp>("reference"))
     return;
   int64_t copies = mesh.getNumReaders();
   int64_t ops = std::distance(step.getBody().front().begin(), step.getBody().front().end());
