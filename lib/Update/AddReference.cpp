@@ -128,7 +128,8 @@ Value Unrolling::buildConcatenation(Location loc, ValueRange parts) {
 }
 
 /// Adds tensors as a collective does: in order from +0, in the compute type. A mean is then the sum
-/// times 1/n.
+/// times 1/n. The sum is a kernel of its own, as the collective is in the step, so that the kernels
+/// around it are those of the step.
 Value Unrolling::buildSum(Location loc, ValueRange parts, ReductionKind kind) {
   Type element = getTensorType(parts.front()).getElementType(), wide = getComputeType(element);
   auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
@@ -139,8 +140,16 @@ Value Unrolling::buildSum(Location loc, ValueRange parts, ReductionKind kind) {
       sum = arith::MulFOp::create(b, sum, createConstant(b, wide, 1.0 / double(parts.size())));
     return {castFloat(b, sum, element)};
   };
-  return createElementwise(b, loc, parts, createEmpty(b, loc, parts.front().getType()), body)
-      .front();
+  Type type = parts.front().getType();
+  auto dispatch = DispatchOp::create(b, loc, TypeRange(type), parts, b.getDenseI64ArrayAttr({-1}));
+  dispatch->setAttr("kind", b.getStringAttr("map"));
+  OpBuilder::InsertionGuard guard(b);
+  Block *block = b.createBlock(&dispatch.getBody(), {}, parts.getTypes(),
+                               SmallVector<Location>(parts.size(), loc));
+  Value sum =
+      createElementwise(b, loc, block->getArguments(), createEmpty(b, loc, type), body).front();
+  YieldOp::create(b, loc, sum);
+  return dispatch.getResult(0);
 }
 
 /// Adds the arguments of the reference, and maps those of the step to them.
