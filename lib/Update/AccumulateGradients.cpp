@@ -279,24 +279,6 @@ bool NestBuilder::hasParts(unsigned level) {
   return llvm::any_of(levels.take_front(level + 1), [](const Level &l) { return l.parts > 1; });
 }
 
-/// Returns the type of one part of a result with parts.
-static Type getPartType(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return tensor.clone(tensor.getShape().drop_front());
-}
-
-/// Returns part `index` of a result with parts.
-static Value getPart(OpBuilder &builder, Location loc, Value value, int64_t index) {
-  auto type = cast<RankedTensorType>(value.getType());
-  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)),
-      ones(type.getRank(), builder.getIndexAttr(1)),
-      sizes = tensor::getMixedSizes(builder, loc, value);
-  offsets[0] = builder.getIndexAttr(index);
-  sizes[0] = builder.getIndexAttr(1);
-  return tensor::ExtractSliceOp::create(builder, loc, cast<RankedTensorType>(getPartType(type)),
-                                        value, offsets, sizes, ones);
-}
-
 /// Builds loop `level` and the loops inside it. `number` is the sum of index times stride over the
 /// outer loops, or null if there is no outer loop.
 SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, Value number) {
@@ -340,7 +322,7 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
     for (auto [i, carried, value] : llvm::enumerate(loop.getRegionIterArgs(), values)) {
       Value sum = carried;
       for (int64_t part = 0, numParts = parts; part < numParts; ++part) {
-        Value term = numParts > 1 ? getPart(builder, value.getLoc(), value, part) : value;
+        Value term = numParts > 1 ? createPart(builder, value.getLoc(), value, part) : value;
         sum = isLookup(types[i]) ? createLargest(builder, value.getLoc(), sum, term)
                                  : createAdd(builder, value.getLoc(), sum, term, roundingOf(i));
       }
