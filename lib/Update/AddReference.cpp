@@ -159,6 +159,7 @@ void Unrolling::addArguments() {
   for (BlockArgument arg : step.getArguments()) {
     unsigned index = arg.getArgNumber();
     BlockArgument whole = block->getArgument(index);
+    whole.setType(arg.getType()); // weighReference() has changed that of the weight of the loss
     UnitOp unit = getUnit(step.getArgAttr(index, FSDPDialect::unitAttr));
     auto key = step.getArgAttrOfType<StringAttr>(index, FSDPDialect::keyAttr);
     StringRef axis = key ? key.getValue() : StringRef();

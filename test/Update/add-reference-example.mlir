@@ -1,4 +1,4 @@
-// The reference has the flat buffers of both slices of a unit, and adds the partial sums of both ranks.
+// The reference has the flat buffers of both slices, and adds the partial sums of both ranks.
 // RUN: fsdp-opt %s --fsdp-add-reference | FileCheck %s
 
 // CHECK-LABEL: func.func @reference(%{{.*}}: tensor<128xf32> {fsdp.unit = @root.tensor}, %{{.*}}: tensor<64xf32>

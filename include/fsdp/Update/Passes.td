@@ -31,10 +31,9 @@ def AddReferencePass : Pass<"fsdp-add-reference", "::mlir::ModuleOp"> {
     added.
 
     - Requires: `fsdp-verify-differentiated` has run.
-    - Ensures: if the mesh has the axis `tensor` or `context`, and the module has no program
-      `reference` yet, the module has the program
-      `reference` or, if C·T is more than 8 or the program would have more than 50,000 ops, the
-      attribute `fsdp.no_reference`.
+    - Ensures: if the mesh has the axis `tensor` or `context`, the module has the program
+      `reference`. If C·T is more than 8, or the program would have more than 50,000 ops, the module
+      has the attribute `fsdp.no_reference` instead.
     - Keeps: all other programs.
   }];
   let statistics = [
