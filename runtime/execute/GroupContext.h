@@ -9,6 +9,7 @@
 
 #include "artifact/Artifact.h"
 #include "collectives/Communicator.h"
+#include "core/CpuBinding.h"
 #include "device/DeviceFactory.h"
 #include "execute/RankObserver.h"
 
@@ -16,6 +17,7 @@ namespace fsdprt {
 
 struct RankGroupOptions {
   uint32_t threadsPerRank = 1;
+  CpuBinding cpus; ///< CPUs of the threads of the ranks of this process
   double timeoutSeconds = 60;
   uint64_t seed = 0;
   DeviceKind device = DeviceKind::cpu;

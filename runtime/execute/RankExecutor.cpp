@@ -17,7 +17,9 @@ RankExecutor::RankExecutor(const GroupContext &context, uint32_t number,
       device(std::move(newDevice)),
       arena(device->allocate(layout, communicator.needsSharedArenas() ? Arena::Kind::shared
                                                                       : Arena::Kind::own)),
-      pool(context.options.threadsPerRank, spins), bindings(mostBindings) {
+      pool(context.options.threadsPerRank, spins, context.options.cpus,
+           (number - communicator.firstRank()) * context.options.threadsPerRank),
+      bindings(mostBindings) {
   if (layout.file_bytes())
     file = std::make_unique<RankFile>(context.options.offloadDirectory, rank, layout.file_bytes());
   if (file && !device->isHostVisible())

@@ -43,6 +43,9 @@ RankGroup::RankGroup(std::shared_ptr<const Artifact> shared,
     if (isReferenceProgram(program->name()->str()) == reference)
       programs[program] = decoder.decode(*program);
   numAsyncCopies = decoder.numAsyncCopies();
+  // Transfer workers compete with the threads of ranks, which must be able to move.
+  if (hasChannels() || numAsyncCopies)
+    this->options.cpus = CpuBinding();
   const fb::Program *step = artifact.program("step");
   bool records = options.cudaGraph && step && !reference;
   if (records)
@@ -74,12 +77,14 @@ RankGroup::RankGroup(std::shared_ptr<const Artifact> shared,
   }
 }
 
+bool RankGroup::hasChannels() const {
+  return std::any_of(programs.begin(), programs.end(),
+                     [](const auto &entry) { return entry.second.hasChannels; });
+}
+
 void RankGroup::addTransferWorkers() {
-  bool hasChannels = false;
-  for (const auto &[program, decoded] : programs)
-    hasChannels |= decoded.hasChannels;
   for (const auto &each : executors)
-    each->addTransferWorkers(hasChannels, numAsyncCopies);
+    each->addTransferWorkers(hasChannels(), numAsyncCopies);
 }
 
 RankGroup::~RankGroup() { stop(); }
@@ -171,6 +176,7 @@ std::string RankGroup::where() const {
 
 void RankGroup::serve(uint32_t rank) {
   touchStack();
+  options.cpus.bind((rank - first) * options.threadsPerRank);
   for (uint64_t seen = 0;; ++seen) {
     waitFor(
         jobEvent, spins, 1000, [&] { return generation.load(std::memory_order_acquire) != seen; },

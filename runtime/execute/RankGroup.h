@@ -85,6 +85,8 @@ private:
   using Job = void (RankGroup::*)(RankExecutor &rank);
 
   std::vector<std::unique_ptr<Device>> makeDevices() const;
+  /// Returns true if a program has collectives that transfer workers perform.
+  bool hasChannels() const;
   void addTransferWorkers();
   void stop();
   void onEveryRank(Job job, bool beginsRun = true);

@@ -80,6 +80,24 @@ static MemoryDemand demandOf(const Artifact &artifact, const fb::Layout &layout,
   return demand;
 }
 
+/// Returns the CPUs of the threads of the ranks. With MPI, options.local_rank - 1 is the number of
+/// this rank on this machine.
+static CpuBinding bindingOf(const Artifact &artifact, const fsdprt_session_options &options,
+                            uint32_t threadsPerRank) {
+  if (artifact.gpu())
+    return {};
+  uint64_t ranks = artifact.getMesh().ranks(), first = options.rank;
+  if (isControl(options, "local"))
+    first = 0;
+  if (isControl(options, "mpi")) {
+    if (!options.local_rank || !options.ranks_on_machine)
+      return {};
+    ranks = options.ranks_on_machine;
+    first = options.local_rank - 1;
+  }
+  return CpuBinding(ranks * threadsPerRank, first * threadsPerRank);
+}
+
 SessionHooks &fsdprt::nextSessionHooks() {
   thread_local SessionHooks hooks;
   return hooks;
@@ -101,6 +119,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   RankGroupOptions group;
   group.threadsPerRank =
       options.threads_per_rank ? options.threads_per_rank : artifact.manifest().threads_per_rank();
+  group.cpus = bindingOf(artifact, options, group.threadsPerRank);
   group.timeoutSeconds = options.timeout_seconds > 0 ? options.timeout_seconds : 60;
   group.seed = options.seed;
   group.device = !artifact.gpu()             ? DeviceKind::cpu
@@ -145,6 +164,7 @@ Session::Session(std::shared_ptr<const Artifact> shared, const fsdprt_session_op
   uint64_t threads = std::min<uint64_t>(std::thread::hardware_concurrency(),
                                         uint64_t(group.threadsPerRank) * ranks->ranks());
   group.threadsPerRank = static_cast<uint32_t>(std::clamp<uint64_t>(threads, 1, whole->workers()));
+  group.cpus = isControl(options, "local") ? CpuBinding(group.threadsPerRank, 0) : CpuBinding();
   // While the reference runs, ranks of other processes may wait for the rank of this process.
   // Progress of the reference therefore counts as progress of the rank of this process.
   auto watchdog = ranks->getCommunicator().getWatchdog().alone(ranks->firstRank());

@@ -19,10 +19,15 @@ uint32_t fsdprt::spinsFor(uint32_t threads) {
   return threads <= std::thread::hardware_concurrency() ? 10000 : 0;
 }
 
-WorkerPool::WorkerPool(uint32_t workers, uint32_t spins) : workers(workers), spins(spins) {
+WorkerPool::WorkerPool(uint32_t workers, uint32_t spins, const CpuBinding &cpus,
+                       uint32_t firstThread)
+    : workers(workers), spins(spins) {
   threads.reserve(workers - 1);
   for (uint32_t w = 1; w < workers; ++w)
-    threads.emplace_back([this, w] { serve(w); });
+    threads.emplace_back([this, w, cpus, thread = firstThread + w] {
+      cpus.bind(thread);
+      serve(w);
+    });
 }
 
 WorkerPool::~WorkerPool() {

@@ -18,6 +18,7 @@
 #ifndef FSDPRT_DEVICE_CPU_WORKERPOOL_H
 #define FSDPRT_DEVICE_CPU_WORKERPOOL_H
 
+#include "core/CpuBinding.h"
 #include "core/FutexEvent.h"
 #include <thread>
 #include <vector>
@@ -27,7 +28,9 @@ namespace fsdprt {
 class WorkerPool {
 public:
   /// A waiting thread polls `spins` times before it sleeps. spinsFor() returns a suitable number.
-  WorkerPool(uint32_t workers, uint32_t spins);
+  /// Worker w is bound as thread `firstThread` + w of `cpus`. The caller binds worker 0.
+  WorkerPool(uint32_t workers, uint32_t spins, const CpuBinding &cpus = CpuBinding(),
+             uint32_t firstThread = 0);
   ~WorkerPool();
   WorkerPool(const WorkerPool &) = delete;
   WorkerPool &operator=(const WorkerPool &) = delete;

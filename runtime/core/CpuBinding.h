@@ -1,0 +1,41 @@
+//===- CpuBinding.h - One CPU for each thread -------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// If the ranks of this machine have exactly one thread for each CPU that the process may use, and
+// no transfer workers, each thread is bound to a CPU of its own. Otherwise threads are not bound.
+// Without a binding, the kernel often moves a thread that shares its CPU with another process to
+// the CPU of another thread, and each kernel of the step waits for both.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPRT_CORE_CPUBINDING_H
+#define FSDPRT_CORE_CPUBINDING_H
+
+#include <cstdint>
+#include <vector>
+
+namespace fsdprt {
+
+class CpuBinding {
+public:
+  /// Binds no thread.
+  CpuBinding() = default;
+  /// Binds `threads` threads if the calling thread may use as many CPUs. The threads of this
+  /// process have the numbers from `first`.
+  CpuBinding(uint64_t threads, uint64_t first);
+
+  /// Binds the calling thread, which is thread `number` of this process. Does nothing if the kernel
+  /// refuses.
+  void bind(uint32_t number) const;
+  bool isActive() const { return !cpus.empty(); }
+
+private:
+  std::vector<uint32_t> cpus; ///< CPU of each thread of this process, from the first one
+};
+
+} // namespace fsdprt
+
+#endif // FSDPRT_CORE_CPUBINDING_H
