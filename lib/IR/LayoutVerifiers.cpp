@@ -246,8 +246,12 @@ LogicalResult StateSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
                            (*this)->getParentOp()->getParentOp());
   if (failed(checkSlot(*this, getBufferAttr(), getType(), tables))) // (C2)
     return failure();
-  int64_t elements = getTensorType().getNumElements();
-  if (elements != unit.getFlatSize() && (elements == 0 || unit.getFlatSize() % elements)) // (C1)
+  int64_t elements = getTensorType().getNumElements(), flat = unit.getFlatSize();
+  auto mesh = tables.lookupNearestSymbolFrom<MeshOp>((*this)->getParentOp()->getParentOp(),
+                                                     StringAttr::get(getContext(), "mesh"));
+  bool hasSlices =
+      unit->hasAttr(tensorSplitAttr) && mesh && elements == mesh.getAxisSize(tensorAxis) * flat;
+  if (elements != flat && !hasSlices && (elements == 0 || flat % elements)) // (C1)
     return emitOpError("expected a state whose size divides the ")
            << unit.getFlatSize() << " elements of the flat buffer of " << getUnitAttr()
            << ", found " << elements << " elements";

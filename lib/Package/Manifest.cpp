@@ -160,11 +160,12 @@ LogicalResult ManifestBuilder::addSlots(LayoutOp layout, std::vector<Offset<fb::
     if (failed(dtype))
       return failure();
     int64_t elements = state.getTensorType().getNumElements();
-    states.push_back(
-        fb::CreateState(builder, indices.at(state.getUnitAttr().getAttr()),
-                        static_cast<fb::StateRole>(state.getRole()), *dtype,
-                        getOffset(layout, getBuffer(layout, state.getBufferAttr())), elements,
-                        getSplit(unit.getFlatSize() / std::max<int64_t>(1, elements))));
+    states.push_back(fb::CreateState(
+        builder, indices.at(state.getUnitAttr().getAttr()),
+        static_cast<fb::StateRole>(state.getRole()), *dtype,
+        getOffset(layout, getBuffer(layout, state.getBufferAttr())), elements,
+        // The reference has the flat buffers of all slices of a unit.
+        getSplit(std::max<int64_t>(1, unit.getFlatSize() / std::max<int64_t>(1, elements)))));
   }
   for (auto input : layout.getOps<InputSlotOp>()) {
     FailureOr<fb::DType> dtype = getDType(input.getTensorType().getElementType(), input.getLoc());

@@ -29,6 +29,8 @@
 //    - For the checks of lookups, a loop computes the unsigned maximum, not the mean.
 //    - The weight of a loss is computed from the number of all counted targets. This number is
 //      computed before the loops (LossWeights.cpp).
+//    - If a sample is computed by C ranks of the axis context, an iteration of the reference's loop
+//      over shards yields the results of C ranks as parts, and adds them in order.
 // 3. Sharded programs: average loss and gradients over the axis replicate. The averaged gradient is
 //    in pieces if the optimizer state is in pieces, and whole otherwise.
 //
@@ -57,18 +59,22 @@ namespace {
 /// A level at which means are computed. A level becomes a loop of the nest. The number of a
 /// micro-batch is the sum of index · `stride` over all levels.
 struct Level {
-  int64_t size, stride;
+  int64_t size, stride; ///< number of iterations of the loop
   /// Whether a sum over ranks replaces the loop of this level in the program step.
   bool crossesRanks;
   /// Whether the gradients of rows are added to the gradients of tables after this loop.
   bool addsRows = false;
+  /// Number of parts of the results of an iteration, which are separate terms of the mean.
+  int64_t parts = 1;
 };
 
 } // namespace
 
-/// If a reduction over ranks computes `value`, returns the element type in which the reduction
-/// adds. Otherwise returns the element type of `value`.
+/// If a reduction over ranks computes `value`, or the pieces of which it consists, returns the
+/// element type in which the reduction adds. Otherwise returns the element type of `value`.
 static Type getReduceType(Value value) {
+  while (isa_and_nonnull<tensor::ConcatOp, tensor::ExpandShapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
   if (auto rows = value.getDefiningOp<ReduceRowsOp>())
     return getElementTypeOrSelf(rows.getRows());
   auto reduce = value.getDefiningOp<ReduceScatterOp>();
@@ -90,6 +96,7 @@ public:
   SmallVector<Value> build();
 
 private:
+  bool hasParts(unsigned level);
   SmallVector<Value> buildLevel(OpBuilder &builder, unsigned level, Value number);
   SmallVector<Value> buildInnermost(OpBuilder &builder, Value number);
   void addBatchDimension();
@@ -227,7 +234,7 @@ void NestBuilder::addBatchDimension() {
   for (const Level &level : levels)
     count *= level.size;
   for (BlockArgument arg : func.getArguments()) {
-    if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr))
+    if (count == 1 || !func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr))
       continue;
     auto type = cast<RankedTensorType>(arg.getType());
     SmallVector<int64_t> shape{count};
@@ -241,8 +248,9 @@ void NestBuilder::addBatchDimension() {
 /// Moves the body to the innermost loop, and replaces the batch arguments by the slices of
 /// micro-batch `number`.
 SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder, Value number) {
+  bool hasDimension = llvm::any_of(levels, [](const Level &level) { return level.size > 1; });
   for (BlockArgument arg : func.getArguments()) {
-    if (!func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr))
+    if (!hasDimension || !func.getArgAttr(arg.getArgNumber(), FSDPDialect::batchAttr))
       continue;
     auto type = cast<RankedTensorType>(arg.getType());
     auto sliceType = type.clone(type.getShape().drop_front());
@@ -266,6 +274,11 @@ SmallVector<Value> NestBuilder::buildInnermost(OpBuilder &builder, Value number)
   return llvm::to_vector_of<Value>(ret.getOperands());
 }
 
+/// Returns true if loop `level`, or a loop around it, adds the parts of results.
+bool NestBuilder::hasParts(unsigned level) {
+  return llvm::any_of(levels.take_front(level + 1), [](const Level &l) { return l.parts > 1; });
+}
+
 /// Builds loop `level` and the loops inside it. `number` is the sum of index times stride over the
 /// outer loops, or null if there is no outer loop.
 SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, Value number) {
@@ -275,12 +288,16 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
-  auto [size, stride, crossesRanks, addsRows] = levels[level];
+  auto [size, stride, crossesRanks, addsRows, parts] = levels[level];
   // If an inner loop has already added the gradients of rows to the gradients of tables, this level
   // has no separate sums for the gradients of rows.
   bool within =
       llvm::any_of(levels.drop_front(level + 1), [](const Level &inner) { return inner.addsRows; });
-  ArrayRef<Type> types = ArrayRef(this->types).drop_back(within ? rowOwners.size() : 0);
+  auto types = llvm::to_vector(ArrayRef(this->types).drop_back(within ? rowOwners.size() : 0));
+  // An outer loop adds the parts of the results of an inner loop.
+  bool isInner = level > 0 && hasParts(level - 1), haveParts = hasParts(levels.size() - 1);
+  if (haveParts && !isInner)
+    llvm::transform(types, types.begin(), getPartType);
   SmallVector<Value> zeros, means;
   // At a level that crosses ranks, values are rounded to the type in which collectives add.
   bool crosses = crossesRanks; // a lambda cannot capture a structured binding
@@ -302,16 +319,21 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
       index = arith::AddIOp::create(builder, loc, number, index);
     SmallVector<Value> sums;
     SmallVector<Value> values = buildLevel(builder, level + 1, index);
-    for (auto [i, sum, value] : llvm::enumerate(loop.getRegionIterArgs(), values))
-      sums.push_back(isLookup(types[i])
-                         ? createLargest(builder, value.getLoc(), sum, value)
-                         : createAdd(builder, value.getLoc(), sum, value, roundingOf(i)));
+    for (auto [i, carried, value] : llvm::enumerate(loop.getRegionIterArgs(), values)) {
+      Value sum = carried;
+      for (int64_t part = 0, numParts = parts; part < numParts; ++part) {
+        Value term = numParts > 1 ? createPart(builder, value.getLoc(), value, part) : value;
+        sum = isLookup(types[i]) ? createLargest(builder, value.getLoc(), sum, term)
+                                 : createAdd(builder, value.getLoc(), sum, term, roundingOf(i));
+      }
+      sums.push_back(sum);
+    }
     scf::YieldOp::create(builder, loc, sums);
   }
   for (auto [i, sum] : llvm::enumerate(loop.getResults()))
     means.push_back(isLookup(types[i])
                         ? Value(sum)
-                        : createMean(builder, loc, sum, size, roundingOf(i), types[i]));
+                        : createMean(builder, loc, sum, size * parts, roundingOf(i), types[i]));
   if (addsRows)
     addRows(builder, means, rowOwners);
   return means;
@@ -400,14 +422,16 @@ LogicalResult AccumulateGradientsPass::run(const Program &program) {
   const BatchLevels &batch = programs.levels;
   func::ReturnOp ret = program.getReturn();
   SmallVector<Level> levels;
-  int64_t terms = batch.replicate * batch.shard * batch.accumulate;
-  FailureOr<LossWeight> weight = createLossWeight(program, terms, batch.context);
+  int64_t parts = program.numParts,
+          terms = batch.replicate * batch.shard / parts * batch.accumulate;
+  FailureOr<LossWeight> weight = createLossWeight(program.func, terms, batch.context);
   if (failed(weight))
     return failure();
   reduceTypes = llvm::map_to_vector(ret.getOperands(), getReduceType);
-  auto addLevel = [&](int64_t size, int64_t stride, bool crosses = false, bool addsRows = false) {
-    if (size > 1)
-      levels.push_back({size, stride, crosses, addsRows});
+  auto addLevel = [&](int64_t size, int64_t stride, bool crosses = false, bool addsRows = false,
+                      int64_t parts = 1) {
+    if (size * parts > 1)
+      levels.push_back({size, stride, crosses, addsRows, parts});
   };
   if (program.kind == ProgramKind::Step)
     layOut(program);
@@ -427,12 +451,13 @@ LogicalResult AccumulateGradientsPass::run(const Program &program) {
       average(program, "shard");
     addLevel(batch.accumulate, 1);
   } else {
-    addLevel(batch.replicate, batch.shard * batch.accumulate, /*crosses=*/true);
+    int64_t readers = batch.shard / parts; // ranks with different samples
+    addLevel(batch.replicate, readers * batch.accumulate, /*crosses=*/true);
     if (batch.sumFirst)
-      addLevel(batch.shard, batch.accumulate, /*crosses=*/true);
+      addLevel(readers, batch.accumulate, /*crosses=*/true, /*addsRows=*/false, parts);
     addLevel(batch.accumulate, 1);
     if (!batch.sumFirst)
-      addLevel(batch.shard, batch.accumulate, /*crosses=*/true, /*addsRows=*/true);
+      addLevel(readers, batch.accumulate, /*crosses=*/true, /*addsRows=*/true, parts);
   }
   if (!levels.empty()) {
     ArrayRef<unsigned> rowOwners = program.isSharded() ? ArrayRef<unsigned>() : program.rowOwners;

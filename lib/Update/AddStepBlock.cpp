@@ -50,7 +50,7 @@ struct AddStepBlockPass : fsdp::impl::AddStepBlockPassBase<AddStepBlockPass> {
 private:
   LogicalResult run(Program &program);
   SmallVector<Value> measure(OpBuilder &builder, const Program &program, Value &failedLookups);
-  Value measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type);
+  Value measureUnit(OpBuilder &builder, const Program &program, UnitOp unit, Value grad, Type type);
   void addOverAxis(OpBuilder &builder, const Program &program, StringRef axis,
                    MutableArrayRef<Value> sums, Value &failedLookups);
   Value updateBlock(OpBuilder &builder, Value block, Value loss, ArrayRef<Value> squares,
@@ -72,15 +72,18 @@ private:
 } // namespace
 
 /// Builds the sum of the squares of a gradient. Adds the pieces of each shard first, then the
-/// shards. `grad` contains only one piece if the gradient is sharded.
-Value AddStepBlockPass::measureUnit(OpBuilder &builder, UnitOp unit, Value grad, Type type) {
+/// shards, then the slices. `grad` contains only one piece if the gradient is sharded.
+Value AddStepBlockPass::measureUnit(OpBuilder &builder, const Program &program, UnitOp unit,
+                                    Value grad, Type type) {
   Location loc = grad.getLoc();
   int64_t size = unit.getPieceSize(unit.getOptimizerAxes(), programs.mesh);
   Value pieces = createSquares(builder, loc, grad, size, type);
-  int64_t count = cast<RankedTensorType>(pieces.getType()).getDimSize(0);
+  int64_t slices = program.countBuffers(unit),
+          count = cast<RankedTensorType>(pieces.getType()).getDimSize(0) / slices;
   int64_t perShard = std::min<int64_t>(count, std::max<int64_t>(1, unit.getShardSize() / size));
   ++numMeasured;
-  return createSum(builder, loc, pieces, {count / perShard, perShard}, builder.getIndexAttr(0));
+  return createSum(builder, loc, pieces, {slices, count / perShard, perShard},
+                   builder.getIndexAttr(0));
 }
 
 /// Builds one reduction over the ranks of the axis. The reduction sums `failedLookups`, the number
@@ -119,7 +122,7 @@ SmallVector<Value> AddStepBlockPass::measure(OpBuilder &builder, const Program &
   Type type = getSquaresType(program);
   SmallVector<Value> sums;
   for (auto [unit, grad] : llvm::zip_equal(program.getTrainable(), grads))
-    sums.push_back(measureUnit(builder, unit.unit, grad, type));
+    sums.push_back(measureUnit(builder, program, unit.unit, grad, type));
   addOverAxis(builder, program, "replicate", sums, failedLookups);
   addOverAxis(builder, program, "shard", sums, failedLookups);
   // All ranks of the axis `tensor` look up the same ids.

@@ -67,6 +67,7 @@ private:
 
   Value getSite(UnitOp unit);
 
+  const Program &program;
   MeshOp mesh;
   const Optimizer &optimizer;
   bool stochastic; ///< whether narrow state is rounded stochastically
@@ -110,8 +111,9 @@ static BlockArgument findMarked(func::FuncOp func, StringRef attr) {
 
 UpdateBuilder::UpdateBuilder(const Program &program, MeshOp mesh, const Optimizer &optimizer,
                              bool stochastic)
-    : mesh(mesh), optimizer(optimizer), stochastic(stochastic), builder(program.getReturn()),
-      loc(program.getReturn().getLoc()), block(program.getReturn().getOperand(0)) {
+    : program(program), mesh(mesh), optimizer(optimizer), stochastic(stochastic),
+      builder(program.getReturn()), loc(program.getReturn().getLoc()),
+      block(program.getReturn().getOperand(0)) {
   clip = createElementView(builder, loc, block, StepSlot::Clip);
   finite = createElementView(builder, loc, block, StepSlot::Finite);
   Value rank = findMarked(program.func, FSDPDialect::rankAttr);
@@ -172,6 +174,8 @@ static SmallVector<DecaySpan> getDecaySpans(UnitOp unit) {
 Value UpdateBuilder::buildGlobalIndex(ImplicitLocOpBuilder &b, UnitOp unit, ValueRange indices) {
   Value index = linalg::IndexOp::create(b, 0);
   int64_t size = unit.getFlatSize();
+  if (program.countBuffers(unit) > 1) // the flat buffers of several slices
+    index = arith::RemUIOp::create(b, index, arith::ConstantIndexOp::create(b, size));
   for (auto [rank, axis] : llvm::zip(indices, unit.getOptimizerAxes())) {
     size /= mesh.getAxisSize(axis);
     Value piece = arith::IndexCastOp::create(b, b.getIndexType(), rank);
@@ -324,7 +328,7 @@ LogicalResult ApplyOptimizerPass::addState(Program &program) {
     if (!unit.trainable)
       continue;
     int64_t size = program.isSharded() ? unit.unit.getPieceSize(unit.unit.getOptimizerAxes(), mesh)
-                                       : unit.unit.getFlatSize();
+                                       : program.countBuffers(unit.unit) * unit.unit.getFlatSize();
     SmallVector<StringRef> names = getStateNames(unit.unit);
     for (StringRef name : llvm::reverse(names)) {
       Type type = RankedTensorType::get({size}, getStateType(unit.unit, name));

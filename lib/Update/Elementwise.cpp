@@ -40,6 +40,22 @@ Value fsdp::createElementView(OpBuilder &builder, Location loc, Value tensor, Op
                                         ArrayRef(at), ArrayRef(one), ArrayRef(one));
 }
 
+Type fsdp::getPartType(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.clone(tensor.getShape().drop_front());
+}
+
+Value fsdp::createPart(OpBuilder &builder, Location loc, Value tensor, int64_t index) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0)),
+      ones(type.getRank(), builder.getIndexAttr(1)),
+      sizes = tensor::getMixedSizes(builder, loc, tensor);
+  offsets[0] = builder.getIndexAttr(index);
+  sizes[0] = builder.getIndexAttr(1);
+  return tensor::ExtractSliceOp::create(builder, loc, cast<RankedTensorType>(getPartType(type)),
+                                        tensor, offsets, sizes, ones);
+}
+
 Value fsdp::createEmpty(OpBuilder &builder, Location loc, Type type) {
   auto tensor = cast<RankedTensorType>(type);
   return tensor::EmptyOp::create(builder, loc, tensor.getShape(), tensor.getElementType());

@@ -33,6 +33,9 @@ inline Value createElementView(OpBuilder &builder, Location loc, Value block, St
 
 /// Builds an empty tensor of this type.
 Value createEmpty(OpBuilder &builder, Location loc, Type type);
+/// Return the type of one element of the first dimension of a tensor, and build a view of it.
+Type getPartType(Type type);
+Value createPart(OpBuilder &builder, Location loc, Value tensor, int64_t index);
 /// Builds a tensor of +0.
 Value createZeros(OpBuilder &builder, Location loc, Type type);
 

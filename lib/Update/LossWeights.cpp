@@ -32,6 +32,9 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// Attribute of the op that counts the targets of a program with a weighed loss.
+static constexpr StringLiteral countAttr = "fsdp.target_count";
+
 /// Counts the targets that are not `ignored`, as an f64.
 static Value createCount(OpBuilder &builder, CrossEntropyOp loss, int64_t ignored) {
   Location loc = loss.getLoc();
@@ -112,15 +115,16 @@ static Value cloneBefore(OpBuilder &builder, Value value) {
   return map.lookup(value);
 }
 
-FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t terms,
-                                             int64_t context) {
-  func::FuncOp func = program.func;
+FailureOr<LossWeight> fsdp::createLossWeight(func::FuncOp func, int64_t terms, int64_t context) {
   auto args = func.getArguments();
   auto found = llvm::find_if(
       args, [&](BlockArgument arg) { return func.getArgAttr(arg.getArgNumber(), lossWeightAttr); });
   if (found == args.end())
     return LossWeight();
   BlockArgument arg = *found;
+  for (Operation &op : func.getBody().front())
+    if (op.removeAttr(countAttr)) // weighReference() has added the weight
+      return LossWeight{arg, op.getResult(0), collectOps(op.getResult(0))};
   auto losses = llvm::to_vector(func.getBody().front().getOps<CrossEntropyOp>());
   for (CrossEntropyOp loss : losses)
     if (!loss.getIgnoreIndex() || loss.getTargets() != losses.front().getTargets() ||
@@ -156,6 +160,15 @@ FailureOr<LossWeight> fsdp::createLossWeight(const Program &program, int64_t ter
   Value weight = createWeight(builder, loss.getLoc(), count, arg, terms, type);
   arg.replaceAllUsesExcept(weight, weight.getDefiningOp());
   return LossWeight{arg, count, std::move(ops)};
+}
+
+LogicalResult fsdp::weighReference(func::FuncOp func, int64_t terms, int64_t context) {
+  FailureOr<LossWeight> weight = createLossWeight(func, terms, context);
+  if (failed(weight))
+    return failure();
+  if (*weight)
+    weight->count.getDefiningOp()->setAttr(countAttr, UnitAttr::get(func.getContext()));
+  return success();
 }
 
 /// Builds the count of targets of micro-batch `number`. `number` is null if there is only one

@@ -27,7 +27,11 @@ struct LossWeight {
 /// loss of the whole batch is the mean of the weighted losses of `terms` micro-batches. Must be
 /// called before the loops over micro-batches are built. Each of `context` ranks has a part of the
 /// sequence.
-FailureOr<LossWeight> createLossWeight(const Program &program, int64_t terms, int64_t context);
+FailureOr<LossWeight> createLossWeight(func::FuncOp func, int64_t terms, int64_t context);
+
+/// Computes the weight of the loss of a step that becomes the program `reference`. A later call of
+/// createLossWeight() returns this weight.
+LogicalResult weighReference(func::FuncOp func, int64_t terms, int64_t context);
 
 /// Counts the targets of all micro-batches on all ranks, at the beginning of the program. Replaces
 /// the argument `total` by this count, and erases the argument. If `microBatches` is not 1, it must

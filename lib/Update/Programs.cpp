@@ -32,6 +32,17 @@ static bool isTrainable(UnitOp unit) {
                       [](ParamAttr param) { return param.getTrainable(); });
 }
 
+int64_t Program::countBuffers(UnitOp unit) const {
+  return unit->hasAttr(tensorSplitAttr) ? numSlices : 1;
+}
+
+/// Returns `shape` with a leading dimension of the parts of a result.
+static SmallVector<int64_t> addParts(const Program &program, SmallVector<int64_t> shape) {
+  if (program.numParts > 1)
+    shape.insert(shape.begin(), program.numParts);
+  return shape;
+}
+
 /// Finds the units among the arguments of the program.
 static LogicalResult readUnits(Program &program, SymbolTable &symbols, MeshOp mesh) {
   func::FuncOp func = program.func;
@@ -45,8 +56,8 @@ static LogicalResult readUnits(Program &program, SymbolTable &symbols, MeshOp me
              << "expected " << name << ", the '" << FSDPDialect::unitAttr << "' of argument "
              << arg.getArgNumber() << ", to name an 'fsdp.unit' op, found "
              << describeSymbol(name, symbols.lookup(name.getValue()));
-    int64_t size =
-        program.isSharded() ? unit.getPieceSize(unit.getParameterAxes(), mesh) : unit.getFlatSize();
+    int64_t size = program.isSharded() ? unit.getPieceSize(unit.getParameterAxes(), mesh)
+                                       : program.countBuffers(unit) * unit.getFlatSize();
     auto type = RankedTensorType::get({size}, unit.getDtype());
     if (arg.getType() != type)
       return mlir::emitError(arg.getLoc())
@@ -75,10 +86,10 @@ static LogicalResult checkResults(const Program &program, MeshOp mesh, StringRef
        llvm::zip_equal(units, func.getResultTypes().drop_front().drop_back(others))) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     UnitOp op = unit.unit;
-    int64_t size = !program.isSharded()            ? op.getFlatSize()
+    int64_t size = !program.isSharded()            ? program.countBuffers(op) * op.getFlatSize()
                    : form == GradientForm::Adjoint ? op.getPieceSize(op.getParameterAxes(), mesh)
                                                    : op.getPieceSize(op.getOptimizerAxes(), mesh);
-    if (!tensor || tensor.getShape() != ArrayRef<int64_t>(size) ||
+    if (!tensor || tensor.getShape() != ArrayRef<int64_t>(addParts(program, {size})) ||
         !isa<FloatType>(tensor.getElementType()))
       return mlir::emitError(func.getLoc(), "expected the gradient of unit '")
              << unit.unit.getSymName() << "' to be a 1-D float tensor of " << size
@@ -114,7 +125,8 @@ static LogicalResult readRows(Program &program) {
 static LogicalResult readLookups(Program &program) {
   func::FuncOp func = program.func;
   unsigned first = 1 + (program.kind == ProgramKind::Eval ? 0 : program.getTrainable().size());
-  auto scalar = RankedTensorType::get({}, IntegerType::get(func.getContext(), 64));
+  auto scalar =
+      RankedTensorType::get(addParts(program, {}), IntegerType::get(func.getContext(), 64));
   for (unsigned i = first; i < func.getNumResults() && func.getResultAttr(i, lookupAttr); ++i) {
     if (func.getResultTypes()[i] != scalar ||
         !isa<DictionaryAttr>(func.getResultAttr(i, lookupAttr)))
@@ -138,6 +150,10 @@ static FailureOr<Program> readProgram(func::FuncOp func, StringAttr name, Symbol
            << func.getSymName() << " to have a body of one block, found "
            << describeBody(func.getBody());
   Program program{func, *kind, {}, {}};
+  if (*kind == ProgramKind::Reference) {
+    program.numSlices = mesh.getAxisSize(tensorAxis);
+    program.numParts = form == GradientForm::Adjoint ? mesh.getAxisSize(contextAxis) : 1;
+  }
   if (failed(readUnits(program, symbols, mesh)) || failed(readLookups(program)) ||
       (*kind != ProgramKind::Eval && failed(readRows(program))) ||
       failed(checkResults(program, mesh, leading, form)))
@@ -168,12 +184,13 @@ static LogicalResult readLevels(Programs &programs) {
   for (const Program &program : programs.list) {
     int64_t expected = levels.accumulate;
     if (!program.isSharded())
-      expected *= levels.replicate * levels.shard;
+      expected *= levels.replicate * levels.shard / levels.context;
     int64_t found = countOf(program.func);
     if (found != expected && program.kind != ProgramKind::Eval)
       return mlir::emitError(func::FuncOp(program.func).getLoc(), "expected '")
              << FSDPDialect::microBatchesAttr << "' to be " << expected
-             << ", the number of micro-batches of the step times the number of ranks, found "
+             << ", the number of micro-batches of the step times the number of ranks that read "
+                "different samples, found "
              << found;
   }
   return success();

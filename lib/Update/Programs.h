@@ -34,6 +34,12 @@ struct Program {
   /// Number of results with `fsdp.lookup`. These results precede the gradients of rows. They follow
   /// the gradients of units or, in eval, the loss.
   unsigned numLookups = 0;
+  /// Number of ranks of the axis `tensor` whose slices the program has. Only the program
+  /// `reference` has more than one.
+  int64_t numSlices = 1;
+  /// Number of parts of each result, in a leading dimension if there are several. Only the program
+  /// `reference` has them, for the ranks of the axis `context`, before gradients are accumulated.
+  int64_t numParts = 1;
 
   func::ReturnOp getReturn() const {
     Block &body = func::FuncOp(func).getBody().front();
@@ -41,6 +47,8 @@ struct Program {
   }
   /// Returns true if every rank of the mesh runs the program.
   bool isSharded() const { return kind != ProgramKind::Reference; }
+  /// Returns how many flat buffers of a unit the program has: one for each slice of parameters.
+  int64_t countBuffers(UnitOp unit) const;
   SmallVector<UnitArgument> getTrainable() const {
     return llvm::to_vector(
         llvm::make_filter_range(units, [](const UnitArgument &unit) { return unit.trainable; }));

@@ -17,7 +17,6 @@
 
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/StepBlock.h"
-#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Update/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -130,11 +129,7 @@ void VerifyUpdatedPass::checkProgram(func::FuncOp func, StringRef program) {
 void VerifyUpdatedPass::runOnOperation() {
   anyFailed = false;
   first = {};
-  // The program of a rank of the axis `tensor` or `context` has no unsharded counterpart.
-  SmallVector<StringRef> programs{"step", "eval"};
-  if (!isPartitioned(getOperation().lookupSymbol<MeshOp>("mesh")))
-    programs.push_back("reference");
-  for (StringRef program : programs) {
+  for (StringRef program : {"step", "eval", "reference"}) {
     auto functions = getOperation().getOps<func::FuncOp>();
     auto isProgram = [&](func::FuncOp func) {
       auto name = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);

@@ -147,6 +147,8 @@ class Run:
         if readers > 1 and self.processes > 1:
             refuse(f"{self.artifact.path}: a mesh with an axis 'tensor' or 'context' needs all ranks in one "
                     "process, because its ranks read the same examples; start fsdp-run instead")
+        if program == "reference":
+            readers = 1
         return [BoundInput(one, ranks, readers) for one in self.artifact.inputs_of(program)]
 
     @property

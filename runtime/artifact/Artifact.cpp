@@ -270,6 +270,12 @@ uint64_t Artifact::pieceOf(const fb::State &state, uint64_t rank) const {
   return isSliced ? mesh.indexOn("tensor", rank) * mesh.pieces(split) + piece : piece;
 }
 
+uint64_t Artifact::slicesIn(const fb::State &state) const {
+  const fb::Unit &unit = *manifest().units()->Get(state.unit());
+  uint64_t flat = std::max<uint64_t>(1, unit.shards() * unit.shard_size());
+  return std::max<uint64_t>(1, state.elements() / flat);
+}
+
 const fb::Program *Artifact::program(const char *name) const {
   for (const fb::Program *program : *root->programs())
     if (std::strcmp(program->name()->c_str(), name) == 0)

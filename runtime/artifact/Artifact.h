@@ -82,6 +82,9 @@ public:
     return mesh.pieces(static_cast<uint64_t>(state.split())) * slicesOf(state.unit());
   }
   uint64_t pieceOf(const fb::State &state, uint64_t rank) const;
+  /// Returns the number of slices of parameters whose flat buffers are in a state, one after
+  /// another. A state of a rank has one slice, and a state of the reference all slices.
+  uint64_t slicesIn(const fb::State &state) const;
   /// Returns the program `name`, or null if no such program exists.
   const fb::Program *program(const char *name) const;
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/ParamSlice.h"
+#include "artifact/Artifact.h"
 #include "artifact/Verifier.h"
 
 using namespace fsdprt;
@@ -23,4 +24,14 @@ std::string fsdprt::problemOfSplit(const fb::Param &param, const Mesh &mesh) {
   return SlicedShape::problemOf(listOf(param.shape()), param.split()->dim(),
                                 isAligned(blocks) ? listOf(blocks) : std::vector<uint64_t>(),
                                 mesh.sizeOf("tensor"));
+}
+
+bool fsdprt::isReferenceLayout(const fb::Manifest &manifest, uint32_t index, WorkLimit &work) {
+  for (uint32_t i = 0; manifest.programs() && i < manifest.programs()->size(); ++i) {
+    const fb::Program &program = *manifest.programs()->Get(i);
+    work.spend(1);
+    if (program.layout() == index && program.name() && isReferenceProgram(program.name()->str()))
+      return true;
+  }
+  return false;
 }

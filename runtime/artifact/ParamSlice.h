@@ -17,6 +17,8 @@
 
 namespace fsdprt {
 
+class WorkLimit;
+
 class ParamSlice : public SlicedShape {
 public:
   /// `param` must have passed the verifier of the artifact for `mesh`.
@@ -27,6 +29,10 @@ public:
     return mesh.indexOn("tensor", rank);
   }
 };
+
+/// Returns true if a program of the reference uses the layout `index`. The artifact need not have
+/// passed the verifier.
+bool isReferenceLayout(const fb::Manifest &manifest, uint32_t index, WorkLimit &work);
 
 /// Describes why the split of `param` is invalid for `mesh`. Returns an empty text if it is valid.
 std::string problemOfSplit(const fb::Param &param, const Mesh &mesh);

@@ -5,9 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // (V1)  The mesh has 1 to 64 axes and at most 16384 ranks. Axes have distinct names, and sizes of
-//       at least 1. The manifest lists at most 64 sizes of groups of neighbours on an axis. Each
-//       size divides the size of its axis. An axis "tensor" is the last axis.
-//       `context` divides the size of the axis "shard".
+//       at least 1. The manifest lists at most 64 sizes of groups of neighbours on an axis, each of
+//       which divides the size of the axis. "tensor" is the last axis. `context` divides "shard".
 // (V2) A unit has a dtype, and a size that does not overflow. The number of shards is 1 or the size
 //       of the axis "shard".
 // (V3)  A parameter lies in its unit, does not overlap other parameters, and has a unique name. If
@@ -21,8 +20,8 @@
 // (V6) In a layout, the states, inputs, step block, rank block and workspace lie in an arena or in
 //       the file, are aligned to 64 bytes, and do not overlap.
 // (V7)  The number of elements of a state is the number of elements of its unit, divided by the
-//       number of pieces into which the state is split. No two states of a layout have the same
-//       unit and role.
+//       number of pieces into which the state is split. The reference has all slices of a unit.
+//       No two states of a layout have the same unit and role.
 // (V8)  The size of an input is the size of a tensor that has the shape and the type of the input.
 //       If a step has several micro-batches, the leading dimension of the shape is the number of
 //       micro-batches. If the ids of an input have a limit, the type of the input can represent
@@ -34,8 +33,7 @@
 // (V22) The manifest has at most 2^20 checked lookups. Each lookup has a location, a description,
 //       and an extent from 1 to 2^63 - 1.
 //
-// These checks take time linear in the size of the manifest, apart from the time for sorting.
-// WorkLimit limits how often the checks read the same bytes again.
+// Linear in the size of the manifest, apart from sorting. WorkLimit limits repeated reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -134,6 +132,7 @@ private:
   WorkLimit &work;
   Mesh mesh;
   std::vector<Range> ranges;
+  std::set<uint32_t> sliced; ///< units of which ranks have slices
 };
 } // namespace
 
@@ -235,6 +234,7 @@ void ManifestVerifier::verifyParams() { // (V3)
       if (std::string problem = problemOfSplit(param, mesh); !problem.empty())
         refuse("parameter '%s': %s", name.c_str(), problem.c_str());
       elements /= mesh.sizeOf("tensor");
+      sliced.insert(param.unit());
     }
     if (!fits || !isInside(param.offset(), elements, flat))
       refuse(
@@ -364,8 +364,9 @@ void ManifestVerifier::verifyStates(const fb::Layout &layout, uint32_t index) { 
           what.c_str(), static_cast<int>(state.split()));
     uint64_t pieces = mesh.pieces(static_cast<uint64_t>(state.split())),
              flat = unit.shards() * unit.shard_size();
-    uint64_t elements = flat / pieces;
-    if (state.elements() != elements || elements * pieces != flat)
+    bool hasSlices = sliced.count(state.unit()) && isReferenceLayout(manifest, index, work);
+    uint64_t elements = flat / pieces * (hasSlices ? mesh.sizeOf("tensor") : 1);
+    if (state.elements() != elements || flat % pieces != 0)
       refuse("%s: expected the %llu elements of unit '%s', found %llu", what.c_str(), (ull)elements,
              printable(unit.name()->str()).c_str(), (ull)state.elements());
     claim(layout, state.offset(), elements * sizeOf(state.dtype()), what);

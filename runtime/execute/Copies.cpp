@@ -124,15 +124,28 @@ void RankExecutor::startCopy(const Instruction &instruction, uint64_t iteration)
     perform(transfer);
 }
 
-/// Writes the initial values of those elements of a parameter that are in this rank's shard.
+/// Writes the initial values of those elements of a parameter that are in this rank's shard, or in
+/// all slices of the reference.
 void RankExecutor::initialise(const fb::Initialise &initialise) {
   const fb::State &state = *layout.states()->Get(initialise.state());
+  uint64_t slices = context.artifact.slicesIn(state);
+  if (slices == 1)
+    return initialiseSlice(initialise, ParamSlice::coordinateOf(context.mesh, rank), 0);
+  for (uint64_t slice = 0; slice < slices; ++slice)
+    initialiseSlice(initialise, slice, slice * (state.elements() / slices));
+}
+
+/// Writes the initial values of a slice of a parameter. The flat buffer of the slices with its
+/// coordinate, or the rank's shard of it, begins at element `first` of the state.
+void RankExecutor::initialiseSlice(const fb::Initialise &initialise, uint64_t coordinate,
+                                   uint64_t first) {
+  const fb::State &state = *layout.states()->Get(initialise.state());
   const fb::Param &param = *context.artifact.manifest().params()->Get(initialise.param());
-  const ParamSlice slice(param, context.mesh);
-  uint64_t elements = slice.elements(), coordinate = ParamSlice::coordinateOf(context.mesh, rank);
-  uint64_t held = firstElement(context.mesh, state, rank);
+  const ParamSlice slice(param, context.artifact.getMesh());
+  uint64_t size = sizeOf(state.dtype()), held = firstElement(context.mesh, state, rank);
+  uint64_t elements = state.elements() / context.artifact.slicesIn(state);
   uint64_t begin = std::max(param.offset(), held),
-           end = std::min(param.offset() + elements, held + state.elements());
+           end = std::min(param.offset() + slice.elements(), held + elements);
   if (begin >= end)
     return;
   Distribution distribution = {param.init(), param.a(), param.b()};
@@ -141,7 +154,7 @@ void RankExecutor::initialise(const fb::Initialise &initialise) {
   if (value)
     stored = {context.artifact.values(*value), value->dtype(),
               value->bytes() == sizeOf(value->dtype())};
-  uint64_t stream = streamOf(param.name()->c_str()), size = sizeOf(state.dtype());
+  uint64_t stream = streamOf(param.name()->c_str());
   // Writes the initial values of elements [from, from + count) of the rank's slice to `to`, with
   // all threads of the rank.
   auto generate = [&](uint64_t from, uint64_t count, std::byte *to) {
@@ -162,11 +175,11 @@ void RankExecutor::initialise(const fb::Initialise &initialise) {
     });
   };
   if (std::byte *memory = memoryOf(state))
-    return generate(begin - param.offset(), end - begin, memory + (begin - held) * size);
+    return generate(begin - param.offset(), end - begin, memory + (first + begin - held) * size);
   std::vector<std::byte> part(std::min<uint64_t>((end - begin) * size, chunkBytes));
   for (uint64_t at = begin; at < end; at += part.size() / size) {
     uint64_t count = std::min<uint64_t>(part.size() / size, end - at);
     generate(at - param.offset(), count, part.data());
-    writeState(state, (at - held) * size, count * size, part.data());
+    writeState(state, (first + at - held) * size, count * size, part.data());
   }
 }

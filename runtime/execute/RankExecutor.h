@@ -120,6 +120,7 @@ private:
   void startCopy(const Instruction &instruction, uint64_t iteration);
   void fill(const fb::Slice &target, uint64_t iteration);
   void initialise(const fb::Initialise &initialise);
+  void initialiseSlice(const fb::Initialise &initialise, uint64_t coordinate, uint64_t first);
 
   const GroupContext &context;
   const fb::Layout &layout;

@@ -76,7 +76,7 @@ private:
   const fb::State &stateOf(uint32_t rank, uint64_t index) const;
   void writeInto(RankGroup &group, const fb::State &state, const fb::Param &param, uint64_t first,
                  uint64_t count, const void *data, DType type);
-  bool compareState(uint32_t rank, const fb::State &state, const std::byte *all,
+  bool compareState(uint32_t rank, const fb::State &state, const std::byte *all, uint64_t slices,
                     const std::byte *piece, fsdprt_comparison &result) const;
   const fb::State *wholeOf(const fb::State &held) const;
 

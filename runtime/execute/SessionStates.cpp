@@ -130,22 +130,34 @@ struct Overlap {
 };
 } // namespace
 
+/// Returns true if `rank` has the slice with the given coordinate on the axis "tensor" of a
+/// parameter. Sets `first` to the element at which the flat buffer of these slices begins in the
+/// state. The reference has all slices.
+static bool hasSlice(const RankGroup &on, const fb::State &state, const fb::Param &param,
+                     uint32_t rank, uint64_t coordinate, uint64_t &first) {
+  uint64_t slices = on.getArtifact().slicesIn(state);
+  first = slices == 1 ? 0 : coordinate * (state.elements() / slices);
+  return slices > 1 || !param.split() ||
+         coordinate == ParamSlice::coordinateOf(on.getCommunicator().getMesh(), rank);
+}
+
 /// Reads elements [flat, flat + count) of the flat buffer of a state from the ranks with the given
 /// coordinate on the axis "tensor". All processes must call readFlat(). Only the process of rank 0
 /// receives the elements.
 static void readFlat(const RankGroup &on, const fb::State &from, const fb::Param &param,
                      uint64_t coordinate, uint64_t flat, uint64_t count, std::byte *to) {
-  const Mesh &mesh = on.getCommunicator().getMesh();
-  uint64_t each = sizeOf(from.dtype());
+  uint64_t each = sizeOf(from.dtype()), first = 0;
+  hasSlice(on, from, param, 0, coordinate, first);
+  flat += first;
   for (uint64_t next = flat; next < flat + count;) {
     uint32_t r = 0;
     auto part = [&] { return Overlap(on, from, r, next, flat + count - next); };
-    while (r < on.ranks() && (ParamSlice::coordinateOf(mesh, r) != coordinate ||
+    while (r < on.ranks() && (!hasSlice(on, from, param, r, coordinate, first) ||
                               part().begin != next || part().begin >= part().end))
       ++r;
     if (r == on.ranks())
       failed("parameter '%s': no rank has element %llu", printable(param.name()->str()).c_str(),
-             (ull)(next - param.offset()));
+             (ull)(next - first - param.offset()));
     std::vector<std::byte> content;
     const std::byte *held = nullptr;
     if (on.isLocal(r) && on.executor(r).memoryOf(from)) {
@@ -173,7 +185,7 @@ void Session::readParam(uint32_t rank, uint64_t index, fb::StateRole role, uint6
   if (size != count * each)
     badInput("parameter '%s': expected a buffer of %llu bytes, found %zu",
              printable(which.name()->str()).c_str(), (ull)(count * each), size);
-  const ParamSlice slice(which, on.getCommunicator().getMesh());
+  const ParamSlice slice(which, artifact.getMesh());
   slice.forWhole(first, count,
                  [&](uint64_t coordinate, uint64_t held, uint64_t index, uint64_t length) {
                    readFlat(on, *from, which, coordinate, which.offset() + held, length,
@@ -202,13 +214,13 @@ static void writeFlat(RankGroup &on, const fb::State &to, uint32_t rank, uint64_
 
 void Session::writeInto(RankGroup &on, const fb::State &to, const fb::Param &which, uint64_t first,
                         uint64_t count, const void *data, DType type) {
-  const Mesh &mesh = on.getCommunicator().getMesh();
-  const ParamSlice slice(which, mesh);
+  const ParamSlice slice(which, artifact.getMesh());
   for (uint32_t r = on.firstRank(); r < on.firstRank() + on.localRanks(); ++r)
     slice.forWhole(
         first, count, [&](uint64_t coordinate, uint64_t held, uint64_t index, uint64_t length) {
-          if (!which.split() || coordinate == ParamSlice::coordinateOf(mesh, r))
-            writeFlat(on, to, r, which.offset() + held, length,
+          uint64_t begin = 0;
+          if (hasSlice(on, to, which, r, coordinate, begin))
+            writeFlat(on, to, r, begin + which.offset() + held, length,
                       static_cast<const std::byte *>(data) + (index - first) * sizeOf(type), type);
         });
 }
@@ -259,18 +271,24 @@ void Session::pokeShard(uint32_t rank, uint64_t index, void (*change)(void *, vo
 
 /// Compares `piece`, a rank's shard of a state, with `all`, the complete state of the reference.
 /// Compares only elements that belong to parameters, not padding. Returns true if all these
-/// elements are equal. Otherwise sets `result` to the first difference.
+/// elements are equal. Otherwise sets `result` to the first difference. `slices` is the number of
+/// slices in the state of the reference.
 bool Session::compareState(uint32_t rank, const fb::State &held, const std::byte *all,
-                           const std::byte *piece, fsdprt_comparison &result) const {
+                           uint64_t slices, const std::byte *piece,
+                           fsdprt_comparison &result) const {
   const auto *params = artifact.manifest().params();
   uint64_t each = sizeOf(held.dtype()), pieceBegin = ranks->firstElement(held, rank);
+  uint64_t coordinate = ParamSlice::coordinateOf(artifact.getMesh(), rank);
+  if (slices > 1)
+    all += coordinate * artifact.piecesOf(held) / slices * held.elements() * each;
   uint64_t &counter = held.role() == fb::StateRole::parameter ? result.parameter_elements
                                                               : result.optimizer_elements;
   for (uint32_t p = 0; params && p < params->size(); ++p) {
     const fb::Param &which = *params->Get(p);
     if (which.unit() != held.unit())
       continue;
-    Overlap part(*ranks, held, rank, which.offset(), elementsOf(which));
+    const ParamSlice slice(which, artifact.getMesh());
+    Overlap part(*ranks, held, rank, which.offset(), slice.elements());
     if (part.begin >= part.end)
       continue;
     const std::byte *a = piece + (part.begin - pieceBegin) * each;
@@ -281,7 +299,8 @@ bool Session::compareState(uint32_t rank, const fb::State &held, const std::byte
       result.equal = 0;
       result.rank = rank;
       result.param = p;
-      result.element = i - which.offset();
+      slice.forSlice(coordinate, i - which.offset(), 1,
+                     [&](uint64_t index, uint64_t, uint64_t) { result.element = index; });
       result.role = static_cast<fsdprt_state_role>(held.role());
       result.sharded = loadElement(held.dtype(), a);
       result.unsharded = loadElement(held.dtype(), b);
@@ -340,7 +359,7 @@ void Session::compare(fsdprt_comparison &result) const {
         piece = buffer.data();
       }
       if (reference && result.equal)
-        compareState(rank, held, all, piece, result);
+        compareState(rank, held, all, artifact.slicesIn(*whole), piece, result);
     }
   }
 }

@@ -52,11 +52,6 @@ Trainer::Trainer(const TrainingOptions &options, fsdprt_artifact *artifact, RunR
 }
 
 void Trainer::choosePrograms() const {
-  if (run.info.data_ranks != run.info.ranks && options.check)
-    badInput("--check-against: not supported for a mesh with an axis 'tensor' or 'context', which "
-             "%s has; "
-             "compare with a run on a mesh without this axis, by --export",
-             options.artifact.c_str());
   if (!options.offloadDirectory.empty() && run.info.file_bytes == 0)
     badInput("--offload-dir: %s offloads nothing to a file; compile with --offload=optimizer:file",
              options.artifact.c_str());

@@ -343,8 +343,8 @@ void TrainingData::writeInputs(uint64_t number, bool validating, bool reference)
         if (rank >= run.firstRank && rank < run.lastRank)
           call(fsdprt_session_write_input, run.session.get(), rank, uint64_t(i), k, data,
                batches->bytes(i));
-        if (reference)
+        if (reference && rank % readers == 0)
           call(fsdprt_session_write_input, run.session.get(), FSDPRT_REFERENCE, uint64_t(i),
-               rank * inputs[i].micro_batches + k, data, batches->bytes(i));
+               rank / readers * inputs[i].micro_batches + k, data, batches->bytes(i));
       }
 }

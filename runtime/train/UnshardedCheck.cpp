@@ -14,7 +14,11 @@ using ull = unsigned long long;
 UnshardedCheck::UnshardedCheck(const TrainingRun &run) : run(run) {
   for (const char *program : {"reference_init", "reference"})
     if (!fsdprt_artifact_has_program(run.artifact, program))
-      badInput("%s: has no program '%s' to check against", run.options.artifact.c_str(), program);
+      badInput("%s: has no program '%s' to check against%s", run.options.artifact.c_str(), program,
+               run.info.ranks == run.info.data_ranks
+                   ? ""
+                   : "; with an axis 'tensor' or 'context', artifacts have it if at most 8 ranks "
+                     "compute a sample together, and the step has few ops");
 }
 
 void UnshardedCheck::expectInputs(const std::vector<fsdprt_input_info> &inputs) const {
@@ -23,10 +27,10 @@ void UnshardedCheck::expectInputs(const std::vector<fsdprt_input_info> &inputs) 
     whole.struct_size = sizeof whole;
     if (fsdprt_artifact_get_input(run.artifact, "reference", i, &whole) != FSDPRT_OK ||
         std::strcmp(whole.name, inputs[i].name) != 0 ||
-        whole.micro_batches != uint64_t(inputs[i].micro_batches) * run.ranks ||
-        whole.bytes != inputs[i].bytes * run.ranks)
+        whole.micro_batches != uint64_t(inputs[i].micro_batches) * run.info.data_ranks ||
+        whole.bytes != inputs[i].bytes * run.info.data_ranks)
       badInput(
-          "%s: input '%s': the reference does not take one micro-batch for each of every rank's",
+          "%s: input '%s': the reference does not take one micro-batch for each of all samples",
           run.options.artifact.c_str(), inputs[i].name);
   }
 }

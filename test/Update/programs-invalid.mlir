@@ -69,7 +69,7 @@ fsdp.unit @u shards 2 x 64 : f32 reshard false [#fsdp.param<"w", tensor<4xf32>, 
 func.func @step(%s: tensor<64xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<64xf32>) attributes {fsdp.program = "step", fsdp.mesh = @mesh, fsdp.micro_batches = 4 : i64} {
   return %l, %s : tensor<f32>, tensor<64xf32>
 }
-// expected-error@+1 {{expected 'fsdp.micro_batches' to be 8, the number of micro-batches of the step times the number of ranks, found 2}}
+// expected-error@+1 {{expected 'fsdp.micro_batches' to be 8, the number of micro-batches of the step times the number of ranks that read different samples, found 2}}
 func.func @reference(%s: tensor<128xf32> {fsdp.unit = @u}, %l: tensor<f32>) -> (tensor<f32>, tensor<128xf32>) attributes {fsdp.program = "reference", fsdp.micro_batches = 2 : i64} {
   return %l, %s : tensor<f32>, tensor<128xf32>
 }

@@ -101,6 +101,8 @@ class ClOptions {
 public:
   cl::opt<std::string> input{cl::Positional, cl::init("-")};
   cl::opt<bool> listsKeys{"config-keys", cl::Hidden}, listsOptions{"options-page", cl::Hidden};
+  /// Tests compile IR with planted faults, which an earlier stage would refuse.
+  cl::opt<std::string> compileFrom{"compile-from", cl::Hidden};
 
   ClOptions() {
     for (const OptionRow &row : getOptionRows()) {
@@ -114,7 +116,7 @@ public:
 
   ~ClOptions() {
     for (cl::Option *option :
-         std::initializer_list<cl::Option *>{&input, &listsKeys, &listsOptions})
+         std::initializer_list<cl::Option *>{&input, &listsKeys, &listsOptions, &compileFrom})
       option->removeArgument();
     for (auto &option : options)
       option->removeArgument();
@@ -189,6 +191,7 @@ std::optional<CommandLine> fsdp::readCommandLine(int argc, char **argv) {
     return std::nullopt;
   };
   CommandLine line;
+  line.compileFrom = parsed.compileFrom;
   line.listsKeys = parsed.listsKeys;
   line.listsOptions = parsed.listsOptions;
   if (std::optional<std::string> problem = findRepeated(arguments))
@@ -208,6 +211,10 @@ std::optional<CommandLine> fsdp::readCommandLine(int argc, char **argv) {
   if (!options.driver.config.empty() && !line.file.read(options))
     return std::nullopt;
   inferOptions(options);
+  if (!line.compileFrom.empty() &&
+      !llvm::is_contained({"shard", "differentiate", "update", "fuse"}, line.compileFrom))
+    return fail("--compile-from=" + line.compileFrom +
+                ": expected shard, differentiate, update or fuse");
   std::optional<std::string> problem = checkValues(options);
   if (!problem)
     problem = findUnread(options);

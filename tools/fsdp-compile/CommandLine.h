@@ -17,6 +17,7 @@ namespace mlir::fsdp {
 struct CommandLine {
   StepOptions options;
   FileOptions file;          ///< options of --config
+  std::string compileFrom;   ///< first stage for IR that an earlier stage has written
   bool listsKeys = false;    ///< print only docs/reference/config-files.md
   bool listsOptions = false; ///< print only docs/reference/options.md
 };

@@ -157,6 +157,11 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
   if (!step.module || failed(checkEarly(*step.module, step.options)))
     return badUsage;
   StringRef last = driver.compileTo;
+  if (!line.compileFrom.empty()) {
+    if (failed(runPhases(step, line.compileFrom, "fuse")) || failed(planFused(step)))
+      return badUsage;
+    return finish(step);
+  }
   if (failed(runPhases(step, "import", "import")) ||
       (!driver.config.empty() && failed(line.file.checkBatch(*step.module, step.options))))
     return badUsage;

@@ -13,9 +13,14 @@
 #define FSDP_IR_DECOMPOSITIONS_H
 
 #include "fsdp/IR/FSDP.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace mlir::fsdp {
 
+SmallVector<Value> lowerToLinalg(linalg::SoftmaxOp op, OpBuilder &b);
+/// Lowers a cross-entropy. If ranks have slices of the classes, adds an all_reduce.
+SmallVector<Value> lowerToLinalg(CrossEntropyOp op, OpBuilder &b);
+SmallVector<Value> lowerToLinalg(CrossEntropyGradOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(RandomOp op, OpBuilder &b);
 SmallVector<Value> lowerToLinalg(GemmOp op, OpBuilder &b);
 /// Lower an attention op or its gradient op to ops that store all scores in memory. Tests compare

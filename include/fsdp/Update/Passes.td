@@ -10,6 +10,40 @@
 include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
+def AddReferencePass : Pass<"fsdp-add-reference", "::mlir::ModuleOp"> {
+  let summary = "Add the unsharded program of a step whose ranks compute a sample together";
+  let description = [{
+    Without the axes `tensor` and `context`, `fsdp-insert-unshard` adds the program `reference`. With
+    one of these axes, the pass computes the values of all C·T ranks that have the same samples in
+    one program. Its sums are therefore split in the same order:
+
+    | in the step, for C·T ranks | in the reference |
+    |---|---|
+    | an op | one copy per rank; one copy for all ranks with equal operands |
+    | the coordinate of a rank | a constant |
+    | a unit of slices of parameters | the flat buffers of all T slices, one after another |
+    | `fsdp.all_reduce`, `fsdp.flat_reduce_scatter` | the sum of the copies, in rank order from +0 |
+    | `fsdp.all_gather`, `fsdp.own_piece` | a concatenation, a slice |
+    | result of a rank of the axis `context` | an element of a leading dimension of size C |
+
+    A result that is not the gradient of a unit of slices must be one value for all ranks of the
+    axis `tensor`. The pass reports an error if it is not, for example because a partial sum is not
+    added.
+
+    - Requires: `fsdp-verify-differentiated` has run.
+    - Ensures: if the mesh has the axis `tensor` or `context`, the module has the program
+      `reference`. If C·T is more than 8, or the program would have more than 50,000 ops, the module
+      has the attribute `fsdp.no_reference` instead.
+    - Keeps: all other programs.
+  }];
+  let statistics = [
+    Statistic<"numOps", "ops", "Ops of the program of all ranks, without sums and views">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::fsdp::FSDPDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def AccumulateGradientsPass : Pass<"fsdp-accumulate-gradients", "::mlir::ModuleOp"> {
   let summary = "Average the loss and the gradients over micro-batches and ranks";
   let description = [{
