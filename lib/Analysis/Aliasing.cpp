@@ -49,7 +49,7 @@ static int64_t countShards(Op op, SymbolTableCollection &tables) {
 int64_t fsdp::getGroupSize(Operation *collective, SymbolTableCollection &tables) {
   return llvm::TypeSwitch<Operation *, int64_t>(collective)
       .Case<UnshardOp, ReduceScatterOp, ShardOp>([&](auto op) { return countShards(op, tables); })
-      .Case<AllReduceOp, AllGatherOp, BroadcastOp, FlatReduceScatterOp, OwnPieceOp>(
+      .Case<AllReduceOp, AllGatherOp, BroadcastOp, ShiftOp, FlatReduceScatterOp, OwnPieceOp>(
           [&](auto op) { return countRanks(op, tables); })
       .Default([](Operation *) { return 1; });
 }
@@ -148,7 +148,7 @@ Aliasing::Aliasing(func::FuncOp function) {
 
 Value Aliasing::getViewSource(Operation *op) {
   if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, OwnPieceOp>(op) ||
-      (isa<UnshardOp, AllReduceOp, AllGatherOp, BroadcastOp, FlatReduceScatterOp>(op) &&
+      (isa<UnshardOp, AllReduceOp, AllGatherOp, BroadcastOp, ShiftOp, FlatReduceScatterOp>(op) &&
        getGroupSize(op, tables) == 1))
     return op->getOperand(0);
   return {};

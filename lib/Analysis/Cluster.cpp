@@ -71,3 +71,17 @@ double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t 
   double share = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   return rounds * (bytes * share / bandwidth + latency);
 }
+
+double mlir::fsdp::getShiftSeconds(const Cluster &cluster, double bytes, int64_t ranks,
+                                   int64_t stride) {
+  double seconds = 0;
+  int64_t below = 1; // number of ranks of the ring in one group of the previous level
+  for (const ClusterLink &link : cluster.links) {
+    int64_t here = std::clamp<int64_t>(static_cast<int64_t>(link.ranks) / stride, 1, ranks);
+    // The last rank of a group sends over a link of a higher level.
+    if (here > below)
+      seconds = std::max(seconds, bytes / link.plain.bytesPerSecond + link.plain.stepSeconds);
+    below = here;
+  }
+  return seconds;
+}

@@ -67,6 +67,8 @@ double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
     }
     stride = std::min(stride, behind);
   }
+  if (collective.getKind() == CollectiveKind::shift)
+    return getShiftSeconds(cluster, bytes, ranks, stride);
   unsigned rounds = collective.getKind() == CollectiveKind::all_reduce ? 2 : 1;
   return getRingSeconds(cluster, bytes, ranks, stride, rounds);
 }

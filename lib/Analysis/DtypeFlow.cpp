@@ -348,7 +348,7 @@ void RowCollector::visit(Operation *op) {
       add(part, "reduce_scatter", print(grad.getType()), grad.getType(), turns);
     return;
   }
-  if (isa<AllReduceOp, AllGatherOp, FlatReduceScatterOp, BroadcastOp>(op))
+  if (isa<AllReduceOp, AllGatherOp, FlatReduceScatterOp, BroadcastOp, ShiftOp>(op))
     return add(part, op->getName().stripDialect(), print(op->getOperand(0).getType()),
                op->getOperand(0).getType(), turns);
   if (auto loop = dyn_cast<scf::ForOp>(op))

@@ -201,6 +201,8 @@ SmallVector<CommunicationReport> fsdp::measureCommunication(ModuleOp module) {
     }
     int64_t payload = std::max(op.getSource().getBytes(), op.getTarget().getBytes());
     int64_t sent = payload / ranks * (ranks - 1) + payload % ranks * (ranks - 1) / ranks;
+    if (op.getKind() == CollectiveKind::shift && ranks > 1)
+      sent = payload;
     row->bytes += payload * command.turns;
     row->wireBytes += sent * command.turns * (op.getKind() == CollectiveKind::all_reduce ? 2 : 1);
     row->count += command.turns;

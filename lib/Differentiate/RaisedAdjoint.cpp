@@ -143,9 +143,9 @@ static LogicalResult differentiate(AttentionOp op, Cotangents &c) {
   for (Value capture : floats)
     types.push_back(c.getType(capture));
   g = convertElements(c.b, op.getLoc(), g, getElementTypeOrSelf(op.getO()));
-  auto grad =
-      AttentionGradOp::create(c.b, op.getLoc(), types, op.getQ(), op.getK(), op.getV(), op.getO(),
-                              op.getLse(), g, op.getCaptures(), op.getScaleAttr());
+  auto grad = AttentionGradOp::create(c.b, op.getLoc(), types, op.getQ(), op.getK(), op.getV(),
+                                      op.getO(), op.getLse(), g, op.getCaptures(),
+                                      op.getScaleAttr(), op.getRingAttr(), op.getStripedAttr());
   IRMapping mapping;
   op.getScoreMod().cloneInto(&grad.getScoreMod(), mapping);
   op.getMaskMod().cloneInto(&grad.getMaskMod(), mapping);

@@ -139,7 +139,7 @@ static bool isOwned(Value root, DispatchOp dispatch, unsigned result, func::Func
       updated = gather.getInput();
     return updated == dispatch.getResult(result);
   }
-  return isa<DispatchOp, ReduceScatterOp, FlatReduceScatterOp, AllReduceOp, AllGatherOp,
+  return isa<DispatchOp, ReduceScatterOp, FlatReduceScatterOp, AllReduceOp, AllGatherOp, ShiftOp,
              scf::ForOp>(root.getDefiningOp());
 }
 

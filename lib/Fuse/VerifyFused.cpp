@@ -18,7 +18,7 @@ using namespace mlir::fsdp;
 
 static bool mayStandOutside(Operation *op) {
   if (isa<DispatchOp, UnshardOp, ShardOp, ReduceScatterOp, AllReduceOp, AllGatherOp, BroadcastOp,
-          FlatReduceScatterOp, OwnPieceOp, scf::ForOp, scf::YieldOp, func::ReturnOp>(op))
+          ShiftOp, FlatReduceScatterOp, OwnPieceOp, scf::ForOp, scf::YieldOp, func::ReturnOp>(op))
     return true;
   if (isa<arith::ConstantOp>(op))
     return op->getResult(0).getType().isIndex();

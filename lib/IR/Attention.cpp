@@ -185,6 +185,9 @@ static LogicalResult checkAttention(Op op) {
       return op.emitOpError("expected captured tensors to be of static shape with elements of f16, "
                             "bf16, f32, f64 or integers of at most 64 bits; found ")
              << type;
+  if (op.getRing() ? *op.getRing() < 2 : op.getStriped()) // (C15)
+    return op.emitOpError("expected 'ring' with at least 2 ranks, found ")
+           << (op.getRing() ? std::to_string(*op.getRing()) : "'striped' without 'ring'");
   Type score = rows.getElementType(), index = IndexType::get(op.getContext());
   Function scoreMod{"score_mod", op.getScoreMod(), {score, index, index, index, index}, score};
   Function maskMod{"mask_mod",
@@ -309,7 +312,9 @@ LogicalResult AttentionOp::canonicalize(AttentionOp op, PatternRewriter &rewrite
       rewriter.eraseBlock(&region->front());
       return success();
     }
-  for (unsigned i = 0, e = op.getCaptures().size(); i < e; ++i) {
+  // The last captured tensor of a ring may be the coordinate of the rank (C15).
+  for (unsigned i = 0, e = op.getCaptures().size() - (op.getRing() && !op.getCaptures().empty());
+       i < e; ++i) {
     SmallVector<std::pair<Block *, unsigned>> places;
     for (auto [region, first] : {std::pair(&op.getScoreMod(), 5u), std::pair(&op.getMaskMod(), 4u),
                                  std::pair(&op.getWeightMod(), 4u)})

@@ -70,6 +70,10 @@ LogicalResult BroadcastOp::canonicalize(BroadcastOp op, PatternRewriter &rewrite
   return dropSingleRankCollective(op, rewriter);
 }
 
+LogicalResult ShiftOp::canonicalize(ShiftOp op, PatternRewriter &rewriter) {
+  return dropSingleRankCollective(op, rewriter);
+}
+
 LogicalResult GemmOp::canonicalize(GemmOp op, PatternRewriter &rewriter) {
   if (!op.getBeta().isZero() || op.getC().getDefiningOp<tensor::EmptyOp>())
     return failure();

@@ -254,6 +254,10 @@ LogicalResult BroadcastOp::verifySymbolUses(SymbolTableCollection &tables) {
   return failed(ranks) ? failure() : checkRoot(*this, *ranks, getRoot());
 }
 
+LogicalResult ShiftOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkGroup(*this, getMeshAttr(), getAxes(), tables);
+}
+
 /// Verifies (S1) and (S2) of an asynchronous collective. Returns the types of the values that its
 /// token represents. If `count` is set, verifies that the token represents `count` values.
 template <typename Op>
@@ -290,7 +294,7 @@ LogicalResult AwaitOp::verify() {
     return emitOpError("expected results of types ") << types << ", found " << getResultTypes();
   Operation *start = getToken().getDefiningOp();
   if (!isa_and_nonnull<UnshardStartOp, ReduceScatterStartOp, AllReduceStartOp, AllGatherStartOp,
-                       BroadcastStartOp>(start) ||
+                       BroadcastStartOp, ShiftStartOp>(start) ||
       start->getBlock() != (*this)->getBlock()) // (C2)
     return emitOpError("expected the token of a collective that was started in the same block, "
                        "found ")
@@ -325,30 +329,34 @@ static LogicalResult checkSameType(Op op, Type result) {
          << op.getInput().getType() << ", found " << result;
 }
 
-LogicalResult AllReduceStartOp::verifySymbolUses(SymbolTableCollection &tables) {
-  FailureOr<ArrayRef<Type>> types = checkStart(*this);
-  if (failed(types) || failed(checkGroup(*this, getMeshAttr(), getAxes(), tables)))
+template <typename Op>
+static LogicalResult checkSameStart(Op op, SymbolTableCollection &tables) {
+  FailureOr<ArrayRef<Type>> types = checkStart(op);
+  if (failed(types) || failed(checkGroup(op, op.getMeshAttr(), op.getAxes(), tables)))
     return failure();
-  return checkSameType(*this, types->front());
+  return checkSameType(op, types->front());
+}
+
+LogicalResult AllReduceStartOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkSameStart(*this, tables);
+}
+
+LogicalResult ShiftStartOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return checkSameStart(*this, tables);
 }
 
 LogicalResult AllGatherStartOp::verifySymbolUses(SymbolTableCollection &tables) {
   FailureOr<ArrayRef<Type>> types = checkStart(*this);
-  if (failed(types))
-    return failure();
   FailureOr<int64_t> ranks = checkGroup(*this, getMeshAttr(), getAxes(), tables);
-  return failed(ranks) ? failure()
-                       : checkGathered(*this, *ranks, getInput().getType(), types->front());
+  if (failed(types) || failed(ranks))
+    return failure();
+  return checkGathered(*this, *ranks, getInput().getType(), types->front());
 }
 
 LogicalResult BroadcastStartOp::verifySymbolUses(SymbolTableCollection &tables) {
-  FailureOr<ArrayRef<Type>> types = checkStart(*this);
-  if (failed(types))
-    return failure();
   FailureOr<int64_t> ranks = checkGroup(*this, getMeshAttr(), getAxes(), tables);
-  if (failed(ranks) || failed(checkRoot(*this, *ranks, getRoot())))
-    return failure();
-  return checkSameType(*this, types->front());
+  bool isWrong = failed(ranks) || failed(checkRoot(*this, *ranks, getRoot()));
+  return isWrong ? failure() : checkSameStart(*this, tables);
 }
 
 /// Verifies that `rows` has the element type of `table`, and the shape of `ids` followed by the

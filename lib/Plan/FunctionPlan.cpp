@@ -95,6 +95,9 @@ LogicalResult FunctionPlan::planOp(Operation *op) {
         return planCollective(op, CollectiveKind::broadcast, broadcast.getAxes(), std::nullopt,
                               broadcast.getRoot());
       })
+      .Case([&](ShiftOp shift) {
+        return planCollective(op, CollectiveKind::shift, shift.getAxes(), std::nullopt, 0);
+      })
       .Case([&](scf::ForOp loop) { return planLoop(loop); })
       .Case([&](func::ReturnOp ret) { return planReturn(ret); })
       .Case<scf::YieldOp>([](auto) { return success(); }) // planLoop plans yields

@@ -46,6 +46,10 @@ static Operation *build(OpBuilder &b, BroadcastStartOp op, TypeRange types) {
   return BroadcastOp::create(b, op.getLoc(), types, op.getInput(), op.getMeshAttr(),
                              op.getAxesAttr(), op.getRootAttr());
 }
+static Operation *build(OpBuilder &b, ShiftStartOp op, TypeRange types) {
+  return ShiftOp::create(b, op.getLoc(), types, op.getInput(), op.getMeshAttr(), op.getAxesAttr(),
+                         op.getSiteAttr());
+}
 
 namespace {
 struct JoinCollectivesPass : fsdp::impl::JoinCollectivesPassBase<JoinCollectivesPass> {
@@ -60,7 +64,7 @@ struct JoinCollectivesPass : fsdp::impl::JoinCollectivesPassBase<JoinCollectives
       OpBuilder b(start);
       Operation *whole = llvm::TypeSwitch<Operation *, Operation *>(start)
                              .Case<UnshardStartOp, ReduceScatterStartOp, AllReduceStartOp,
-                                   AllGatherStartOp, BroadcastStartOp>(
+                                   AllGatherStartOp, BroadcastStartOp, ShiftStartOp>(
                                  [&](auto op) { return build(b, op, await.getResultTypes()); });
       whole->setDiscardableAttrs(start->getDiscardableAttrDictionary());
       await.replaceAllUsesWith(whole->getResults());

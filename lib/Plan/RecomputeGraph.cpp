@@ -19,7 +19,8 @@
 //    of the first chunk.
 // 2. A segment consists of consecutive calls: calls that read parameters of one unit, and the calls
 //    after them that read no parameters.
-// 3. A call is a boundary if another segment reads its result.
+// 3. A call is a boundary if another segment reads its result. So is a call of ring attention,
+//    because the backward would need the blocks of other ranks.
 // 4. To apply a choice of calls, insert a copy of each call that is recomputed. The ops after the
 //    moment read the results of the copies instead of the results of the original calls. Copies
 //    within a segment also read each other's results. Insert the copies of a segment before the
@@ -197,6 +198,16 @@ void RecomputeGraph::findUses() {
       call.savedBytes += isSaved ? getBytes(result) : 0;
     }
   }
+  // The merges of ring attention read results of calls that read blocks of other ranks.
+  auto readsBlock = [&](Call &call) {
+    return llvm::any_of(call.op.getInputs(), [&](Value input) {
+      return isa_and_nonnull<ShiftOp>(aliasing.getBase(input).getDefiningOp());
+    });
+  };
+  for (Call &call : calls)
+    call.isBoundary |= readsBlock(call) || llvm::any_of(call.producers, [&](unsigned producer) {
+                         return readsBlock(calls[producer]);
+                       });
   for (Call &call : calls) {
     llvm::sort(call.producers);
     call.producers.erase(llvm::unique(call.producers), call.producers.end());

@@ -315,8 +315,9 @@ ChoiceReport fsdp::measureChoice(ModuleOp planned, StringRef option, bool isTake
   ChoiceReport report{option.str(), isTaken, measureMemory(planned).peak};
   for (const CommunicationReport &row : measureCommunication(planned))
     if (!row.control)
-      (row.kind == CollectiveKind::all_gather ? report.gatheredBytes : report.reducedBytes) +=
-          row.bytes;
+      (row.kind == CollectiveKind::all_gather || row.kind == CollectiveKind::shift
+           ? report.gatheredBytes
+           : report.reducedBytes) += row.bytes;
   return report;
 }
 

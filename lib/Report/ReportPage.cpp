@@ -97,8 +97,8 @@ private:
     if (isa<CopyOp>(op))
       return getChannel(op);
     CollectiveKind kind = cast<CollectiveOp>(op).getKind();
-    return kind == CollectiveKind::all_gather || kind == CollectiveKind::broadcast ? gatherChannel
-                                                                                   : reduceChannel;
+    bool isReduction = kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_reduce;
+    return isReduction ? reduceChannel : gatherChannel;
   }
 
   void add(Operation *op, double seconds) {

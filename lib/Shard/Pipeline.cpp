@@ -4,15 +4,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/Analysis/TargetInfo.h"
 #include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Shard/Passes.h"
 #include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
+using namespace mlir::fsdp;
 
 void fsdp::buildShardPipeline(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(configure(createApplyPrecisionPass(), options));
-  pm.addPass(configure(createPartitionTensorsPass(), options));
+  pm.addPass(
+      configure(createPartitionTensorsPass(), options, {{"cluster", chooseCluster(options)}}));
   pm.addPass(configure(createFormUnitsPass(), options));
   pm.addPass(configure(createInsertUnshardPass(), options));
   pm.addPass(createVerifyShardedPass());

@@ -114,7 +114,8 @@ class SessionInfo(_Sized):
                 ("arena_bytes", c_uint64), ("reference_arena_bytes", c_uint64),
                 ("peak_bytes", c_uint64), ("collective_bytes", c_uint64 * 4),
                 ("first_rank", c_uint32), ("local_ranks", c_uint32), ("processes", c_uint32),
-                ("meeting", c_char_p), ("file_bytes", c_uint64), ("file_is_direct", c_uint32)]
+                ("meeting", c_char_p), ("file_bytes", c_uint64), ("file_is_direct", c_uint32),
+                ("shift_bytes", c_uint64)]
 
 
 class Comparison(_Sized):

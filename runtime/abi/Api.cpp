@@ -168,6 +168,7 @@ void fsdprt_session_get_info(const fsdprt_session *handle, fsdprt_session_info *
   filled.reference_arena_bytes = session.getReference() ? session.getReference()->arenaBytes() : 0;
   filled.peak_bytes = session.getRanks().peakBytes();
   std::copy_n(session.getRanks().collectiveBytes(), 4, filled.collective_bytes);
+  filled.shift_bytes = session.getRanks().collectiveBytes()[4];
   filled.first_rank = session.getRanks().firstRank();
   filled.local_ranks = session.getRanks().localRanks();
   filled.processes = session.getRanks().getCommunicator().processes();

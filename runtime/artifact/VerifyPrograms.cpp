@@ -279,7 +279,7 @@ void ProgramVerifier::verifyLaunch(const fb::Launch &launch) { // (V13)
 }
 
 void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V14)
-  if (collective.kind() > fb::CollectiveKind::broadcast ||
+  if (collective.kind() > fb::CollectiveKind::shift ||
       collective.reduction() > fb::Reduction::avg || collective.dtype() > DType::i1)
     refuse(format("expected a kind, a reduction and a dtype, found numbers %d, %d and %d",
                   static_cast<int>(collective.kind()), static_cast<int>(collective.reduction()),
@@ -317,8 +317,8 @@ void ProgramVerifier::verifyCollective(const fb::Collective &collective) { // (V
   if (!isForm && (!isOnDevice(layout, source.offset()) || !isOnDevice(layout, target.offset())))
     refuse("expected a source and a target on the device, found one on the host or in the file");
   bool same = source.offset() == target.offset() && source.stride() == target.stride() &&
-              sent == received && source.piece() == target.piece() &&
-              source.split() == target.split();
+              sent == received && collective.kind() != fb::CollectiveKind::shift &&
+              source.piece() == target.piece() && source.split() == target.split();
   if (!isForm && !same && !(gathers && isOwnPiece(source, target, axes)) && overlap(source, target))
     refuse("its source and its target overlap");
   if (collective.root() >= group)

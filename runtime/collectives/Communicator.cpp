@@ -59,8 +59,8 @@ void Communicator::wait(uint32_t collective, uint32_t rank, WorkerPool &pool) {
                      __ATOMIC_RELAXED);
 }
 
-void Communicator::countExchanged(const uint64_t (&bytes)[4], int64_t times) {
-  for (size_t kind = 0; kind < 4; ++kind)
+void Communicator::countExchanged(const uint64_t (&bytes)[collectiveKinds], int64_t times) {
+  for (size_t kind = 0; kind < collectiveKinds; ++kind)
     exchanged[kind] += bytes[kind] * static_cast<uint64_t>(times);
 }
 
@@ -72,6 +72,8 @@ uint64_t Communicator::wireBytes(uint32_t collective) const {
     // For an all_gather or a reduce_scatter, `count` is the number of elements that a single member
     // contributes or receives.
     return bytes;
+  if (key.kind == fb::CollectiveKind::shift)
+    return members == 1 ? 0 : bytes / (members - 1);
   return bytes / members * (key.kind == fb::CollectiveKind::all_reduce ? 2 : 1);
 }
 

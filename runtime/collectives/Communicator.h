@@ -24,7 +24,8 @@
 //      From then on, the rank may read the target and write the source.
 // (R3) The target of an all_gather is the concatenation of the sources of all members, in the order
 //      of the group. The source of a rank may be the rank's own segment of the target. The target
-//      of a broadcast is the source of member `root`.
+//      of a broadcast is the source of member `root`. The target of a shift is the source of the
+//      member before, and that of the last member for the first one.
 // (R4) The target of a reduce_scatter has `count` elements, which are the rank's own segment of the
 //      sum of all sources. The target of an all_reduce also has `count` elements, and is the whole
 //      sum. An all_reduce may be in place (source == target).
@@ -76,7 +77,21 @@ struct CollectiveKey {
   std::vector<uint32_t> axes; ///< mesh axes over which the groups extend (Mesh::group)
   uint32_t id;                ///< index of the command in the program, used in messages
   std::string label, unit;    ///< label and unit of the command, used in messages
+
+  /// Returns true if each target is the whole source of one member.
+  bool hasOneSender() const {
+    return kind == fb::CollectiveKind::broadcast || kind == fb::CollectiveKind::shift;
+  }
+  /// Returns the member whose source becomes the target of member `own` of a group of `members`
+  /// ranks. The collective must have one sender.
+  uint32_t senderFor(uint32_t own, size_t members) const {
+    return kind == fb::CollectiveKind::broadcast ? root
+           : own == 0                            ? static_cast<uint32_t>(members - 1)
+                                                 : own - 1;
+  }
 };
+
+constexpr size_t collectiveKinds = 5; ///< number of kinds of collectives
 
 /// A rank's arena. `descriptor` is the file descriptor of the arena's memory if other processes can
 /// map this memory, and otherwise -1. If the arena is on a GPU, `queue` contains the streams that
@@ -161,10 +176,11 @@ public:
   const uint64_t *exchangedBytes() const { return exchanged; }
   /// Adds `bytes`, multiplied by `times`, to exchangedBytes(). The caller counts in this way
   /// the collectives that are launched as parts of a CUDA graph.
-  void countExchanged(const uint64_t (&bytes)[4], int64_t times);
+  void countExchanged(const uint64_t (&bytes)[collectiveKinds], int64_t times);
   /// Returns the number of bytes that each of n members would send if the collective used a ring
   /// algorithm. This number is (n - 1) / n times the size of the source or of the target, whichever
-  /// is larger. For an all_reduce, the number is twice as large.
+  /// is larger. For an all_reduce, the number is twice as large. For a shift, it is the size of the
+  /// source.
   uint64_t wireBytes(uint32_t collective) const;
 
   //===- Between programs -------------------------------------------------===//
@@ -239,7 +255,7 @@ private:
   const Groups *groupsOver(const std::vector<uint32_t> &axes);
 
   std::vector<std::unique_ptr<Groups>> groups;
-  uint64_t exchanged[4] = {};
+  uint64_t exchanged[collectiveKinds] = {};
 };
 
 } // namespace fsdprt

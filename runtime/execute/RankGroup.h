@@ -123,7 +123,8 @@ private:
   std::vector<std::thread> threads;                     ///< threads of the local ranks
   std::vector<std::optional<Error>> errors;             ///< errors of the local ranks
   std::unique_ptr<DeviceGraph> recording;               ///< CUDA graph of 'step', or null
-  uint64_t recordedBytes[4] = {}; ///< bytes exchanged in each launch of `recording`
+  /// bytes exchanged in each launch of `recording`
+  uint64_t recordedBytes[collectiveKinds] = {};
   const std::vector<Instruction> *current = nullptr;
   const char *currentName = "";
   uint64_t currentRun = 0, peak = 0;

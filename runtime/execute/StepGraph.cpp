@@ -58,8 +58,8 @@ void RankGroup::addRecording() {
 }
 
 void RankGroup::record() {
-  uint64_t before[4];
-  std::copy_n(communicator->exchangedBytes(), 4, before);
+  uint64_t before[collectiveKinds];
+  std::copy_n(communicator->exchangedBytes(), collectiveKinds, before);
   recording->begin();
   try {
     onEveryRank(&RankGroup::recordRank);
@@ -68,7 +68,7 @@ void RankGroup::record() {
     recording->cancel();
     throw;
   }
-  for (size_t kind = 0; kind < 4; ++kind)
+  for (size_t kind = 0; kind < collectiveKinds; ++kind)
     recordedBytes[kind] = communicator->exchangedBytes()[kind] - before[kind];
   // The communicator has counted the bytes of the recorded collectives, which have transferred
   // nothing yet. Therefore subtract these bytes.

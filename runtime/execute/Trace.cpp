@@ -97,9 +97,9 @@ static fsdprt_trace_event describe(const fb::Manifest &manifest, const fb::Colle
                                    const char *label) {
   fsdprt_trace_event event = {};
   event.struct_size = sizeof event;
-  bool gathers = collective.kind() == fb::CollectiveKind::all_gather ||
-                 collective.kind() == fb::CollectiveKind::broadcast;
-  event.lane = gathers ? FSDPRT_LANE_GATHER : FSDPRT_LANE_REDUCE;
+  bool reduces = collective.kind() == fb::CollectiveKind::reduce_scatter ||
+                 collective.kind() == fb::CollectiveKind::all_reduce;
+  event.lane = reduces ? FSDPRT_LANE_REDUCE : FSDPRT_LANE_GATHER;
   event.name = fb::EnumNameCollectiveKind(collective.kind());
   event.kind = "collective";
   event.label = label;

@@ -131,9 +131,9 @@ Accesses::findClash(const fb::Command &command, const std::vector<Access> &acces
 
 bool Accesses::isInPlace(const fb::Command &command, const Access &source,
                          const Access &target) const {
-  if (source.begin == target.begin && source.end == target.end)
-    return true;
   const fb::Collective *collective = command.body_as_Collective();
+  if (source.begin == target.begin && source.end == target.end)
+    return !collective || collective->kind() != fb::CollectiveKind::shift;
   if (!collective || collective->kind() != fb::CollectiveKind::all_gather)
     return false;
   std::vector<uint32_t> axes;

@@ -302,11 +302,11 @@ void Simulator::finish(const Started &one) {
   row.inFlight += flight.end - flight.begin;
   row.exposed += now - before;
   result.exposed += now - before;
-  bool gathers = collective.kind() == fb::CollectiveKind::all_gather ||
-                 collective.kind() == fb::CollectiveKind::broadcast;
+  bool reduces = collective.kind() == fb::CollectiveKind::reduce_scatter ||
+                 collective.kind() == fb::CollectiveKind::all_reduce;
   fsdprt_trace_event event = {};
   event.struct_size = sizeof event;
-  event.lane = gathers ? FSDPRT_LANE_GATHER : FSDPRT_LANE_REDUCE;
+  event.lane = reduces ? FSDPRT_LANE_REDUCE : FSDPRT_LANE_GATHER;
   event.run = 1;
   event.name = fb::EnumNameCollectiveKind(collective.kind());
   event.kind = "collective";

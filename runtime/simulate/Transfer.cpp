@@ -6,7 +6,8 @@
 //
 // A collective over a ring of n ranks has n - 1 steps. In each step, every rank sends the same
 // number of bytes to the next rank. An all-reduce has 2 (n - 1) steps. In a broadcast, each rank
-// sends the whole buffer to the next rank once.
+// sends the whole buffer to the next rank once. A shift has one step, in which each rank sends its
+// buffer to the next rank. The last rank of a block of links sends over its own uplink.
 //
 //   head    the base latency of the protocol plus, for each step, the latency of the level of
 //           links that the step crosses
@@ -46,7 +47,7 @@ static double roundsOf(fb::CollectiveKind kind) {
 
 /// Returns the number of bytes that each rank of a ring sends.
 static double sentBytes(fb::CollectiveKind kind, double bytes, uint64_t ranks) {
-  if (kind == fb::CollectiveKind::broadcast)
+  if (kind == fb::CollectiveKind::broadcast || kind == fb::CollectiveKind::shift)
     return bytes;
   return roundsOf(kind) * bytes * static_cast<double>(ranks - 1) / static_cast<double>(ranks);
 }
@@ -84,8 +85,14 @@ static bool planRing(const Cluster &cluster, fb::CollectiveKind kind, double byt
     if (!protocol.empty() && known == link.protocols.end())
       return false;
     const LinkRate &rate = protocol.empty() ? link.plain : known->second;
-    levelSeconds[level] = sent / (rate.bytesPerSecond * static_cast<double>(below));
+    bool isShift = kind == fb::CollectiveKind::shift;
+    levelSeconds[level] = sent / (rate.bytesPerSecond * (isShift ? 1 : static_cast<double>(below)));
     transfer.multiprocessors = link.multiprocessors;
+    if (isShift) { // its step takes as long as that of the highest level
+      transfer.headSeconds =
+          (protocol.empty() ? 0 : cluster.protocols.at(protocol)) + rate.stepSeconds;
+      continue;
+    }
     // `crossings` is the number of steps of the ring that cross links of this level, but no links
     // of a higher level.
     uint64_t crossings =

@@ -8,6 +8,7 @@
 #include "core/MemoryLimits.h"
 #include "core/NumberText.h"
 #include <algorithm>
+#include <iterator>
 
 using namespace fsdprt;
 using ull = unsigned long long;
@@ -154,8 +155,9 @@ void fsdprt::writeMetrics(Metrics &metrics, const TrainingRun &run, uint64_t num
   metrics.add("memory/resident_bytes", peakResidentBytes());
   static constexpr const char *kinds[] = {
       "communication/all_gather_bytes", "communication/reduce_scatter_bytes",
-      "communication/all_reduce_bytes", "communication/broadcast_bytes"};
-  for (size_t kind = 0; kind < 4; ++kind)
+      "communication/all_reduce_bytes", "communication/broadcast_bytes",
+      "communication/shift_bytes"};
+  for (size_t kind = 0; kind < std::size(kinds); ++kind)
     metrics.add(kinds[kind], cost.exchanged[kind]);
   metrics.add("speed/step_ms", static_cast<float>(cost.seconds * 1e3));
   metrics.add("speed/cpu_ms", static_cast<float>(cost.cpuSeconds * 1e3));

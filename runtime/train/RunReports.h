@@ -35,7 +35,7 @@ private:
 struct StepCost {
   double seconds = 0, cpuSeconds = 0; ///< seconds: wall time; CPU time of all processes
   uint64_t tokens = 0;
-  uint64_t exchanged[4] = {}; ///< bytes by type of collective, as in fsdprt_session_info
+  uint64_t exchanged[5] = {}; ///< bytes by type of collective, as in fsdprt_session_info
   /// Result of SaveStalls::take() after the step, in seconds.
   std::optional<double> saveStall;
 };

@@ -299,6 +299,7 @@ void Trainer::train() {
     fsdprt_session_info after = run.measure();
     for (size_t kind = 0; kind < 4; ++kind)
       cost.exchanged[kind] = after.collective_bytes[kind] - before.collective_bytes[kind];
+    cost.exchanged[4] = after.shift_bytes - before.shift_bytes;
     float block[FSDPRT_BLOCK_SIZE];
     std::memcpy(block, lastBlock, sizeof block);
     lastLoss = block[FSDPRT_BLOCK_LOSS];

@@ -446,6 +446,25 @@ func.func @uniform_flags(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
 
 // -----
 
+// (C15)
+func.func @short_ring(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
+  // expected-error @below {{expected 'ring' with at least 2 ranks, found 1}}
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5 ring 1
+      : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
+  return %o : tensor<1x2x3x4xf32>
+}
+
+// -----
+
+func.func @stripes_without_ring(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
+  // expected-error @below {{expected 'ring' with at least 2 ranks, found 'striped' without 'ring'}}
+  %o, %lse = fsdp.attention %q, %q, %q scale 0.5 striped
+      : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>
+  return %o : tensor<1x2x3x4xf32>
+}
+
+// -----
+
 func.func @far_site(%q: tensor<1x2x3x4xf32>) -> tensor<1x2x3x4xf32> {
   %o, %lse = fsdp.attention %q, %q, %q scale 0.5
       : tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32>, tensor<1x2x3x4xf32> -> tensor<1x2x3x4xf32>, tensor<1x2x3xf32>

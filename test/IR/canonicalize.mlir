@@ -29,7 +29,8 @@ func.func @rounding(%s: tensor<16xf32>) -> tensor<16xbf16> {
 func.func @alone(%x: tensor<8xf32>) -> tensor<8xf32> {
   %a = fsdp.all_reduce %x @mesh ["replicate"] avg : tensor<8xf32>
   %b = fsdp.all_gather %a @mesh ["replicate"] : tensor<8xf32> -> tensor<8xf32>
-  %c = fsdp.broadcast %b @mesh ["replicate"] root 0 : tensor<8xf32>
+  %moved = fsdp.shift %b @mesh ["replicate"] site 0 : tensor<8xf32>
+  %c = fsdp.broadcast %moved @mesh ["replicate"] root 0 : tensor<8xf32>
   %d = fsdp.flat_reduce_scatter %c @mesh ["replicate"] avg : tensor<8xf32> -> tensor<8xf32>
   %e = fsdp.own_piece %d @mesh ["replicate"] : tensor<8xf32> -> tensor<8xf32>
   return %e : tensor<8xf32>

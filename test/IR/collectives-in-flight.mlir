@@ -20,6 +20,9 @@ func.func @f(%s: tensor<16xf32>) -> tensor<32xf32> {
   // CHECK: fsdp.broadcast_start %{{.*}} @mesh ["shard"] root 1 channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   %3 = fsdp.broadcast_start %r @mesh ["shard"] root 1 channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   %b = fsdp.await %3 : !fsdp.token<tensor<16xf32>>
+  // CHECK: fsdp.shift_start %{{.*}} @mesh ["shard"] site 0 channel 1 id 5 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
+  %5 = fsdp.shift_start %b @mesh ["shard"] site 0 channel 1 id 5 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
+  %moved = fsdp.await %5 : !fsdp.token<tensor<16xf32>>
   // CHECK: fsdp.all_gather_start %{{.*}} @mesh ["shard"] channel 1 id 4 : tensor<16xf32> -> !fsdp.token<tensor<32xf32>>
   %4 = fsdp.all_gather_start %b @mesh ["shard"] channel 1 id 4 : tensor<16xf32> -> !fsdp.token<tensor<32xf32>>
   %a = fsdp.await %4 : !fsdp.token<tensor<32xf32>>

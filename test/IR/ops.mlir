@@ -47,6 +47,8 @@ func.func @collectives(%s: tensor<16xf32> {fsdp.unit = @h.0}, %x: tensor<4x8xf32
   %p = fsdp.own_piece %a @mesh ["shard"] : tensor<64xf32> -> tensor<16xf32>
   // CHECK: fsdp.all_gather %{{.*}} @mesh ["shard:2"] : tensor<16xf32> -> tensor<32xf32>
   %n = fsdp.all_gather %r @mesh ["shard:2"] : tensor<16xf32> -> tensor<32xf32>
+  // CHECK: fsdp.shift %{{.*}} @mesh ["shard"] site 1 : tensor<16xf32>
+  %moved = fsdp.shift %r @mesh ["shard"] site 1 : tensor<16xf32>
   // CHECK: fsdp.broadcast %{{.*}} @mesh ["shard"] root 3 : tensor<16xf32>
   %b = fsdp.broadcast %r @mesh ["shard"] root 3 : tensor<16xf32>
   return %b : tensor<16xf32>

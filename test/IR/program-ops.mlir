@@ -42,6 +42,8 @@ fsdp.program @step layout @arena mesh @mesh {
   fsdp.wait 0
   // CHECK-NEXT: fsdp.collective 1 reduce_scatter @g[0, 128] -> @s[0, 64] of 16 x f32 over ["shard"] reduce avg
   fsdp.collective 1 reduce_scatter @g[0, 128] -> @s[0, 64] of 16 x f32 over ["shard"] reduce avg
+  // CHECK-NEXT: fsdp.collective 12 shift @s[0, 4] -> @s[4, 4] of 1 x f32 over ["shard"]
+  fsdp.collective 12 shift @s[0, 4] -> @s[4, 4] of 1 x f32 over ["shard"]
   // CHECK-NEXT: fsdp.collective 2 broadcast @s[0, 4] -> @s[4, 4] of 1 x f32 over ["shard"] root 1
   fsdp.collective 2 broadcast @s[0, 4] -> @s[4, 4] of 1 x f32 over ["shard"] root 1
   // CHECK-NEXT: fsdp.fill @g[0, 64] piece 64 of ["shard"]

@@ -12,7 +12,8 @@ fsdp.unit @u shards 2 x 16 : f32 reshard true [
 // CHECK-NEXT: %[[G:.*]] = fsdp.reduce_scatter @u avg params [0, 1](%[[W]]#0, %[[W]]#1)
 // CHECK-NEXT: %[[R:.*]] = fsdp.all_reduce %[[G]] @mesh ["shard"] sum : tensor<16xf32>
 // CHECK-NEXT: %[[B:.*]] = fsdp.broadcast %[[R]] @mesh ["shard"] root 1 : tensor<16xf32>
-// CHECK-NEXT: fsdp.all_gather %[[B]] @mesh ["shard"] : tensor<16xf32> -> tensor<32xf32>
+// CHECK-NEXT: %[[S:.*]] = fsdp.shift %[[B]] @mesh ["shard"] site 1 : tensor<16xf32>
+// CHECK-NEXT: fsdp.all_gather %[[S]] @mesh ["shard"] : tensor<16xf32> -> tensor<32xf32>
 // CHECK-NEXT: return
 func.func @all(%s: tensor<16xf32>) -> tensor<32xf32> {
   %0 = fsdp.unshard_start %s @u site 1 channel 1 id 0 {noted} : tensor<16xf32> -> !fsdp.token<tensor<4x4xf32>, tensor<4xf32>>
@@ -24,7 +25,9 @@ func.func @all(%s: tensor<16xf32>) -> tensor<32xf32> {
   %r = fsdp.await %2 : !fsdp.token<tensor<16xf32>>
   %3 = fsdp.broadcast_start %r @mesh ["shard"] root 1 channel 1 id 3 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
   %b = fsdp.await %3 : !fsdp.token<tensor<16xf32>>
-  %4 = fsdp.all_gather_start %b @mesh ["shard"] channel 1 id 4 : tensor<16xf32> -> !fsdp.token<tensor<32xf32>>
+  %5 = fsdp.shift_start %b @mesh ["shard"] site 1 channel 1 id 5 : tensor<16xf32> -> !fsdp.token<tensor<16xf32>>
+  %moved = fsdp.await %5 : !fsdp.token<tensor<16xf32>>
+  %4 = fsdp.all_gather_start %moved @mesh ["shard"] channel 1 id 4 : tensor<16xf32> -> !fsdp.token<tensor<32xf32>>
   %a = fsdp.await %4 : !fsdp.token<tensor<32xf32>>
   return %a : tensor<32xf32>
 }

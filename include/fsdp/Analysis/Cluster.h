@@ -42,6 +42,10 @@ const Cluster &getGpuCluster();
 double getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64_t stride,
                       unsigned rounds = 1);
 
+/// Returns the seconds in which each rank of a ring sends `bytes` to the next rank, all at the same
+/// time. Other parameters are as in getRingSeconds.
+double getShiftSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64_t stride);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_ANALYSIS_CLUSTER_H

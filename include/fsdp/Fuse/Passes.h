@@ -25,7 +25,8 @@ class TargetInfo;
 std::unique_ptr<Pass> createDecomposeNamedOpsPass(std::shared_ptr<const TargetInfo> target);
 
 struct StepOptions;
-/// Appends the passes: decompose, chunk, form dispatches, align rows, write in place, verify.
+/// Appends the passes: expand rings, decompose, chunk, form dispatches, align rows, write in place,
+/// verify.
 void buildFusePipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

@@ -48,6 +48,12 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     keys, the last query corresponds to the last key. For Sq queries and Sk keys, the region of a
     causal mask must therefore keep the score if `q + (Sk - Sq) >= k`.
 
+    **Ring.** With `ring C`, K and V are the blocks of this rank on the axis `context` of C ranks.
+    The op attends to the blocks of all C ranks, and `k` is the index in the whole sequence. Row i
+    of the block of rank r is row i + r · Sk or, with `striped`, i · C + r. The gradients dk and dv
+    are the sums over the ranks for the block of this rank. The pass `fsdp-expand-ring` rewrites
+    the op as C ops without `ring`.
+
     Constraints:
 
     - (C1) Q, K and V have static shapes, the same element type, and at most 2^48 elements each.
@@ -65,6 +71,8 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     - (C10) A region contains only `tensor.extract` of captured tensors, and pure scalar ops without
       regions. The type of a value is index or a type of (C7). The region weight_mod reads only
       tensors of integers.
+    - (C15) `ring` is at least 2. An op with `striped` has `ring`. If a function of an op with `ring`
+      reads `k`, the last captured tensor is a tensor<i64> with the coordinate of the rank.
 
     ```mlir
     %o, %lse = fsdp.attention %q, %k, %v scale 0.125 capture(%slopes : tensor<8xf32>)
@@ -98,11 +106,13 @@ def FSDP_AttentionOp : FSDP_Op<"attention", [Pure, IsolatedFromAbove,
     ```
   }];
   let arguments = (ins FSDP_AttentionTensor:$q, FSDP_AttentionTensor:$k, FSDP_AttentionTensor:$v,
-                       Variadic<AnyRankedTensor>:$captures, F64Attr:$scale);
+                       Variadic<AnyRankedTensor>:$captures, F64Attr:$scale, OptionalAttr<I64Attr>:$ring,
+                       UnitAttr:$striped);
   let results = (outs FSDP_AttentionTensor:$o, FSDP_LseTensor:$lse);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod, MaxSizedRegion<1>:$weightMod);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `scale` $scale (`capture` `(` $captures^ `:` type($captures) `)`)? attr-dict `:`
+    $q `,` $k `,` $v `scale` $scale (`ring` $ring^)? (`striped` $striped^)?
+    (`capture` `(` $captures^ `:` type($captures) `)`)? attr-dict `:`
     type($q) `,` type($k) `,` type($v) `->` type($o) `,` type($lse)
     custom<Functions>($scoreMod, $maskMod, $weightMod)
   }];
@@ -139,7 +149,7 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
 
     Constraints:
 
-    - (C1) to (C10) as in `fsdp.attention`.
+    - (C1) to (C10), and (C15), as in `fsdp.attention`.
     - (C11) The operands O and dO have the type of the result O of `fsdp.attention`.
     - (C12) score_grad is present if and only if score_mod is present. The arguments of score_grad
       are the cotangent g, then the arguments of score_mod. The region yields the cotangent of the
@@ -149,13 +159,14 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
   }];
   let arguments = (ins FSDP_AttentionTensor:$q, FSDP_AttentionTensor:$k, FSDP_AttentionTensor:$v,
                        FSDP_AttentionTensor:$o, FSDP_LseTensor:$lse, FSDP_AttentionTensor:$dout,
-                       Variadic<AnyRankedTensor>:$captures, F64Attr:$scale);
+                       Variadic<AnyRankedTensor>:$captures, F64Attr:$scale, OptionalAttr<I64Attr>:$ring,
+                       UnitAttr:$striped);
   let results = (outs FSDP_AttentionTensor:$dq, FSDP_AttentionTensor:$dk, FSDP_AttentionTensor:$dv,
                       Variadic<RankedTensorOf<[AnyFloat]>>:$dcaptures);
   let regions = (region MaxSizedRegion<1>:$scoreMod, MaxSizedRegion<1>:$maskMod, MaxSizedRegion<1>:$weightMod,
                         MaxSizedRegion<1>:$scoreGrad);
   let assemblyFormat = [{
-    $q `,` $k `,` $v `,` $o `,` $lse `,` $dout `scale` $scale
+    $q `,` $k `,` $v `,` $o `,` $lse `,` $dout `scale` $scale (`ring` $ring^)? (`striped` $striped^)?
     (`capture` `(` $captures^ `:` type($captures) `)`)? attr-dict `:`
     type($q) `,` type($k) `,` type($v) `,` type($o) `,` type($lse) `,` type($dout) `->`
     type($dq) `,` type($dk) `,` type($dv) (`gradients` `(` type($dcaptures)^ `)`)?

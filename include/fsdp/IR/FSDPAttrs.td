@@ -42,7 +42,7 @@ def FSDP_StateRoleAttr : EnumAttr<FSDP_Dialect, FSDP_StateRole, "role">;
 
 def FSDP_CollectiveKind : FSDP_PlanEnum<"CollectiveKind", "which transfer a collective performs", [
     I32EnumAttrCase<"all_gather", 0>, I32EnumAttrCase<"reduce_scatter", 1>, I32EnumAttrCase<"all_reduce", 2>,
-    I32EnumAttrCase<"broadcast", 3>
+    I32EnumAttrCase<"broadcast", 3>, I32EnumAttrCase<"shift", 4>
   ]>;
 def FSDP_CollectiveKindAttr : EnumAttr<FSDP_Dialect, FSDP_CollectiveKind, "collective_kind">;
 

@@ -313,6 +313,24 @@ def FSDP_BroadcastOp : FSDP_CollectiveOp<"broadcast", [SameOperandsAndResultType
   let assemblyFormat = "$input $mesh $axes `root` $root attr-dict `:` type($input)";
 }
 
+def FSDP_ShiftOp : FSDP_CollectiveOp<"shift", [SameOperandsAndResultType]> {
+  let summary = "send a tensor to the next rank of a group";
+  let description = [{
+    Rank i of a group of n ranks receives the tensor of rank (i - 1) mod n. `site` is 0 in the
+    forward and 1 in the backward, so that CSE does not merge the two shifts of a tensor.
+
+    Constraints: (C1), (C2) as in `fsdp.all_reduce`.
+
+    ```mlir
+    %next = fsdp.shift %keys @mesh ["context"] site 0 : tensor<2x4x64x16xf32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes, I64Attr:$site);
+  let results = (outs AnyRankedTensor:$result);
+  let hasCanonicalizeMethod = 1;
+  let assemblyFormat = "$input $mesh $axes `site` $site attr-dict `:` type($input)";
+}
+
 def FSDP_Fabric : Resource<"::mlir::fsdp::FabricResource">;
 
 // An op that starts an asynchronous collective. It has the attributes `channel` and `id`, and
@@ -393,6 +411,16 @@ def FSDP_BroadcastStartOp : FSDP_StartOp<"broadcast_start"> {
                        I64Attr:$channel, I64Attr:$id);
   let assemblyFormat = [{
     $input $mesh $axes `root` $root `channel` $channel `id` $id attr-dict `:` type($input) `->` qualified(type($token))
+  }];
+}
+
+def FSDP_ShiftStartOp : FSDP_StartOp<"shift_start"> {
+  let summary = "start sending a tensor to the next rank of a group";
+  let description = startDescription;
+  let arguments = (ins AnyRankedTensor:$input, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes, I64Attr:$site,
+                       I64Attr:$channel, I64Attr:$id);
+  let assemblyFormat = [{
+    $input $mesh $axes `site` $site `channel` $channel `id` $id attr-dict `:` type($input) `->` qualified(type($token))
   }];
 }
 

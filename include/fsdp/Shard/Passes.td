@@ -77,7 +77,8 @@ def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
     | place | op | adjoint |
     |---|---|---|
     | whole value with the split dimension, read by an op that is split | `fsdp.own_piece` | zeros around the piece |
-    | keys and values of attention | `fsdp.all_gather` | reduce-scatter |
+    | keys and values of attention, with `gather` | `fsdp.all_gather` | reduce-scatter |
+    | keys and values of attention, with `ring` | `fsdp.attention` with `ring` (see `fsdp-expand-ring`) | the same |
     | result of an op that is split along a reduced loop | `fsdp.all_reduce` | identity |
     | sum over the ranks, read by an op that is split | `fsdp.reduce_cotangent` | all-reduce |
     | parameter, read together with such a sum by an op that is not split | `fsdp.share_cotangent` | division by the number of ranks |
@@ -95,6 +96,8 @@ def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
   let options = [
     StepOption<"mesh", "mesh", "std::string">,
     StepOption<"tensorParallel", "tensor-parallel", "std::string">,
+    StepOption<"contextAttention", "context-attention", "std::string">,
+    StepOption<"cluster", "cluster", "std::string">,
     StepOption<"remarks", "remarks", "bool">
   ];
   let statistics = [

@@ -477,9 +477,9 @@ AttentionOp ScoreFunctions::build(OpBuilder &b, Value q, Value k, Value v, Obsta
   ArrayRef<int64_t> shape = qType.getShape();
   Type element = qType.getElementType(), wide = element.isF64() ? element : Type(b.getF32Type());
   auto oType = RankedTensorType::get({shape[0], shape[1], shape[2], vType.getDimSize(3)}, element);
-  auto op = AttentionOp::create(b, m.mixing.getLoc(), oType,
-                                RankedTensorType::get(shape.drop_back(), wide), q, k, v,
-                                ValueRange(), b.getF64FloatAttr(scale));
+  auto op = AttentionOp::create(
+      b, m.mixing.getLoc(), oType, RankedTensorType::get(shape.drop_back(), wide), q, k, v,
+      ValueRange(), b.getF64FloatAttr(scale), /*ring=*/IntegerAttr(), UnitAttr());
   bool written = write(op, obstacle);
   bool hasFinite = !passedFinite.empty(), isLow = written && mayMask(op);
   bool isProven =

@@ -44,7 +44,8 @@ void SplitRewrite::addCoordinate() {
 /// Lets the functions of attention read the index of dimension `dim`, which is split, in the whole
 /// dimension.
 void SplitRewrite::shiftIndices(AttentionOp op, int64_t dim) {
-  if (!readsIndex(op, dim))
+  // The functions of a ring also need the coordinate to count keys (ExpandRing.cpp).
+  if (!readsIndex(op, dim) && !(op.getRing() && readsIndex(op, 3)))
     return;
   int64_t size = cast<RankedTensorType>(op.getQ().getType()).getDimSize(dim);
   op->insertOperands(op->getNumOperands(), coordinate);

@@ -25,10 +25,12 @@
 #include "SequenceSeeds.h"
 #include "SplitRewrite.h"
 #include "TensorRemarks.h"
+#include "fsdp/Analysis/Cost.h"
 #include "fsdp/IR/DiagnosticText.h"
 #include "fsdp/Options/PassConfiguration.h"
 #include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Shard/Passes.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_PARTITIONTENSORSPASS
@@ -45,14 +47,16 @@ struct PartitionTensorsPass : fsdp::impl::PartitionTensorsPassBase<PartitionTens
 
 private:
   LogicalResult splitTensors(func::FuncOp loss, int64_t ranks);
-  LogicalResult splitSequence(func::FuncOp loss, int64_t ranks);
-  void rewrite(func::FuncOp loss, const SplitGroup &group);
+  LogicalResult splitSequence(func::FuncOp loss, int64_t ranks, int64_t stride);
+  FailureOr<bool> chooseRing(func::FuncOp loss, const SplitAxis &axis, int64_t stride);
+  void rewrite(func::FuncOp loss, const SplitGroup &group, bool hasRing = false);
   LogicalResult checkPlan(const MeshSpec &spec);
 };
 } // namespace
 
-void PartitionTensorsPass::rewrite(func::FuncOp loss, const SplitGroup &group) {
+void PartitionTensorsPass::rewrite(func::FuncOp loss, const SplitGroup &group, bool hasRing) {
   SplitRewrite rewrite(loss, group);
+  rewrite.hasRing = hasRing;
   rewrite.run();
   numReduced += rewrite.numReduced;
   numEntered += rewrite.numEntered;
@@ -94,10 +98,41 @@ LogicalResult PartitionTensorsPass::splitTensors(func::FuncOp loss, int64_t rank
   return success();
 }
 
-/// Splits the sequence over the axis `context`.
-LogicalResult PartitionTensorsPass::splitSequence(func::FuncOp loss, int64_t ranks) {
+/// Returns "1.5 us".
+static std::string microseconds(double seconds) {
+  return llvm::formatv("{0:f1} us", seconds * 1e6).str();
+}
+
+/// Decides whether keys and values travel from rank to rank, or are gathered.
+FailureOr<bool> PartitionTensorsPass::chooseRing(func::FuncOp loss, const SplitAxis &axis,
+                                                 int64_t stride) {
+  auto way = readOption<ContextAttention>(loss.getLoc(), "context-attention", contextAttention);
+  if (failed(way) || *way != ContextAttention::Auto)
+    return failed(way) ? FailureOr<bool>(failure()) : *way == ContextAttention::Ring;
+  FailureOr<Cluster> machines = loadCluster(&getContext(), cluster);
+  if (failed(machines))
+    return failure();
+  RingStep step = estimateRing(llvm::to_vector(loss.getBody().front().getOps<AttentionOp>()), axis,
+                               stride, *machines);
+  if (remarks)
+    emitRemark(loss.getLoc()) << "axis 'context': keys and values "
+                              << (step.isHidden() ? "travel in a ring" : "are gathered")
+                              << ", because attention to a block takes "
+                              << microseconds(step.attention) << ", sending the next one "
+                              << microseconds(step.transfer) << " and merging "
+                              << microseconds(step.merge) << "; a gather keeps " << step.gathered
+                              << " bytes of other ranks";
+  return step.isHidden();
+}
+
+/// Splits the sequence over the axis `context`, whose neighbours are `stride` ranks apart.
+LogicalResult PartitionTensorsPass::splitSequence(func::FuncOp loss, int64_t ranks,
+                                                  int64_t stride) {
   FailureOr<SplitGroup> group = chooseSequence(loss, ranks);
   if (failed(group))
+    return failure();
+  FailureOr<bool> hasRing = chooseRing(loss, group->getAxis(), stride);
+  if (failed(hasRing))
     return failure();
   if (remarks)
     emitRemark(loss.getLoc()) << "axis 'context': a rank has "
@@ -106,7 +141,7 @@ LogicalResult PartitionTensorsPass::splitSequence(func::FuncOp loss, int64_t ran
                                             " is its coordinate, because attention of neighbouring "
                                             "rows would be unbalanced"
                                       : "neighbouring rows");
-  rewrite(loss, *group);
+  rewrite(loss, *group, *hasRing);
   return success();
 }
 
@@ -157,6 +192,6 @@ void PartitionTensorsPass::runOnOperation() {
   spec->declare(builder, functions[0].getLoc());
   int64_t tensor = llvm::product_of(spec->tensor), context = llvm::product_of(spec->context);
   if ((tensor > 1 && failed(splitTensors(functions[0], tensor))) ||
-      (context > 1 && failed(splitSequence(functions[0], context))))
+      (context > 1 && failed(splitSequence(functions[0], context, tensor))))
     signalPassFailure();
 }

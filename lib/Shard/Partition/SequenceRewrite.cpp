@@ -16,7 +16,8 @@
 //
 //  1. A split op reads the rank's own slice of a whole value that has the split dimension.
 //  2. Attention has the queries of a rank, and the keys and values of all ranks. The adjoint of the
-//     gather adds the cotangents of keys and values over the ranks (reduce-scatter).
+//     gather adds the cotangents of keys and values over the ranks (reduce-scatter). With a ring,
+//     attention has the attribute `ring` instead, and lib/Fuse/ExpandRing.cpp rewrites it.
 //  3. The loss of a cross-entropy is a mean over the rows of a rank. Its weight is 1/C or, with
 //     ignored targets, the part of the targets that count. The sum over the ranks is then the mean
 //     over all rows.
@@ -204,9 +205,14 @@ Value SplitRewrite::gather(Value value, RankedTensorType type, int64_t dim) {
   return axis.striped ? stripesFromFront(all, type, dim) : fromFront(all, type, dim, isView);
 }
 
-/// Gathers the keys and values of attention.
-void SplitRewrite::gatherKeys(AttentionOp op) {
+/// Lets attention read the keys and values of all ranks.
+void SplitRewrite::readKeys(AttentionOp op) {
   b.setInsertionPoint(op);
+  if (hasRing) {
+    op.setRing(axis.ranks);
+    op.setStriped(axis.striped);
+    return shiftIndices(op, 2);
+  }
   for (unsigned i : {1, 2}) {
     OpOperand &operand = op->getOpOperand(i);
     auto shape = llvm::to_vector(getTensorType(operand.get()).getShape());

@@ -13,6 +13,9 @@
 //  2. Choose stripes if the rank with most keys then has fewer. With a window, tiles of neighbours
 //     visit fewer keys.
 //
+//  3. Estimate a step of a ring: the products of the scores that a rank with most scores computes
+//     against one of C blocks, the transfer of a block, and the traffic of merging two results.
+//
 // A mask that compares captured data, such as documents, skips tiles of neighbours only. Such masks
 // keep neighbours. O(tiles of rows · attention ops).
 //
@@ -55,4 +58,46 @@ bool fsdp::prefersStripes(ArrayRef<AttentionOp> ops, int64_t ranks) {
     }
   }
   return *llvm::max_element(stripes) < *llvm::max_element(neighbours);
+}
+
+/// Returns the number of scores, of one head and sample, of the rank that computes most of them.
+static int64_t countMostScores(AttentionOp op, int64_t rows, const SplitAxis &axis) {
+  AttentionTiles tiles(op);
+  if (tiles.readsData())
+    return rows / axis.ranks * rows;
+  int64_t most = 0;
+  for (int64_t rank = 0; rank < axis.ranks; ++rank)
+    most = std::max(most, countScores(tiles, rows, axis, rank));
+  return most;
+}
+
+RingStep fsdp::estimateRing(ArrayRef<AttentionOp> ops, const SplitAxis &axis, int64_t stride,
+                            const Cluster &cluster) {
+  std::optional<RingStep> least;
+  int64_t gathered = 0;
+  for (AttentionOp op : ops) {
+    auto q = cast<RankedTensorType>(op.getQ().getType()),
+         k = cast<RankedTensorType>(op.getK().getType()),
+         v = cast<RankedTensorType>(op.getV().getType()),
+         o = cast<RankedTensorType>(op.getO().getType());
+    int64_t width = q.getElementTypeBitWidth() / 8,
+            block = (k.getNumElements() + v.getNumElements()) * width / axis.ranks;
+    double products = static_cast<double>(countMostScores(op, q.getDimSize(2), axis)) *
+                      static_cast<double>(q.getDimSize(0) * q.getDimSize(1) *
+                                          (q.getDimSize(3) + v.getDimSize(3)));
+    RingStep step;
+    step.attention = products / static_cast<double>(axis.ranks) /
+                     (width == 2 ? cluster.narrowMultiplyAdds : cluster.wideMultiplyAdds);
+    step.transfer = getShiftSeconds(cluster, static_cast<double>(block), axis.ranks, stride);
+    // A merge reads a partial result and the sum, and writes the sum.
+    step.merge = 2 * cluster.launchSeconds +
+                 static_cast<double>(o.getNumElements() / axis.ranks * (width + 8)) /
+                     cluster.memoryBytesPerSecond;
+    gathered += block * (axis.ranks - 1);
+    if (!least || step.attention - step.transfer - step.merge <
+                      least->attention - least->transfer - least->merge)
+      least = step;
+  }
+  least->gathered = gathered;
+  return *least;
 }

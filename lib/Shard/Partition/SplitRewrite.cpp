@@ -176,7 +176,7 @@ void SplitRewrite::run() {
     }
     setOperands(op, split->second);
     if (auto attention = dyn_cast<AttentionOp>(op); attention && axis.isContext())
-      gatherKeys(attention);
+      readKeys(attention);
     else if (attention)
       shiftIndices(attention, split->second.results[0]->dim);
     if (auto loss = dyn_cast<CrossEntropyOp>(op); loss && axis.isContext())

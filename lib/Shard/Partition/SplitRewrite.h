@@ -22,6 +22,7 @@ public:
 
   void run();
 
+  bool hasRing = false; ///< whether keys and values travel from rank to rank
   int64_t numReduced = 0, numEntered = 0;
 
 private:
@@ -63,7 +64,7 @@ private:
   Value stripesToFront(Value value, int64_t dim);
   Value stripesFromFront(Value flat, RankedTensorType type, int64_t dim);
   Value gather(Value value, RankedTensorType type, int64_t dim);
-  void gatherKeys(AttentionOp op);
+  void readKeys(AttentionOp op);
   Value countTargets(Location loc, Value targets, int64_t ignored);
   void weighLoss(CrossEntropyOp op, Value allTargets);
 

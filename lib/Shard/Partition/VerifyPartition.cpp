@@ -64,6 +64,7 @@ private:
   LogicalResult checkSplit(Operation *op, unsigned first);
   LogicalResult checkAttention(AttentionOp op);
   LogicalResult checkPart(Operation *op);
+  LogicalResult checkRing(AttentionOp op, const TensorSplit &rows);
   LogicalResult checkWhole(Operation *op);
   LogicalResult checkReads(Operation *op, std::optional<unsigned> &first);
   bool isOverAxis(ArrayAttr axes) {
@@ -128,13 +129,42 @@ static bool isFloatTensor(Value value) {
   return type && isa<FloatType>(type.getElementType());
 }
 
-/// Checks attention on the axis `context`: a rank has its rows of queries, and all keys and values.
+/// Checks that the keys and values of attention with `ring` are the blocks of the rank.
+LogicalResult PartitionChecker::checkRing(AttentionOp op, const TensorSplit &rows) {
+  if (static_cast<int64_t>(*op.getRing()) != axis.ranks || op.getStriped() != axis.striped)
+    return fail(op) << "expected a ring of " << axis.ranks << " ranks and "
+                    << (axis.striped ? "stripes" : "neighbouring rows")
+                    << ", as on axis 'context', found one of " << *op.getRing() << " and "
+                    << (op.getStriped() ? "stripes" : "neighbouring rows");
+  TensorSplit block{2, {cast<RankedTensorType>(op.getK().getType()).getDimSize(2)}};
+  for (unsigned i : {1, 2})
+    if (auto found = splits.find(op->getOperand(i));
+        found == splits.end() || !(found->second == block))
+      return fail(op) << "expected operand " << i << ", the " << (i == 1 ? "keys" : "values")
+                      << ", to be the block of the rank: split along dimension 2 over axis '"
+                      << axis.name << "'";
+  for (auto [region, key] : {std::pair(&op.getScoreMod(), 4), std::pair(&op.getMaskMod(), 3),
+                             std::pair(&op.getWeightMod(), 3)})
+    if (!region->empty() && !region->front().getArgument(key).use_empty() &&
+        (op.getCaptures().empty() || !isCoordinate(op.getCaptures().back(), axis.name)))
+      return fail(op) << "has functions that read the index of a key; expected the last captured "
+                         "tensor to be the coordinate of the rank on axis '"
+                      << axis.name << "'";
+  for (Value result : op->getResults())
+    splits[result] = rows;
+  return checkIndices(op, /*dim=*/2, axis, [&] { return fail(op); });
+}
+
+/// Checks attention on the axis `context`: a rank has its rows of queries, and all keys and values
+/// or, with a ring, its rows of these.
 LogicalResult PartitionChecker::checkAttention(AttentionOp op) {
   TensorSplit rows{2, {cast<RankedTensorType>(op.getQ().getType()).getDimSize(2)}};
   auto query = splits.find(op.getQ());
   if (query == splits.end() || !(query->second == rows))
     return fail(op) << "expected queries of which dimension 2 is split over axis '" << axis.name
                     << "'";
+  if (op.getRing())
+    return checkRing(op, rows);
   for (unsigned i : {1, 2})
     if (splits.contains(op->getOperand(i)) || !entered.contains(op->getOperand(i)))
       return fail(op) << "expected operand " << i << ", the " << (i == 1 ? "keys" : "values")

@@ -89,18 +89,19 @@ void LocalCuda::copy(const CudaQueue &queue, CudaQueue::Lane lane, CudaPointer t
                          "copy between ranks");
 }
 
-/// Enqueues the copies that an all-gather or a broadcast makes to the target of `rank`.
+/// Enqueues the copies that an all-gather, a broadcast or a shift makes to the target of `rank`.
 void LocalCuda::gather(uint32_t collective, uint32_t rank) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
   uint64_t bytes = key.count * sizeOf(key.dtype);
   CudaPointer target = slotOf(collective, rank).target;
-  for (uint32_t j = 0; j < members.size(); ++j) {
-    bool isBroadcast = key.kind == fb::CollectiveKind::broadcast;
-    if (!isBroadcast || j == key.root)
-      copy(queueOf(rank), CudaQueue::gather, target + (isBroadcast ? 0 : j * bytes),
+  bool isWhole = key.hasOneSender();
+  uint32_t sender =
+      isWhole ? key.senderFor(collectives[collective].groups->index[rank], members.size()) : 0;
+  for (uint32_t j = 0; j < members.size(); ++j)
+    if (!isWhole || j == sender)
+      copy(queueOf(rank), CudaQueue::gather, target + (isWhole ? 0 : j * bytes),
            slotOf(collective, members[j]).source, bytes);
-  }
 }
 
 /// Enqueues a kernel on the reduce stream of `rank`. It adds up the elements [first, first + count)

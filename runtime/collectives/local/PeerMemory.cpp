@@ -88,11 +88,13 @@ void PeerMemory::gather(uint32_t collective, uint32_t rank, WorkerPool &pool) {
   const CollectiveKey &key = getKey(collective);
   const std::vector<uint32_t> &members = membersOf(collective, rank);
   uint64_t size = sizeOf(key.dtype), bytes = key.count * size;
-  bool whole = key.kind == fb::CollectiveKind::broadcast;
+  bool whole = key.hasOneSender();
+  uint32_t sender =
+      whole ? key.senderFor(collectives[collective].groups->index[rank], members.size()) : 0;
   std::byte *target = targetOf(collective, rank);
   inParts(pool, key.count, size, [&](uint64_t first, uint64_t count) {
     for (uint32_t j = 0; j < members.size(); ++j) {
-      if (whole && j != key.root)
+      if (whole && j != sender)
         continue;
       const std::byte *from = sourceOf(collective, members[j]) + first * size;
       std::byte *to = target + (whole ? 0 : j * bytes) + first * size;
@@ -154,6 +156,7 @@ void PeerMemory::finish(uint32_t collective, uint32_t rank, WorkerPool &pool) {
   switch (key.kind) {
   case fb::CollectiveKind::all_gather:
   case fb::CollectiveKind::broadcast:
+  case fb::CollectiveKind::shift:
     gather(collective, rank, pool);
     break;
   case fb::CollectiveKind::reduce_scatter:

@@ -75,9 +75,14 @@ void MpiCollective::pieceOf(uint32_t j, uint64_t &first, uint64_t &count) const 
   count = first < end ? end - first : 0;
 }
 
+/// Returns true if member `to` receives data from member `from`.
+bool MpiCollective::reaches(uint32_t from, uint32_t to) const {
+  return from != to && (!key.hasOneSender() || from == key.senderFor(to, group));
+}
+
 uint64_t MpiCollective::sendBytes(uint32_t j) const {
   uint64_t first, count = key.count;
-  if (j == own || (key.kind == CollectiveKind::broadcast && own != key.root))
+  if (!reaches(own, j))
     return 0;
   if (key.kind == CollectiveKind::all_reduce && (phase == Phase::spread || !isSmall()))
     pieceOf(phase == Phase::spread ? own : j, first, count);
@@ -95,7 +100,7 @@ const std::byte *MpiCollective::sendFrom(uint32_t j) const {
 
 uint64_t MpiCollective::receiveBytes(uint32_t j) const {
   uint64_t first, count = key.count;
-  if (j == own || (key.kind == CollectiveKind::broadcast && j != key.root))
+  if (!reaches(j, own))
     return 0;
   if (key.kind == CollectiveKind::all_reduce && (phase == Phase::spread || !isSmall()))
     pieceOf(phase == Phase::spread ? j : own, first, count);
@@ -125,7 +130,7 @@ void MpiCollective::start(const std::byte *newSource, std::byte *newTarget) {
     return startLibrary();
   if (isSum() && group > 1)
     return enter(Phase::sum);
-  bool receivesAll = key.kind == CollectiveKind::broadcast && own != key.root;
+  bool receivesAll = key.hasOneSender() && own != key.senderFor(own, group);
   std::byte *to =
       target + (key.kind == CollectiveKind::all_gather ? own * key.count * elementBytes : 0);
   if (isSum())

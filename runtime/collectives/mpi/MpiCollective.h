@@ -10,6 +10,7 @@
 //
 //     all_gather      sends source to all            receives each source in its target range
 //     broadcast       root sends source to all       other members receive the target
+//     shift           sends source to the next       receives the target from the member before
 //     reduce_scatter  sends segment j to member j    receives its segment in a lane; sums each row
 //     all_reduce      small: sends source to all     receives all sources in a lane; sums each row
 //                     large: reduce_scatter of segments, then all_gather of the segments
@@ -80,6 +81,7 @@ private:
   void plan();
   void goOn();
   uint64_t rowsFor(uint64_t (MpiCollective::*bytesOf)(uint32_t) const) const;
+  bool reaches(uint32_t from, uint32_t to) const;
   uint64_t sendBytes(uint32_t j) const;
   uint64_t receiveBytes(uint32_t j) const;
   const std::byte *sendFrom(uint32_t j) const;

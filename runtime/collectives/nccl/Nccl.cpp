@@ -105,9 +105,9 @@ void NcclCommunicator::findLanes() {
   }
 }
 
-/// Returns the NCCL call that executes a collective. Integers are passed to NCCL as bytes, because
-/// they are never summed.
-NcclCall NcclCommunicator::callOf(uint32_t collective) const {
+/// Returns the NCCL call by which `rank` executes a collective. Integers are passed to NCCL as
+/// bytes, because they are never summed.
+NcclCall NcclCommunicator::callOf(uint32_t collective, uint32_t rank) const {
   const CollectiveKey &key = getKey(collective);
   NcclCall call = {key.kind,
                    ncclU8,
@@ -115,6 +115,12 @@ NcclCall NcclCommunicator::callOf(uint32_t collective) const {
                    key.count,
                    static_cast<int>(key.root),
                    laneOf[collective]};
+  if (key.kind == fb::CollectiveKind::shift) {
+    uint32_t own = collectives[collective].groups->index[rank];
+    size_t members = membersOf(collective, rank).size();
+    call.root = static_cast<int>(key.senderFor(own, members));
+    call.next = static_cast<int>((own + 1) % members);
+  }
   switch (key.dtype) {
   case DType::f64:
     call.type = ncclF64;
@@ -233,9 +239,6 @@ void NcclCommunicator::connect() {
     control->add(each.key);
   control->connect();
   findLanes();
-  std::vector<NcclCall> calls;
-  for (uint32_t i = 0; i < numCollectives(); ++i)
-    calls.push_back(callOf(i));
   std::vector<bool> reduces;
   for (const Lane &lane : lanes)
     reduces.push_back(lane.reduces);
@@ -243,7 +246,10 @@ void NcclCommunicator::connect() {
     join();
     for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank) {
       ncclRank(rank).adopt(arenas[rank - firstRank()]);
-      ncclRank(rank).prepare(calls, reduces);
+      std::vector<NcclCall> calls;
+      for (uint32_t i = 0; i < numCollectives(); ++i)
+        calls.push_back(callOf(i, rank));
+      ncclRank(rank).prepare(std::move(calls), reduces);
     }
   } catch (...) {
     // The destructor of NcclRank aborts the communicators of the rank.

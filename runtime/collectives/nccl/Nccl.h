@@ -83,7 +83,7 @@ private:
   void checkOthers(const std::vector<Word> &words) const;
   int deviceOf(uint32_t rank) const;
   void findLanes();
-  NcclCall callOf(uint32_t collective) const;
+  NcclCall callOf(uint32_t collective, uint32_t rank) const;
   NcclId agreeOnId();
   void join();
   template <typename Start>

@@ -89,6 +89,9 @@ static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
       NcclResult (*)(const void *, void *, size_t, NcclType, NcclOperation, NcclComm, CudaStream)) \
   FUNCTION(ncclBroadcast, broadcast,                                                               \
            NcclResult (*)(const void *, void *, size_t, NcclType, int, NcclComm, CudaStream))      \
+  FUNCTION(ncclSend, send,                                                                         \
+           NcclResult (*)(const void *, size_t, NcclType, int, NcclComm, CudaStream))              \
+  FUNCTION(ncclRecv, receive, NcclResult (*)(void *, size_t, NcclType, int, NcclComm, CudaStream)) \
   OPTIONAL(ncclCommRegister, commRegister, NcclResult (*)(NcclComm, void *, size_t, void **))      \
   OPTIONAL(ncclCommDeregister, commDeregister, NcclResult (*)(NcclComm, void *))
 

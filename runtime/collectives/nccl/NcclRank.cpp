@@ -216,6 +216,17 @@ uint32_t NcclRank::stamp(const Flight &flight) const {
              : 0;
 }
 
+/// Sends to the next member, and receives from the member before, in one group of NCCL.
+NcclResult NcclRank::shift(const Flight &flight, NcclComm comm, CudaStream stream) const {
+  const NcclCall &call = flight.call;
+  NcclGroup group(nccl);
+  NcclResult result = nccl.send(flight.source, call.count, call.type, call.next, comm, stream);
+  if (result == ncclOk || result == ncclInProgress)
+    result = nccl.receive(flight.target, call.count, call.type, call.root, comm, stream);
+  NcclResult ended = group.end();
+  return result == ncclOk || result == ncclInProgress ? ended : result;
+}
+
 NcclResult NcclRank::issue(const Flight &flight) const {
   const NcclCall &call = flight.call;
   NcclComm comm = lanes[call.lane].comm;
@@ -232,6 +243,8 @@ NcclResult NcclRank::issue(const Flight &flight) const {
   case fb::CollectiveKind::broadcast:
     return nccl.broadcast(flight.source, flight.target, call.count, call.type, call.root, comm,
                           stream);
+  case fb::CollectiveKind::shift:
+    return shift(flight, comm, stream);
   }
   return ncclInvalidUsage;
 }

@@ -50,8 +50,9 @@ struct NcclCall {
   NcclType type;
   NcclOperation operation;
   size_t count;
-  int root;
+  int root; ///< of a shift: the member from which this rank receives
   uint32_t lane;
+  int next = 0; ///< of a shift: the member to which this rank sends
 };
 
 class NcclRank {
@@ -136,6 +137,7 @@ private:
   void expectAlive() const;
   void pump();
   NcclResult issue(const Flight &flight) const;
+  NcclResult shift(const Flight &flight, NcclComm comm, CudaStream stream) const;
   NcclResult issueLaunch(uint64_t end);
   std::optional<uint64_t> endOfLaunch() const;
   Flight &flightAt(uint64_t place) { return flights[waiting[place % waiting.size()]]; }

@@ -337,6 +337,7 @@ typedef struct fsdprt_session_info {
   const char *meeting;
   uint64_t file_bytes;     /* bytes of a rank's file of offloaded states, or 0 */
   uint32_t file_is_direct; /* 1 if I/O on the file of offloaded states bypasses the page cache */
+  uint64_t shift_bytes;    /* bytes that the same rank has sent in shifts, as in collective_bytes */
 } fsdprt_session_info;
 
 /* Creates a session: checks `options`, which may be NULL, maps arenas, starts threads and connects

@@ -34,7 +34,8 @@ std::vector<std::unique_ptr<Backend>> &fsdprt::test::backends() {
 
 namespace {
 constexpr CollectiveKind allKinds[] = {CollectiveKind::all_gather, CollectiveKind::reduce_scatter,
-                                       CollectiveKind::all_reduce, CollectiveKind::broadcast};
+                                       CollectiveKind::all_reduce, CollectiveKind::broadcast,
+                                       CollectiveKind::shift};
 
 Mesh meshOf(std::vector<uint64_t> sizes, std::vector<Mesh::Neighbours> neighbours = {}) {
   std::vector<Mesh::Axis> axes;
@@ -125,7 +126,7 @@ private:
                      : key.dtype == DType::f32 ? 0x1p-23
                      : key.dtype == DType::f16 ? 0x1p-10
                                                : 0x1p-7;
-    if (key.kind == CollectiveKind::all_gather || key.kind == CollectiveKind::broadcast)
+    if (key.kind == CollectiveKind::all_gather || key.hasOneSender())
       return false;
     for (size_t i = 0; i < expected.size(); i += sizeOf(key.dtype)) {
       double found = loadElement(key.dtype, target + i),
@@ -147,6 +148,9 @@ private:
         std::memcpy(to, sources[i / key.count].data() + i % key.count * size, size);
       } else if (key.kind == CollectiveKind::broadcast) {
         std::memcpy(to, sources[key.root].data() + i * size, size);
+      } else if (key.kind == CollectiveKind::shift) {
+        uint64_t before = (own + members.size() - 1) % members.size();
+        std::memcpy(to, sources[before].data() + i * size, size);
       } else {
         uint64_t from = key.kind == CollectiveKind::reduce_scatter ? own * key.count + i : i;
         std::vector<const std::byte *> parts;
@@ -227,7 +231,8 @@ TEST_P(Conformance, KindsTypesAndSizes) {
 TEST_P(Conformance, IntegersAreMoved) {
   Meeting meeting{meshOf({3}), {}};
   for (DType type : {DType::i64, DType::i32, DType::i16, DType::i8, DType::i1})
-    for (CollectiveKind kind : {CollectiveKind::all_gather, CollectiveKind::broadcast})
+    for (CollectiveKind kind :
+         {CollectiveKind::all_gather, CollectiveKind::broadcast, CollectiveKind::shift})
       meeting.keys.push_back(keyOf(kind, 37, type, Reduction::sum, {0}, 1));
   checkEach(meeting);
 }
@@ -260,7 +265,7 @@ TEST_P(Conformance, LargeOnesOnWorkers) {
 TEST_P(Conformance, ManyInFlight) {
   Meeting meeting{meshOf({3}), {}, 4 << 20};
   for (uint32_t i = 0; i < 32; ++i)
-    meeting.keys.push_back(keyOf(allKinds[i % 4], i % 7 * 113, i % 3 ? DType::f32 : DType::bf16));
+    meeting.keys.push_back(keyOf(allKinds[i % 5], i % 7 * 113, i % 3 ? DType::f32 : DType::bf16));
   meet(meeting, [&](Attendee &at) {
     std::vector<std::unique_ptr<Exchange>> all;
     uint64_t offset = 0;

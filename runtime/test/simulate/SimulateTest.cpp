@@ -37,6 +37,14 @@ TEST(Transfer, RingsOfOneLevel) {
   EXPECT_EQ(planTransfer(cluster, Kind::all_gather, 8e8, {1, 1}).aloneSeconds(), 0);
 }
 
+// A shift has one step. Between nodes, one rank of a node sends over its own uplink.
+TEST(Transfer, Shifts) {
+  Cluster cluster = plainCluster({link("in", 8, 1e-6, 4e9), link("out", 64, 1e-4, 1e8)});
+  EXPECT_NEAR(planTransfer(cluster, Kind::shift, 4e8, {8, 1}).aloneSeconds(), 1e-6 + 0.1, 1e-9);
+  EXPECT_NEAR(planTransfer(cluster, Kind::shift, 4e8, {16, 1}).aloneSeconds(), 1e-4 + 4, 1e-9);
+  EXPECT_EQ(planTransfer(cluster, Kind::shift, 4e8, {1, 1}).aloneSeconds(), 0);
+}
+
 // A ring of 16 ranks on two nodes of 8 ranks needs 15 steps. 14 of the steps are within nodes, and
 // one step is between nodes. The ranks share 8 uplinks.
 TEST(Transfer, RingsOfTwoLevels) {

@@ -59,8 +59,9 @@ public:
 
   void afterStart(const RankRun &run, const Instruction &instruction) override {
     fb::CollectiveKind kind = static_cast<const fb::Collective *>(instruction.body)->kind();
-    bool gathers = kind == fb::CollectiveKind::all_gather || kind == fb::CollectiveKind::broadcast;
-    if (isAt(gathers ? RankFault::Phase::gather : RankFault::Phase::reduce, run))
+    bool reduces =
+        kind == fb::CollectiveKind::reduce_scatter || kind == fb::CollectiveKind::all_reduce;
+    if (isAt(reduces ? RankFault::Phase::reduce : RankFault::Phase::gather, run))
       fault.inject();
   }
 

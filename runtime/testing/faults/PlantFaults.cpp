@@ -12,11 +12,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "core/Error.h"
+#include "fsdprt/artifact_header.h"
 #include "null/NullDevice.h"
 #include "testing/toy/ToyModel.h"
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 
 using namespace fsdprt;
@@ -369,6 +371,15 @@ size_t plantEvery(const Artifact &artifact) {
   return missed;
 }
 
+/// Lets all ranks receive the tensor of the first rank instead of that of the rank before.
+bool changeSender(const Place &place) {
+  fb::CollectiveT *collective = place.command().body.AsCollective();
+  if (!collective || collective->kind != fb::CollectiveKind::shift)
+    return false;
+  collective->kind = fb::CollectiveKind::broadcast;
+  return true;
+}
+
 bool plantOne(Subject &subject, const std::string &fault, size_t number) {
   if (number >= subject.places.size())
     return false;
@@ -385,9 +396,22 @@ bool plantOne(Subject &subject, const std::string &fault, size_t number) {
     return moveMap(subject, place);
   if (fault == "swap-collectives")
     return swapCollectives(subject, place);
+  if (fault == "wrong-sender")
+    return changeSender(place);
   return false;
 }
 } // namespace
+
+/// Returns the code of the kernels of an artifact.
+static std::vector<std::byte> readImage(const char *path) {
+  std::ifstream file(path, std::ios::binary);
+  fsdprt_artifact_header header = {};
+  file.read(reinterpret_cast<char *>(&header), sizeof header);
+  std::vector<std::byte> image(header.image_size);
+  file.seekg(static_cast<std::streamoff>(header.image_offset));
+  file.read(reinterpret_cast<char *>(image.data()), static_cast<std::streamsize>(image.size()));
+  return image;
+}
 
 int main(int argc, char **argv) {
   try {
@@ -400,7 +424,7 @@ int main(int argc, char **argv) {
       // Plant the fault at the first place from `first` on that allows the fault.
       for (size_t at = first; at < last; ++at)
         if (plantOne(subject, argv[3], at)) {
-          std::vector<std::byte> file = pack(subject.manifest, {});
+          std::vector<std::byte> file = pack(subject.manifest, readImage(argv[1]));
           writeFile(argv[2], file.data(), file.size());
           std::printf("planted at command %zu\n", at);
           return 0;
@@ -416,7 +440,8 @@ int main(int argc, char **argv) {
       "usage: fsdprt-plant IN.fsdp every\n"
       "         plants every known fault, and counts those that the null device finds\n"
       "       fsdprt-plant IN.fsdp OUT.fsdp "
-      "wait-late|drop-token|drop-producer|move-range|move-map|swap-collectives NUMBER [only]\n"
+      "wait-late|drop-token|drop-producer|move-range|move-map|swap-collectives|wrong-sender "
+      "NUMBER [only]\n"
       "         plants one fault at the first command from NUMBER on that allows it; with 'only', "
       "at NUMBER\n",
       argc == 2 ? stdout : stderr);

@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <tuple>
 
 using namespace fsdprt;
 using namespace fsdprt::stub;
@@ -98,6 +99,9 @@ NcclComm handleOf(Comm *comm) { return reinterpret_cast<NcclComm>(comm); }
 
 thread_local int groupDepth = 0;
 thread_local bool groupHasUnderWay = false;
+/// The arguments of an ncclSend, which an ncclRecv of a shift must follow. The first is the peer.
+using Send = std::tuple<int, const void *, size_t, NcclType, NcclComm, CudaStream>;
+thread_local Send openSend{-1, {}, {}, {}, {}, {}};
 // Number of the current group. Within a group, several calls may use the same communicator.
 thread_local uint64_t groupNumber = 0;
 
@@ -413,7 +417,7 @@ NcclResult ncclGroupEnd() {
 }
 
 static NcclResult collective(Call what, const void *source, void *target, NcclComm handle,
-                             CudaStream stream) {
+                             CudaStream stream, int to = -1, int from = -1) {
   CommCall call(what.function, handle, false);
   if (call.result != ncclOk)
     return call.result;
@@ -422,6 +426,9 @@ static NcclResult collective(Call what, const void *source, void *target, NcclCo
   if (!comm->context || contextOf(stream) != comm->context)
     return all.wrong(format("%s: expected a stream of the communicator's device", what.function));
   size_t members = comm->shared().size, bytes = what.count * sizeOf(what.type);
+  if (to >= 0 && (static_cast<size_t>(to) != (comm->place + 1) % members ||
+                  static_cast<size_t>(from) != (comm->place + members - 1) % members))
+    return all.wrong(format("shift: expected the members around, found %d and %d", to, from));
   if (!canReach(source, bytes * (what.kind == fb::CollectiveKind::reduce_scatter ? members : 1)) ||
       !canReach(target, bytes * (what.kind == fb::CollectiveKind::all_gather ? members : 1)))
     return all.wrong(format("%s: the device cannot reach the source or the target", what.function));
@@ -471,6 +478,23 @@ NcclResult ncclBroadcast(const void *source, void *target, size_t count, NcclTyp
                          NcclComm comm, CudaStream stream) {
   return collective({fb::CollectiveKind::broadcast, type, ncclSum, count, root, "ncclBroadcast"},
                     source, target, comm, stream);
+}
+
+NcclResult ncclSend(const void *source, size_t count, NcclType type, int peer, NcclComm comm,
+                    CudaStream stream) {
+  if (groupDepth == 0 || std::get<int>(openSend) >= 0)
+    return state().wrong("ncclSend: expected a group, in which ncclRecv follows");
+  openSend = {peer, source, count, type, comm, stream};
+  return ncclOk;
+}
+
+NcclResult ncclRecv(void *target, size_t count, NcclType type, int peer, NcclComm comm,
+                    CudaStream stream) {
+  auto [to, source, n, kind, over, on] = std::exchange(openSend, Send{-1, {}, {}, {}, {}, {}});
+  if (std::tuple(n, kind, over, on) != std::tuple(count, type, comm, stream))
+    return state().wrong("ncclRecv: expected the arguments of the ncclSend before");
+  return collective({fb::CollectiveKind::shift, type, ncclSum, count, 0, "ncclSend/ncclRecv"},
+                    source, target, comm, stream, to, peer);
 }
 
 } // extern "C"

@@ -66,8 +66,12 @@ static bool take(const Move &move, uint32_t slot) {
   uint32_t members = comm.shared().size;
   size_t bytes = bytesOf(call);
   auto *target = static_cast<std::byte *>(move.target);
-  if (call.kind == fb::CollectiveKind::broadcast)
-    return comm.world->take(comm.clique, slot, static_cast<uint32_t>(call.root), 0, target, bytes);
+  if (call.kind == fb::CollectiveKind::broadcast || call.kind == fb::CollectiveKind::shift) {
+    uint32_t before = (comm.place + members - 1) % members,
+             sender =
+                 call.kind == fb::CollectiveKind::shift ? before : static_cast<uint32_t>(call.root);
+    return comm.world->take(comm.clique, slot, sender, 0, target, bytes);
+  }
   bool sums = call.kind != fb::CollectiveKind::all_gather, isRight = true;
   std::vector<std::byte> sources(sums ? members * bytes : 0);
   std::vector<const std::byte *> parts;

@@ -1,13 +1,13 @@
 """Compares the metrics and the exported weights of two runs.
 
-    compare-runs.py RUN REFERENCE [--bytes=N] [--gathers=N] [--scatters=N]
+    compare-runs.py RUN REFERENCE [--bytes=N] [--gathers=N] [--scatters=N] [--shifts=N]
 
 RUN and REFERENCE are prefixes of RUN.jsonl (fsdp-run --metrics) and RUN.safetensors (--export).
 Losses and norms of each step, and each tensor of the weights, must be equal within 2e-6: relative
 for numbers, and by the Euclidean norm of the difference for tensors. If the weights are f64, each of
 their tensors must be equal within 1e-12. With --bytes, each step of RUN must send N bytes to
-all_reduces, with --gathers to all_gathers, and with --scatters to reduce_scatters. Prints the largest
-differences.
+all_reduces, with --gathers to all_gathers, with --scatters to reduce_scatters, and with --shifts to
+shifts. Prints the largest differences.
 """
 
 import array
@@ -18,7 +18,8 @@ import sys
 
 LIMIT = 2e-6
 LIMIT_F64 = 1e-12
-COUNTERS = {"bytes": "all_reduce_bytes", "gathers": "all_gather_bytes", "scatters": "reduce_scatter_bytes"}
+COUNTERS = {"bytes": "all_reduce_bytes", "gathers": "all_gather_bytes", "scatters": "reduce_scatter_bytes",
+            "shifts": "shift_bytes"}
 
 
 def read_metrics(prefix):

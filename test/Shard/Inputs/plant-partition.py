@@ -35,6 +35,8 @@ neighbouring-rows  a rank has neighbouring rows of the position embeddings, but 
 neighbouring-keys  keys are gathered as neighbouring rows, but rows are stripes
 first-rows      all ranks have the position embeddings of the first rank
 missing-weight  the loss of a rank is not divided by the number of ranks
+missing-ring    attention to keys that travel reads those of the own rank only
+wrong-ring      the keys that travel have neighbouring rows, but rows are stripes
 missing-share   a classifier of sums over the ranks reads its parameter directly
 """
 
@@ -131,6 +133,9 @@ elif fault == "neighbouring-keys":
     plain = re.search(r"tensor<\d+xf32>$", found[4])[0]
     text = re.sub(whole[1] + r"\b", "%plain", text.replace(whole[0], f"%plain = tensor.expand_shape {found[2]} [[0, 1, 2, 3]] output_shape "
                   f"[{whole[2][7:-5].replace('x', ', ')}] : {plain} into {whole[2]}\n"))
+elif fault in ("missing-ring", "wrong-ring"):
+    assert " ring 2 striped" in text
+    text = text.replace(" ring 2 striped", "" if fault == "missing-ring" else " ring 2")
 elif fault == "first-rows":
     found = first("own_piece")
     large, small = re.search(r": (tensor<(?:\d+)xf32>) -> tensor<(\d+)xf32>", found[4]).groups()
