@@ -23,8 +23,9 @@
 //     same value for all t. If C > 1, a result has a leading dimension of the results of all c,
 //     which AccumulateGradients.cpp adds in order.
 //
-// O(ops · C·T). If C·T is larger than 8, or the program would have too many ops, the module gets
-// the attribute `fsdp.no_reference` instead.
+// O(ops · C·T). If C·T is larger than 8, the program would have too many ops, or attention is a
+// ring (which adds softmax terms in another order on each rank), the module gets the attribute
+// `fsdp.no_reference` instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -369,7 +370,10 @@ void AddReferencePass::runOnOperation() {
     return;
   int64_t copies = mesh.getNumReaders();
   int64_t ops = std::distance(step.getBody().front().begin(), step.getBody().front().end());
-  if (copies > mostCopies || ops * copies > mostOps) {
+  bool hasRing = llvm::any_of(step.getOps<AttentionOp>(), [](AttentionOp attention) {
+    return attention.getRing().has_value();
+  });
+  if (copies > mostCopies || ops * copies > mostOps || hasRing) {
     module->setAttr(noReferenceAttr, UnitAttr::get(&getContext()));
     return;
   }

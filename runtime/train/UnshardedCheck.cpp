@@ -18,7 +18,8 @@ UnshardedCheck::UnshardedCheck(const TrainingRun &run) : run(run) {
                run.info.ranks == run.info.data_ranks
                    ? ""
                    : "; with an axis 'tensor' or 'context', artifacts have it if at most 8 ranks "
-                     "compute a sample together, and the step has few ops");
+                     "compute a sample together, the step has few ops, and keys and values are "
+                     "gathered");
 }
 
 void UnshardedCheck::expectInputs(const std::vector<fsdprt_input_info> &inputs) const {

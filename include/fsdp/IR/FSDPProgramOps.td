@@ -125,7 +125,8 @@ def FSDP_StateSlotOp : FSDP_LayoutPart<"state_slot", [DeclareOpInterfaceMethods<
     Constraints:
 
     - (C1) `unit` names an `fsdp.unit`. The flat size of the unit is a multiple of the number of
-      elements of `type`.
+      elements of `type`. If ranks of the axis `tensor` have slices of the unit, `type` may also
+      have the elements of the flat buffers of all slices.
     - (C2) `buffer` is a buffer of the layout that belongs to no program and has the size of the
       type.
   }];

@@ -32,8 +32,8 @@ def AddReferencePass : Pass<"fsdp-add-reference", "::mlir::ModuleOp"> {
 
     - Requires: `fsdp-verify-differentiated` has run.
     - Ensures: if the mesh has the axis `tensor` or `context`, the module has the program
-      `reference`. If C·T is more than 8, or the program would have more than 50,000 ops, the module
-      has the attribute `fsdp.no_reference` instead.
+      `reference`. If C·T is more than 8, the program would have more than 50,000 ops, or attention
+      is a ring, the module has the attribute `fsdp.no_reference` instead.
     - Keeps: all other programs.
   }];
   let statistics = [
