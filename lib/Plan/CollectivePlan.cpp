@@ -182,6 +182,10 @@ LogicalResult FunctionPlan::planOwnPiece(OwnPieceOp op) {
     int64_t ranks = countAxis(op, op.getMeshAttr(), axis, tables);
     if (ranks == 1)
       continue;
+    if (axis == tensorAxis)
+      return op.emitOpError("takes the piece of a rank of axis 'tensor'; expected axes among "
+                            "'replicate', 'shard' and 'context', of which slices of an artifact "
+                            "can have pieces");
     std::optional<Place> part = place.getPiece(axis, ranks);
     if (!part)
       return op.emitOpError(

@@ -173,3 +173,13 @@ fsdp.mesh @arena [#fsdp.axis<"shard", [4]>]
 func.func @step(%x: tensor<16xf32> {fsdp.batch = "x"}) attributes {fsdp.program = "step"} {
   return
 }
+
+// -----
+
+fsdp.mesh @mesh [#fsdp.axis<"shard", [1]>, #fsdp.axis<"tensor", [2]>]
+func.func @step(%block: tensor<16xf32> {fsdp.block}, %x: tensor<16xf32> {fsdp.batch = "x"})
+    -> (tensor<16xf32> {fsdp.updates = 0 : i64}) attributes {fsdp.program = "step"} {
+  // expected-error @below {{takes the piece of a rank of axis 'tensor'; expected axes among 'replicate', 'shard' and 'context', of which slices of an artifact can have pieces}}
+  %own = fsdp.own_piece %x @mesh ["tensor"] : tensor<16xf32> -> tensor<8xf32>
+  return %block : tensor<16xf32>
+}
