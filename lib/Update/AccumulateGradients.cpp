@@ -339,22 +339,26 @@ SmallVector<Value> NestBuilder::buildLevel(OpBuilder &builder, unsigned level, V
   return means;
 }
 
-/// Returns true if the op remains before the loops, because all micro-batches use the same result
-/// of the op.
+/// Returns true if the op remains before the loops, because all micro-batches use its result: the
+/// gather of a hoisted unit, or the slice of a flat buffer that is gathered (it moves last).
 static bool isHoisted(Operation &op) {
-  auto unshard = dyn_cast<UnshardOp>(op);
-  return unshard &&
-         SymbolTable::lookupNearestSymbolFrom<UnitOp>(&op, unshard.getUnitAttr()).getHoisted();
+  if (auto unshard = dyn_cast<UnshardOp>(op))
+    return SymbolTable::lookupNearestSymbolFrom<UnitOp>(&op, unshard.getUnitAttr()).getHoisted();
+  return isa<tensor::ExtractSliceOp>(op) && isa<BlockArgument>(op.getOperand(0)) &&
+         !op.use_empty() && llvm::all_of(op.getUsers(), [](Operation *user) {
+           return isa<UnshardOp>(user) && isHoisted(*user);
+         });
 }
 
 SmallVector<Value> NestBuilder::build() {
   Block &block = func.getBody().front();
-  for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
-    if (isHoisted(op))
-      op.moveBefore(&block, block.begin());
-    else
-      body.push_back(&op);
-  }
+  SmallVector<Operation *> hoisted;
+  for (Operation &op : block.without_terminator())
+    (isHoisted(op) ? hoisted : body).push_back(&op);
+  llvm::stable_sort(hoisted,
+                    [](auto *a, auto *b) { return isa<UnshardOp>(a) > isa<UnshardOp>(b); });
+  for (Operation *op : hoisted)
+    op->moveBefore(&block, block.begin());
   OpBuilder builder(ret);
   int64_t samples = countSamples(func);
   addBatchDimension();

@@ -133,9 +133,10 @@ LogicalResult SplitGroup::visit(Operation *op, ValuePlace place, const TensorSpl
   // fsdp-verify-sharded could not distinguish this split from one along heads.
   if (auto attention = dyn_cast<AttentionOp>(op);
       attention && !axis.isContext() && derived->results[0]->dim == 0 &&
-      attention.getO().getType().getDimSize(0) == axis.ranks && readsIndex(attention, 1))
+      attention.getO().getType().getDimSize(0) == axis.ranks &&
+      (readsIndex(attention, 0) || readsIndex(attention, 1)))
     return fail(describeOp(op) + " has a score, mask or dropout function that reads the index of "
-                                 "the head, and a rank would have a leading dimension of size 1",
+                                 "a head, and a rank would have a leading dimension of size 1",
                 op->getLoc());
   auto [it, isNew] = ops.insert({op, *derived});
   if (!isNew)

@@ -157,8 +157,6 @@ static std::optional<OpSplits> deriveAttention(const SplitAxis &axis, AttentionO
     why = "can be split along its first two dimensions (batch and heads) only";
   else if (split.blocks.size() > 1)
     why = "has heads that consist of several blocks";
-  else if (split.dim == 0 && readsIndex(op, 0))
-    why = "has a score, mask or dropout function that reads the index of the batch";
   if (!why.empty())
     return std::nullopt;
   OpSplits splits(op);

@@ -239,6 +239,21 @@ static bool keepOperands(SplitGroup &group, Operation *op, const TensorSplit &sp
   return true;
 }
 
+/// Returns true if Import has joined the heads of keys and values with the batch, and a rank would
+/// have one head of queries for each of them. fsdp-verify-sharded could not tell which dimension of
+/// size 1 is split.
+static bool isJoinedWithBatch(func::FuncOp func, AttentionOp op, int64_t ranks) {
+  ArrayRef<int64_t> queries = op.getQ().getType().getShape();
+  auto isBatch = [&](BlockArgument argument) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    return func.getArgAttr(argument.getArgNumber(), FSDPDialect::batchAttr) && type &&
+           type.getRank() > 0;
+  };
+  auto *batch = llvm::find_if(func.getArguments(), isBatch);
+  return batch != func.getArguments().end() && queries[1] == ranks &&
+         queries[0] > cast<RankedTensorType>(batch->getType()).getDimSize(0);
+}
+
 /// Emits an error if attention can be split, but only for other numbers of ranks.
 LogicalResult SplitChooser::checkHeads(AttentionOp op, ArrayRef<TensorSplit> splits) {
   SmallVector<int64_t> best;
@@ -318,6 +333,12 @@ LogicalResult SplitChooser::spread(const Seed &seed) {
       SplitGroup group = chosen;
       if (alone && !keepOperands(group, seed.op, split))
         continue;
+      if (seed.isAttention && split.dim == 1 &&
+          isJoinedWithBatch(func, cast<AttentionOp>(seed.op), ranks)) {
+        why = "its batch of one sample is joined with heads of keys and values that the axis does "
+              "not divide; give the model at least two samples";
+        continue;
+      }
       std::string reason =
           succeeded(group.spread(seed.value, split)) ? judge(group, seed) : group.why;
       if (reason.empty()) {

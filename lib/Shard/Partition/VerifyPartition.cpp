@@ -214,6 +214,10 @@ LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
       attention && (split.dim == 1 || attention.getO().getType().getDimSize(0) == 1) &&
       failed(checkIndices(attention, /*dim=*/1, axis, [&] { return fail(op); })))
     return failure();
+  if (auto attention = dyn_cast<AttentionOp>(op);
+      attention && split.dim == 0 && attention.getO().getType().getDimSize(0) > 1 &&
+      failed(checkIndices(attention, /*dim=*/0, axis, [&] { return fail(op); })))
+    return failure();
   if (auto lookup = dyn_cast<GatherRowsOp>(op); lookup && derived->partial)
     return checkLookup(op, cast<RankedTensorType>(lookup.getTable().getType()).getDimSize(0));
   if (auto loss = dyn_cast<CrossEntropyOp>(op); loss && !axis.isContext())

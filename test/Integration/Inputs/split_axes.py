@@ -103,6 +103,8 @@ def options(folder):
                          ("gpt2", three, "--offload=parameters+gradients+optimizer+activations"),
                          ("gpt2", "--mesh=replicate=2,shard=2,tensor=2", "--sharding-strategy=zero1"),
                          ("gpt2", "--mesh=shard=4,tensor=2", "--reshard-after-forward=2"),
+                         ("gpt2", three, "--reshard-after-forward=false"),
+                         ("gpt2", "--mesh=shard=4,tensor=2", "--sharding-strategy=shard_grad_op", "--grad-accum=2"),
                          ("llama", three, "--gather-rows=always"), ("llama", three, "--param-dtype=bf16", "--reduce-dtype=bf16"),
                          ("llama", three, "--param-dtype=f16", "--reduce-dtype=f16", "--loss-scale-init=262144"),
                          ("llama", three, "--optimizer-state-dtype=bf16")]:
