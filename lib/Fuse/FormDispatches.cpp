@@ -200,9 +200,11 @@ struct FormDispatchesPass : fsdp::impl::FormDispatchesPassBase<FormDispatchesPas
     func::FuncOp func = getOperation();
     if (func.isExternal())
       return;
-    SmallVector<Block *> blocks{&func.getBody().front()};
+    // Inner blocks first, because ops of outer blocks die that only they read.
+    SmallVector<Block *> blocks;
     func.walk([&](scf::ForOp loop) { blocks.push_back(loop.getBody()); });
-    for (Block *block : llvm::reverse(blocks)) // inner blocks first
+    blocks.push_back(&func.getBody().front());
+    for (Block *block : blocks)
       if (failed(formIn(*block)))
         return signalPassFailure();
   }

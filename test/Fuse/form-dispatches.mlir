@@ -180,3 +180,52 @@ func.func @rows(%u: tensor<4x8xf32>, %ids: tensor<4xi64>) -> tensor<8x8xf32> {
   } -> tensor<8x8xf32>
   return %g : tensor<8x8xf32>
 }
+
+// -----
+
+// An outer loop has a zero that starts the sums of the inner loop and of an op in it. Both need a copy of their own.
+#id = affine_map<(d0, d1) -> (d0, d1)>
+#row = affine_map<(d0, d1) -> (d0)>
+#one = affine_map<(d0) -> (d0)>
+// CHECK-LABEL: func @nested
+// CHECK: scf.for
+// CHECK-NOT: linalg.fill
+// CHECK: %[[START:.*]] = fsdp.dispatch() inplace [-1] {kind = "map"}
+// CHECK: scf.for {{.*}} iter_args(%{{.*}} = %[[START]])
+// CHECK-NEXT: fsdp.dispatch(%{{.*}}, %{{.*}}) inplace
+// CHECK: linalg.fill
+// CHECK: scf.yield
+// CHECK-NOT: linalg.fill
+func.func @nested(%x: tensor<2x8xf32>, %init: tensor<2xf32>) -> tensor<2xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %zero = arith.constant 0.0 : f32
+  %outer = scf.for %i = %c0 to %c2 step %c1 iter_args(%before = %init) -> (tensor<2xf32>) {
+    %e = tensor.empty() : tensor<2xf32>
+    %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2xf32>) -> tensor<2xf32>
+    %inner = scf.for %j = %c0 to %c2 step %c1 iter_args(%sum = %f) -> (tensor<2xf32>) {
+      %s = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+          ins(%x : tensor<2x8xf32>) outs(%f : tensor<2xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %1 = arith.addf %o, %a : f32
+        linalg.yield %1 : f32
+      } -> tensor<2xf32>
+      %t = linalg.generic {indexing_maps = [#one, #one, #one], iterator_types = ["parallel"]}
+          ins(%s, %sum : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>) {
+      ^bb0(%a: f32, %b: f32, %o: f32):
+        %1 = arith.addf %a, %b : f32
+        linalg.yield %1 : f32
+      } -> tensor<2xf32>
+      scf.yield %t : tensor<2xf32>
+    }
+    %next = linalg.generic {indexing_maps = [#one, #one, #one], iterator_types = ["parallel"]}
+        ins(%inner, %before : tensor<2xf32>, tensor<2xf32>) outs(%e : tensor<2xf32>) {
+    ^bb0(%a: f32, %b: f32, %o: f32):
+      %1 = arith.addf %a, %b : f32
+      linalg.yield %1 : f32
+    } -> tensor<2xf32>
+    scf.yield %next : tensor<2xf32>
+  }
+  return %outer : tensor<2xf32>
+}
