@@ -22,18 +22,6 @@ Type fsdp::withElementType(Type type, Type element) {
   return element;
 }
 
-Value fsdp::convertFloat(OpBuilder &b, Location loc, Value v, Type to) {
-  auto from = cast<FloatType>(v.getType());
-  if (from == to)
-    return v;
-  if (from.getWidth() < cast<FloatType>(to).getWidth())
-    return arith::ExtFOp::create(b, loc, to, v);
-  // Convert between bf16 and f16, which have equal width, through f32.
-  if (from.getWidth() == cast<FloatType>(to).getWidth())
-    v = arith::ExtFOp::create(b, loc, b.getF32Type(), v);
-  return arith::TruncFOp::create(b, loc, to, v);
-}
-
 /// Returns the input if `v` is the result of an op that only extends the elements of a tensor
 /// (extf). Else returns `v`.
 static Value getWidened(Value v) {

@@ -7,6 +7,7 @@
 #ifndef FSDP_LIB_DIFFERENTIATE_LINALGBUILDERS_H
 #define FSDP_LIB_DIFFERENTIATE_LINALGBUILDERS_H
 
+#include "fsdp/IR/Decompositions.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
@@ -21,9 +22,6 @@ Type getWorkingType(Type type);
 
 /// Returns `type` with the element type `element`. For a scalar type, returns `element`.
 Type withElementType(Type type, Type element);
-
-/// Converts the scalar `v` to the float type `to` by extf and truncf ops.
-Value convertFloat(OpBuilder &b, Location loc, Value v, Type to);
 
 /// Converts a scalar or a tensor to the element type `element`. The conversion of a tensor is one
 /// elementwise op.

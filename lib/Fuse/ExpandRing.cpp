@@ -33,6 +33,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Fuse/Passes.h"
+#include "fsdp/IR/Decompositions.h"
 #include "fsdp/IR/TensorSplit.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -47,14 +48,6 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 static RankedTensorType typeOf(Value value) { return cast<RankedTensorType>(value.getType()); }
-
-/// Converts a float to `type`.
-static Value convert(ImplicitLocOpBuilder &b, Value value, Type type) {
-  unsigned from = value.getType().getIntOrFloatBitWidth(), to = type.getIntOrFloatBitWidth();
-  return from < to   ? arith::ExtFOp::create(b, type, value).getResult()
-         : from > to ? arith::TruncFOp::create(b, type, value).getResult()
-                     : value;
-}
 
 /// Returns the type in which values of the type `element` are added.
 static Type getWide(Type element) {
@@ -197,19 +190,7 @@ void RingExpander::countKeys(Region &function, unsigned key) {
   Location loc = body.getTerminator()->getLoc();
   BlockArgument owner =
       body.addArgument(RankedTensorType::get({}, IntegerType::get(func.getContext(), 64)), loc);
-  BlockArgument own = body.getArgument(key);
-  if (own.use_empty())
-    return;
-  auto in = ImplicitLocOpBuilder::atBlockBegin(loc, &body);
-  Value read = tensor::ExtractOp::create(in, owner, ValueRange());
-  Value index = arith::IndexCastOp::create(in, in.getIndexType(), read);
-  // The remainder bounds the rank, so that a kernel can skip masked tiles.
-  Value count = arith::ConstantIndexOp::create(in, ranks);
-  Value rank = arith::RemUIOp::create(in, index, count);
-  Value size = striped ? count : arith::ConstantIndexOp::create(in, keys).getResult();
-  Value scaled = arith::MulIOp::create(in, striped ? Value(own) : rank, size);
-  Value whole = arith::AddIOp::create(in, striped ? rank : Value(own), scaled);
-  own.replaceAllUsesExcept(whole, striped ? scaled.getDefiningOp() : whole.getDefiningOp());
+  countInWhole(loc, body.getArgument(key), owner, ranks, keys, striped);
 }
 
 /// Merges the results of attention to disjoint sets of keys. The merged result has elements of the
@@ -235,12 +216,15 @@ Partial RingExpander::merge(ImplicitLocOpBuilder &b, Partial x, Partial y, Type 
             return {merged, arith::DivFOp::create(in, parts[0], whole),
                     arith::DivFOp::create(in, parts[1], whole)};
           });
-  Value o = map(b, {x.o, y.o, rows[1], rows[2]}, typeOf(x.o).getShape(), element,
-                [&](ImplicitLocOpBuilder &in, ValueRange args) -> SmallVector<Value> {
-                  Value first = arith::MulFOp::create(in, convert(in, args[0], wide), args[2]),
-                        second = arith::MulFOp::create(in, convert(in, args[1], wide), args[3]);
-                  return {convert(in, arith::AddFOp::create(in, first, second), element)};
-                })[0];
+  Value o = map(
+      b, {x.o, y.o, rows[1], rows[2]}, typeOf(x.o).getShape(), element,
+      [&](ImplicitLocOpBuilder &in, ValueRange args) -> SmallVector<Value> {
+        Value first =
+                  arith::MulFOp::create(in, convertFloat(in, in.getLoc(), args[0], wide), args[2]),
+              second =
+                  arith::MulFOp::create(in, convertFloat(in, in.getLoc(), args[1], wide), args[3]);
+        return {convertFloat(in, in.getLoc(), arith::AddFOp::create(in, first, second), element)};
+      })[0];
   return {o, rows[0]};
 }
 
@@ -249,9 +233,9 @@ Value RingExpander::add(ImplicitLocOpBuilder &b, Value x, Value y, Type element)
   Type wide = getWide(element);
   return map(b, {x, y}, typeOf(x).getShape(), element,
              [&](ImplicitLocOpBuilder &in, ValueRange args) -> SmallVector<Value> {
-               Value sum = arith::AddFOp::create(in, convert(in, args[0], wide),
-                                                 convert(in, args[1], wide));
-               return {convert(in, sum, element)};
+               Value sum = arith::AddFOp::create(in, convertFloat(in, in.getLoc(), args[0], wide),
+                                                 convertFloat(in, in.getLoc(), args[1], wide));
+               return {convertFloat(in, in.getLoc(), sum, element)};
              })[0];
 }
 

@@ -26,6 +26,7 @@
 #include "fsdp/IR/Philox.h"
 #include "fsdp/IR/Reshape.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -453,4 +454,20 @@ SmallVector<Value> GradBuilder::build() {
 
 SmallVector<Value> fsdp::lowerToLinalg(AttentionGradOp op, OpBuilder &b) {
   return GradBuilder(op, b).build();
+}
+
+void fsdp::countInWhole(Location loc, BlockArgument own, BlockArgument coordinate, int64_t ranks,
+                        int64_t size, bool striped) {
+  if (own.use_empty())
+    return;
+  auto in = ImplicitLocOpBuilder::atBlockBegin(loc, own.getOwner());
+  Value read = tensor::ExtractOp::create(in, coordinate, ValueRange());
+  Value index = arith::IndexCastOp::create(in, in.getIndexType(), read);
+  // The remainder bounds the coordinate, so that a kernel can skip masked tiles.
+  Value count = arith::ConstantIndexOp::create(in, ranks);
+  Value rank = arith::RemUIOp::create(in, index, count);
+  Value step = striped ? count : arith::ConstantIndexOp::create(in, size).getResult();
+  Value scaled = arith::MulIOp::create(in, striped ? Value(own) : rank, step);
+  Value whole = arith::AddIOp::create(in, striped ? rank : Value(own), scaled);
+  own.replaceAllUsesExcept(whole, striped ? scaled.getDefiningOp() : whole.getDefiningOp());
 }

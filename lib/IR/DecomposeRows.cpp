@@ -27,14 +27,6 @@ using utils::IteratorType;
 
 static constexpr double negativeInfinity = -std::numeric_limits<double>::infinity();
 
-/// Converts v to the float type `to`, which may be narrower or wider.
-static Value convert(OpBuilder &b, Location loc, Value v, Type to) {
-  unsigned from = v.getType().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
-  if (from < width)
-    return arith::ExtFOp::create(b, loc, to, v);
-  return from > width ? Value(arith::TruncFOp::create(b, loc, to, v)) : v;
-}
-
 static Value constant(OpBuilder &b, Location loc, Type type, double value) {
   return arith::ConstantOp::create(b, loc, b.getFloatAttr(type, value));
 }
@@ -120,14 +112,14 @@ private:
 
 static Value buildMax(RowBuilder &rows, Value x) {
   return rows.reduce(x, negativeInfinity, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-    return arith::MaximumFOp::create(b, l, convert(b, l, a[0], rows.wideType()), a[1]);
+    return arith::MaximumFOp::create(b, l, convertFloat(b, l, a[0], rows.wideType()), a[1]);
   });
 }
 
 /// Builds exp(x - shift) inside a body.
 static Value buildShiftedExp(OpBuilder &b, Location l, Value x, Value shift, Type wide) {
   Value difference =
-      arith::SubFOp::create(b, l, convert(b, l, x, wide), convert(b, l, shift, wide));
+      arith::SubFOp::create(b, l, convertFloat(b, l, x, wide), convertFloat(b, l, shift, wide));
   return math::ExpOp::create(b, l, difference);
 }
 
@@ -145,7 +137,7 @@ SmallVector<Value> fsdp::lowerToLinalg(linalg::SoftmaxOp op, OpBuilder &b) {
     return arith::DivFOp::create(b, l, constant(b, l, wide, 1), a[0]);
   });
   return {rows.map({exps, inverse}, element, [&](OpBuilder &b, Location l, ValueRange a) {
-    return convert(b, l, arith::MulFOp::create(b, l, a[0], a[1]), element);
+    return convertFloat(b, l, arith::MulFOp::create(b, l, a[0], a[1]), element);
   })};
 }
 
@@ -206,8 +198,8 @@ static Value buildTargetLogit(RowBuilder &rows, CrossEntropyOp op) {
         Value v =
             arith::IndexCastOp::create(b, l, a[1].getType(), linalg::IndexOp::create(b, l, 1));
         Value hit = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, v, a[1]);
-        Value x =
-            arith::SelectOp::create(b, l, hit, convert(b, l, a[0], wide), constant(b, l, wide, 0));
+        Value x = arith::SelectOp::create(b, l, hit, convertFloat(b, l, a[0], wide),
+                                          constant(b, l, wide, 0));
         return arith::AddFOp::create(b, l, a[2], x);
       });
 }
@@ -219,7 +211,7 @@ static Value buildNegativeLogLikelihood(RowBuilder &rows, CrossEntropyOp op, Val
   std::optional<int64_t> ignore = op.getIgnoreIndex();
   return rows.mapRows({op.getTargets(), lse, picked}, wide,
                       [&](OpBuilder &b, Location l, ValueRange a) -> Value {
-                        Value v = arith::SubFOp::create(b, l, convert(b, l, a[1], wide), a[2]);
+                        Value v = arith::SubFOp::create(b, l, convertFloat(b, l, a[1], wide), a[2]);
                         if (!ignore)
                           return v;
                         return arith::SelectOp::create(b, l, buildIgnored(b, l, a[0], *ignore),
@@ -243,7 +235,7 @@ static Value buildLse(RowBuilder &rows, Value x, Type type, bool isSlice) {
   });
   return rows.mapRows({max, sum}, type, [&](OpBuilder &b, Location l, ValueRange a) {
     Value v = arith::AddFOp::create(b, l, a[0], math::LogOp::create(b, l, a[1]));
-    return convert(b, l, v, type);
+    return convertFloat(b, l, v, type);
   });
 }
 
@@ -305,7 +297,7 @@ SmallVector<Value> fsdp::lowerToLinalg(CrossEntropyOp op, OpBuilder &b) {
       [&](OpBuilder &b, Location l, ValueRange a) {
         Value n = ins.size() == 2 ? buildDivisor(b, l, a[1], wide) : constant(b, l, wide, all);
         Value v = arith::DivFOp::create(b, l, a[0], n);
-        linalg::YieldOp::create(b, l, convert(b, l, v, lossType));
+        linalg::YieldOp::create(b, l, convertFloat(b, l, v, lossType));
       });
   return {loss.getResult(0), lse};
 }
@@ -320,7 +312,7 @@ SmallVector<Value> fsdp::lowerToLinalg(CrossEntropyGradOp op, OpBuilder &b) {
   double all = cast<RankedTensorType>(op.getLogits().getType()).getDimSize(0);
   Value scale = rows.mapRows(ins, wide, [&](OpBuilder &b, Location l, ValueRange a) -> Value {
     Value n = ins.size() == 3 ? buildDivisor(b, l, a[2], wide) : constant(b, l, wide, all);
-    Value v = arith::DivFOp::create(b, l, convert(b, l, a[1], wide), n);
+    Value v = arith::DivFOp::create(b, l, convertFloat(b, l, a[1], wide), n);
     if (!ignore)
       return v;
     return arith::SelectOp::create(b, l, buildIgnored(b, l, a[0], *ignore), constant(b, l, wide, 0),
@@ -334,6 +326,6 @@ SmallVector<Value> fsdp::lowerToLinalg(CrossEntropyGradOp op, OpBuilder &b) {
     Value hit = arith::CmpIOp::create(b, l, arith::CmpIPredicate::eq, v, a[1]);
     Value minus = arith::SubFOp::create(b, l, p, constant(b, l, wide, 1));
     Value d = arith::SelectOp::create(b, l, hit, minus, p);
-    return convert(b, l, arith::MulFOp::create(b, l, d, a[3]), element);
+    return convertFloat(b, l, arith::MulFOp::create(b, l, d, a[3]), element);
   })};
 }

@@ -42,11 +42,16 @@ SmallVector<Value> fsdp::lowerToLinalg(RandomOp op, OpBuilder &b) {
       linalg::GenericOp::create(b, op.getLoc(), type, key, empty, maps, loops, body).getResult(0)};
 }
 
-static Value convert(OpBuilder &b, Location loc, Value v, Type to) {
-  unsigned from = v.getType().getIntOrFloatBitWidth(), width = to.getIntOrFloatBitWidth();
-  if (from < width)
+Value fsdp::convertFloat(OpBuilder &b, Location loc, Value v, Type to) {
+  auto from = cast<FloatType>(v.getType());
+  if (from == to)
+    return v;
+  if (from.getWidth() < cast<FloatType>(to).getWidth())
     return arith::ExtFOp::create(b, loc, to, v);
-  return from > width ? Value(arith::TruncFOp::create(b, loc, to, v)) : v;
+  // Convert between bf16 and f16, which have equal width, through f32.
+  if (from.getWidth() == cast<FloatType>(to).getWidth())
+    v = arith::ExtFOp::create(b, loc, b.getF32Type(), v);
+  return arith::TruncFOp::create(b, loc, to, v);
 }
 
 static Value applyEpilogue(OpBuilder &b, Location l, Epilogue epilogue, Value x) {
@@ -117,7 +122,7 @@ SmallVector<Value> fsdp::lowerToLinalg(GemmOp op, OpBuilder &b) {
   maps.push_back(all);
   auto body = [&](OpBuilder &b, Location l, ValueRange v) {
     auto times = [&](double factor, Value x) -> Value {
-      x = convert(b, l, x, wide);
+      x = convertFloat(b, l, x, wide);
       if (factor == 1)
         return x;
       return arith::MulFOp::create(
@@ -128,7 +133,8 @@ SmallVector<Value> fsdp::lowerToLinalg(GemmOp op, OpBuilder &b) {
       y = arith::AddFOp::create(b, l, y, times(beta, v[1]));
     if (op.getBias())
       y = arith::AddFOp::create(b, l, y, times(1, v[beta != 0 ? 2 : 1]));
-    linalg::YieldOp::create(b, l, convert(b, l, applyEpilogue(b, l, op.getEpilogue(), y), element));
+    linalg::YieldOp::create(b, l,
+                            convertFloat(b, l, applyEpilogue(b, l, op.getEpilogue(), y), element));
   };
   Value out = tensor::EmptyOp::create(b, loc, type.getShape(), element);
   SmallVector<IteratorType> loops(type.getRank(), IteratorType::parallel);

@@ -23,8 +23,8 @@ class CpuBinding {
 public:
   /// Binds no thread.
   CpuBinding() = default;
-  /// Binds `threads` threads if the calling thread may use as many CPUs. The threads of this
-  /// process have the numbers from `first`.
+  /// Binds threads if the calling thread may use exactly `threads` CPUs, the number of threads of
+  /// all ranks on this machine. Thread 0 of this process gets CPU number `first` of them.
   CpuBinding(uint64_t threads, uint64_t first);
 
   /// Binds the calling thread, which is thread `number` of this process. Does nothing if the kernel

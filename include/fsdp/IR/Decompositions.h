@@ -33,6 +33,16 @@ SmallVector<Value> lowerToLinalg(AttentionGradOp op, OpBuilder &b);
 /// cloned region yields.
 Value inlineFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures);
 
+/// Converts the float `v` to the float type `to`, which may be narrower or wider.
+Value convertFloat(OpBuilder &b, Location loc, Value v, Type to);
+
+/// Lets a function of attention count rows, keys or heads in the whole dimension, of which a rank
+/// has `size` indices and of which the function reads the index `own`. The argument `coordinate` of
+/// the function contains the coordinate c of one of `ranks` ranks. Index i becomes i + c · size or,
+/// if the indices of a rank are stripes, i · ranks + c.
+void countInWhole(Location loc, BlockArgument own, BlockArgument coordinate, int64_t ranks,
+                  int64_t size, bool striped);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_IR_DECOMPOSITIONS_H

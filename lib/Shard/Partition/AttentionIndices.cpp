@@ -18,7 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SplitRewrite.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "fsdp/IR/Decompositions.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -56,19 +56,6 @@ void SplitRewrite::shiftIndices(AttentionOp op, int64_t dim) {
       continue;
     Block &body = region->front();
     BlockArgument part = body.addArgument(coordinate.getType(), op.getLoc());
-    BlockArgument own = body.getArgument(argument);
-    if (own.use_empty())
-      continue;
-    auto in = ImplicitLocOpBuilder::atBlockBegin(op.getLoc(), &body);
-    Value at = tensor::ExtractOp::create(in, part, ValueRange());
-    Value index = arith::IndexCastOp::create(in, in.getIndexType(), at);
-    // The remainder bounds the coordinate, so that a kernel can skip masked tiles.
-    Value ranks = arith::ConstantIndexOp::create(in, axis.ranks);
-    Value rank = arith::RemUIOp::create(in, index, ranks);
-    Value step = axis.striped ? ranks : arith::ConstantIndexOp::create(in, size).getResult();
-    Value scaled = arith::MulIOp::create(in, axis.striped ? Value(own) : rank, step);
-    Value whole = arith::AddIOp::create(in, axis.striped ? rank : Value(own), scaled);
-    Operation *reader = axis.striped ? scaled.getDefiningOp() : whole.getDefiningOp();
-    own.replaceAllUsesExcept(whole, reader);
+    countInWhole(op.getLoc(), body.getArgument(argument), part, axis.ranks, size, axis.striped);
   }
 }
