@@ -32,7 +32,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Fuse/Passes.h"
+#include "fsdp/Update/Passes.h"
 #include "fsdp/IR/Decompositions.h"
 #include "fsdp/IR/TensorSplit.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -41,7 +41,7 @@
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_EXPANDRINGPASS
-#include "fsdp/Fuse/Passes.h.inc"
+#include "fsdp/Update/Passes.h.inc"
 } // namespace mlir::fsdp
 
 using namespace mlir;
