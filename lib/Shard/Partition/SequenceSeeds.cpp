@@ -41,11 +41,6 @@ FailureOr<SplitGroup> fsdp::chooseSequence(func::FuncOp func, int64_t ranks) {
               "the axis from --mesh, or find with --remarks why attention was not recognised";
   for (AttentionOp seed : seeds) {
     int64_t rows = cast<RankedTensorType>(seed.getO().getType()).getDimSize(2);
-    if (rows == ranks)
-      return emitError(seed.getLoc())
-             << "axis 'context' of " << ranks << " ranks leaves a rank one of the " << rows
-             << " rows of attention; expected at least 2 rows on each rank; use an axis of at most "
-             << ranks / 2 << " ranks";
     if (succeeded(group.spread(seed.getO(), {2, {rows}})))
       continue;
     InFlightDiagnostic diag = emitError(group.where)

@@ -2,6 +2,7 @@
 
     split_axes.py FOLDER grid [--all]      meshes of 2 to 8 ranks with one or two axes, on models of fsdp-modelgen
     split_axes.py FOLDER rings             meshes with the axis context, where keys and values travel in rings
+    split_axes.py FOLDER views             meshes on a model with rotary pairs and keys that heads share
     split_axes.py FOLDER options           options that change sums, kernels or collectives: bits of the reference only
     split_axes.py FOLDER foreign MODELS [--all]
                                            the same on programs that PyTorch and JAX wrote (MODELS/*.mlir.gz)
@@ -105,6 +106,14 @@ def rings(folder):
         print(f"{kind}: {len(chosen)} meshes with rings, bits of the reference, equal within 2e-6 to one rank")
 
 
+def views(folder):
+    """Trains a model with slices that have strides, indices of a row, and a part of the keys that all heads read."""
+    chosen = [{axis: ranks} for axis in ("context", "tensor") for ranks in (2, 4)] + [m for m in meshes((2,)) if len(m) == 2]
+    for mesh in chosen:
+        check(folder, f"{HERE}/rotated-heads.mlir", mesh)
+    print(f"rotated heads: {len(chosen)} meshes, bits of the reference, equal within 2e-6 to one rank")
+
+
 def options(folder):
     three = "--mesh=shard=2,context=2,tensor=2"
     for kind, *given in [("gpt2", three, "--grad-accum=2"), ("gpt2", three, "--grad-accum=2", "--grad-sync=last"),
@@ -199,8 +208,8 @@ folder, what = sys.argv[1:3]
 os.makedirs(folder, exist_ok=True)
 if what == "grid":
     grid(folder, "--all" in sys.argv)
-elif what == "rings":
-    rings(folder)
+elif what in ("rings", "views"):
+    {"rings": rings, "views": views}[what](folder)
 elif what == "options":
     options(folder)
 elif what == "foreign":
