@@ -32,9 +32,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Update/Passes.h"
 #include "fsdp/IR/Decompositions.h"
 #include "fsdp/IR/TensorSplit.h"
+#include "fsdp/Update/Passes.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
