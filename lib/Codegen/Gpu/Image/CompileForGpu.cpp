@@ -120,6 +120,9 @@ public:
   /// Rows are aligned to 16 bytes, because tensor maps and the widest form of cp.async copy
   /// multiples of 16 bytes.
   RowAlignment getRowAlignment() const override { return {16, true}; }
+  /// The kernel of AdamW writes narrow parameters in the pass in which it writes masters. Rounding
+  /// the masters before a gather would read and write them in another launch.
+  ParamStorage getParamStorage() const override { return ParamStorage::Both; }
   bool hostComputes() const override { return false; }
   StringRef getClusterName() const override { return gpuClusterName; }
   std::optional<std::string> whyNoAttention(Operation *op) const override {
