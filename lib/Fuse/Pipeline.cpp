@@ -31,6 +31,7 @@ void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
   pm.addNestedPass<func::FuncOp>(createFormDispatchesPass());
   if (RowAlignment rows = target->getRowAlignment(); rows.bytes)
     pm.addNestedPass<func::FuncOp>(createAlignRowsPass({rows.bytes, rows.copies}));
+  pm.addNestedPass<func::FuncOp>(createJoinFactorSumsPass(target));
   pm.addNestedPass<func::FuncOp>(createAssignInplacePass());
   pm.addNestedPass<func::FuncOp>(createVerifyFusedPass());
 }

@@ -7,6 +7,7 @@
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Analysis/Packing.h"
 #include "fsdp/Analysis/PlanMeasures.h"
+#include "fsdp/Analysis/TargetInfo.h"
 #include "fsdp/Codegen/Passes.h"
 #include "fsdp/Differentiate/Passes.h"
 #include "fsdp/Fuse/Passes.h"
@@ -168,8 +169,54 @@ private:
 };
 } // namespace
 
-LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
+static LogicalResult shardAndPlan(StepCompilation &step) {
   return success(succeeded(runPhases(step, "shard", "fuse")) && succeeded(planFused(step)));
+}
+
+static bool hasMasters(ModuleOp module) {
+  return module
+      .walk([](StateSlotOp state) {
+        return state.getRole() == StateRole::master ? WalkResult::interrupt()
+                                                    : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Returns true if the arena, with the workspace of kernels, fits --memory-limit, or if it has no
+/// masters, so that --param-storage has no effect.
+static FailureOr<bool> isFinal(const StepCompilation &step) {
+  if (!hasMasters(*step.module))
+    return true;
+  StepCompilation measured{ModuleOp(*step.module).clone(), step.options, /*code=*/false};
+  if (failed(runPhases(measured, "codegen", "codegen")))
+    return failure();
+  return measureMemory(*measured.module).peak <= step.options.plan.memoryLimit;
+}
+
+LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
+  ParamStorage &storage = step.options.shard.paramStorage;
+  bool mayBeMaster = storage == ParamStorage::Auto && step.options.plan.memoryLimit > 0 &&
+                     getTargetInfo(step.options.codegen)->getParamStorage() != ParamStorage::Master;
+  if (!mayBeMaster)
+    return shardAndPlan(step);
+  OwningOpRef<ModuleOp> imported = step.module->clone();
+  DiagnosticStore store(step.module->getContext());
+  if (failed(shardAndPlan(step)))
+    return failure();
+  std::vector<Diagnostic> diagnostics = store.take();
+  FailureOr<bool> final = isFinal(step);
+  store.take(); // the phase codegen emits these diagnostics again
+  if (failed(final))
+    return failure();
+  if (*final) {
+    store.emit(std::move(diagnostics));
+    return success();
+  }
+  storage = ParamStorage::Master;
+  step.module = std::move(imported);
+  emitRemark(step.module->getLoc())
+      << "param-storage 'auto' is 'master': with 'both', the arena exceeds --memory-limit";
+  return shardAndPlan(step);
 }
 
 LogicalResult fsdp::planFused(StepCompilation &step) {

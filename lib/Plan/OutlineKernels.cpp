@@ -26,6 +26,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fsdp/IR/DispatchKernel.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/Plan/Passes.h"
 #include "llvm/ADT/StringExtras.h"
@@ -38,34 +39,6 @@ namespace mlir::fsdp {
 
 using namespace mlir;
 using namespace mlir::fsdp;
-
-/// Attribute `kind` of a dispatch: map, row, column, contract, ...
-static constexpr StringLiteral dispatchKindAttr = "kind";
-
-/// Moves the body of the dispatch into a new function (step 1).
-static func::FuncOp buildKernel(DispatchOp dispatch) {
-  Builder builder(dispatch.getContext());
-  Block &body = dispatch.getBody().front();
-  for (auto [result, operand] : llvm::zip_equal(dispatch.getResults(), dispatch.getInplace()))
-    if (operand < 0)
-      body.addArgument(result.getType(), result.getLoc());
-  auto type = builder.getFunctionType(body.getArgumentTypes(), dispatch.getResultTypes());
-  auto kernel = func::FuncOp::create(dispatch.getLoc(), "k", type);
-  kernel.setPrivate();
-  kernel->setAttr(kernelAttr, builder.getUnitAttr());
-  if (Attribute kind = dispatch->getAttr(dispatchKindAttr))
-    kernel->setAttr(kindAttr, kind);
-  unsigned destination = dispatch.getNumOperands();
-  for (auto [result, operand] : llvm::enumerate(dispatch.getInplace()))
-    kernel.setArgAttr(operand < 0 ? destination++ : operand, operand < 0 ? outAttr : inoutAttr,
-                      builder.getI64IntegerAttr(result));
-  kernel.getBody().takeBody(dispatch.getBody());
-  auto yield = cast<YieldOp>(kernel.getBody().front().getTerminator());
-  OpBuilder atEnd(yield);
-  func::ReturnOp::create(atEnd, yield.getLoc(), yield.getValues());
-  yield.erase();
-  return kernel;
-}
 
 static std::string hashText(StringRef text) {
   llvm::MD5 md5;

@@ -112,8 +112,8 @@ private:
 
 } // namespace
 
-/// Warns if ignore-params names all parameters. Also warns if param-storage applies to no
-/// parameter.
+/// Warns if ignore-params names all parameters, and if param-storage applies to no parameter.
+/// Remarks on the storage that param-storage=auto chooses.
 void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   if (choice.strategy->state > 0 &&
       llvm::all_of(parameters, [](const Parameter &p) { return p.ignored; }))
@@ -123,7 +123,14 @@ void FormUnitsPass::warnOfParameters(func::FuncOp loss) {
   auto isNarrow = [](const Parameter &p) {
     return !p.frozen && p.type.getElementTypeBitWidth() < 32;
   };
-  if (choice.storage == ParamStorage::Both && llvm::none_of(parameters, isNarrow))
+  bool hasNarrow = llvm::any_of(parameters, isNarrow);
+  if (choice.storage != ParamStorage::Both || (choice.choosesStorage && !hasNarrow))
+    return;
+  if (choice.choosesStorage && remarks)
+    mlir::emitRemark(loss.getLoc())
+        << "param-storage 'auto' is 'both' for this target: the optimizer's kernels write "
+           "parameters beside their f32 masters; 'master' needs less memory per rank";
+  if (!hasNarrow)
     mlir::emitWarning(loss.getLoc())
         << "param-storage 'both' has no effect: no parameter that is trained is narrower "
            "than f32; give an f32 model with --param-dtype=bf16 or f16, or a bf16 or f16 model";
@@ -457,8 +464,8 @@ static void declareMeshes(OpBuilder &builder, ModuleOp module, Location loc, con
 void FormUnitsPass::runOnOperation() {
   parameters.clear();
   Location place = getOperation().getLoc();
-  FailureOr<PlacementChoice> read =
-      readPlacement({mesh, strategy, reshard, rootReshard, paramStorage, ignore}, place);
+  FailureOr<PlacementChoice> read = readPlacement(
+      {mesh, strategy, reshard, rootReshard, paramStorage, autoStorage, ignore}, place);
   if (failed(read) || failed(checkWrapOptions(getWrapOptions(), place)))
     return signalPassFailure();
   choice = *read;

@@ -16,7 +16,9 @@ void fsdp::buildShardPipeline(OpPassManager &pm, const StepOptions &options) {
   pm.addPass(configure(createApplyPrecisionPass(), options));
   pm.addPass(
       configure(createPartitionTensorsPass(), options, {{"cluster", chooseCluster(options)}}));
-  pm.addPass(configure(createFormUnitsPass(), options));
+  ParamStorage storage = getTargetInfo(options.codegen)->getParamStorage();
+  pm.addPass(
+      configure(createFormUnitsPass(), options, {{"auto-storage", printValue(storage).front()}}));
   pm.addPass(configure(createInsertUnshardPass(), options));
   pm.addPass(createVerifyShardedPass());
   pm.addPass(createVerifyPrecisionPass());

@@ -102,6 +102,11 @@ FailureOr<PlacementChoice> fsdp::readPlacement(const PlacementTexts &texts, Loca
   auto storage = readOption<ParamStorage>(loc, "param-storage", texts.storage);
   if (failed(storage))
     return failure();
+  choice.choosesStorage = *storage == ParamStorage::Auto;
+  if (choice.choosesStorage)
+    storage = readOption<ParamStorage>(loc, "auto-storage", texts.autoStorage);
+  if (failed(storage))
+    return failure();
   choice.storage = *storage;
   auto root = readOption<ReshardRoot>(loc, "reshard-root", texts.root);
   if (failed(root) || failed(readReshard(texts, choice, loc)))

@@ -1,5 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=5" --split-input-file -verify-diagnostics | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=5 param-storage=both" --split-input-file | FileCheck %s --check-prefix=BOTH
+// RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=5 auto-storage=both" --split-input-file | FileCheck %s --check-prefix=BOTH
+// RUN: fsdp-opt %s --fsdp-form-units="mesh=shard=5 auto-storage=both param-storage=master" --split-input-file -verify-diagnostics | FileCheck %s
 
 // Frozen parameters and other element types have units of
 // their own. The smaller unit is named by its type.

@@ -43,6 +43,11 @@ public:
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
   /// Returns the best alignment of rows in the operands of matrix products.
   virtual RowAlignment getRowAlignment() const { return {0, false}; }
+  /// Returns the storage that --param-storage=auto stands for if memory is not limited.
+  virtual ParamStorage getParamStorage() const { return ParamStorage::Master; }
+  /// Returns true if the kernel of a dispatch, which has one contraction, can also compute the
+  /// dispatch's sums of a factor over all values of k.
+  virtual bool sumsFactors(Operation *) const { return false; }
   /// Returns true if the host can run the kernels. If it returns true, updates of offloaded state
   /// run on the host.
   virtual bool hostComputes() const { return true; }

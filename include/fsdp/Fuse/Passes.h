@@ -24,9 +24,12 @@ class TargetInfo;
 /// pass warns once for each reason why there is no kernel.
 std::unique_ptr<Pass> createDecomposeNamedOpsPass(std::shared_ptr<const TargetInfo> target);
 
+/// Creates a pass that joins only those dispatches whose sums the kernels of `target` can compute.
+std::unique_ptr<Pass> createJoinFactorSumsPass(std::shared_ptr<const TargetInfo> target);
+
 struct StepOptions;
-/// Appends the passes: expand rings, decompose, chunk, form dispatches, align rows, write in place,
-/// verify.
+/// Appends the passes: expand rings, decompose, chunk, form dispatches, align rows, join sums of
+/// factors, write in place, verify.
 void buildFusePipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

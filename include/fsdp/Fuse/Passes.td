@@ -96,6 +96,23 @@ def AlignRowsPass : Pass<"fsdp-align-rows", "::mlir::func::FuncOp"> {
                     Statistic<"numCopied", "num-copied", "Factors that are copied into padded rows">];
 }
 
+def JoinFactorSumsPass : Pass<"fsdp-join-factor-sums", "::mlir::func::FuncOp"> {
+  let summary = "Compute sums of a factor in the dispatch of its contraction";
+  let description = [{
+    The gradient of a bias is a sum over the rows of the output's gradient. The contraction that
+    computes the gradient of the weight reads the same tensor.
+
+    - Requires: dispatches that do not write in place.
+    - Ensures: a dispatch that only adds the elements of one operand over some of its dimensions, in
+      f32, becomes a part of a contraction's dispatch. The contraction has this operand as a factor
+      and adds products over the same dimensions. This requires a target whose kernel computes both;
+      without a target, the pass joins all such dispatches.
+    - Keeps: values, up to the order of sums.
+  }];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect"];
+  let statistics = [Statistic<"numJoined", "num-joined", "Sums joined with a contraction">];
+}
+
 def AssignInplacePass : Pass<"fsdp-assign-inplace", "::mlir::func::FuncOp"> {
   let summary = "Let dispatches overwrite operands that are not used again";
   let description = [{

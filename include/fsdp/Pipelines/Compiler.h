@@ -51,7 +51,8 @@ LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 /// Runs the phases from shard to plan. The arena that these phases plan does not include the
 /// workspace of kernels. If the arena and the workspace together exceed --memory-limit, runs the
 /// phases again with a lower limit. Repeats this at most five times, and only as long as the arena
-/// becomes smaller.
+/// becomes smaller. If --param-storage=auto stands for `both` and such a plan does not fit, sets
+/// the option to `master` and plans again.
 LogicalResult planWithinLimit(StepCompilation &step);
 
 /// Runs the second part of planWithinLimit(): the phase plan, for a module on which the phases up

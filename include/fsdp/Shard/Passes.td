@@ -152,6 +152,8 @@ def FormUnitsPass : Pass<"fsdp-form-units", "::mlir::ModuleOp"> {
     StepOption<"ignore", "ignore-params", "std::string">,
     StepOption<"reshard", "reshard-after-forward", "std::string">,
     StepOption<"paramStorage", "param-storage", "std::string">,
+    Option<"autoStorage", "auto-storage", "std::string", /*default=*/"\"master\"",
+           "Storage that param-storage=auto stands for: master (default) or both.">,
     StepOption<"rootReshard", "reshard-root", "std::string">,
     StepOption<"gatherRows", "gather-rows", "std::string">,
     StepOption<"remarks", "remarks", "bool">

@@ -30,7 +30,7 @@ const Strategy &getStrategy(ShardingStrategy name);
 
 /// The texts of the options of fsdp-form-units that determine the placement of tensors.
 struct PlacementTexts {
-  StringRef mesh, strategy, reshard, root, storage, ignore;
+  StringRef mesh, strategy, reshard, root, storage, autoStorage, ignore;
 };
 
 /// The parsed values of PlacementTexts.
@@ -41,6 +41,7 @@ struct PlacementChoice {
   int64_t within = 0;       ///< number of ranks among which the backward gathers; 0 for all ranks
   ReshardRoot root = ReshardRoot::Backward;
   ParamStorage storage = ParamStorage::Master;
+  bool choosesStorage = false; ///< whether param-storage=auto has chosen `storage`
 
   int64_t getShards() const { return mesh.getShards(); }
   int64_t getReplicas() const { return llvm::product_of(mesh.replicate); }

@@ -216,6 +216,10 @@ std::vector<Candidate> fsdp::listCandidates(const StepOptions &options, const Cl
   Candidate first{options, {"--overlap"}};
   (void)setOption(first.options, "overlap", "true", OptionOrigin::CommandLine);
   first.options.driver = DriverOptions();
+  // Within a memory limit, candidates have the storage that needs less memory.
+  if (options.plan.memoryLimit > 0 && !options.codegen.isForCpu() &&
+      options.shard.paramStorage == ParamStorage::Auto)
+    first.options.shard.paramStorage = ParamStorage::Master;
   first.options.origins.erase("grad-accum");
   std::vector<Candidate> all;
   unsigned groups = 0;

@@ -16,7 +16,7 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::gemm;
 
 std::optional<std::string> gemm::whyNoGpuGemm(func::FuncOp kernel, const GpuTarget &target) {
-  FailureOr<Problem> problem = analyseTileable(kernel);
+  FailureOr<Problem> problem = analyseTileable(kernel, /*allowsFactorSum=*/true);
   if (failed(problem))
     return std::string("contractions that cannot be computed tile by tile");
   std::string reason;
@@ -25,9 +25,19 @@ std::optional<std::string> gemm::whyNoGpuGemm(func::FuncOp kernel, const GpuTarg
   return std::nullopt;
 }
 
+bool gemm::sumsFactor(func::FuncOp kernel, const GpuTarget &target) {
+  if (target.gemm == GemmSource::CublasLt)
+    return false;
+  FailureOr<Problem> problem = analyseTileable(kernel, /*allowsFactorSum=*/true);
+  std::string reason;
+  // Without an epilogue, results may later overwrite only the initial values of sums.
+  return succeeded(problem) && problem->factorSum && problem->maps.empty() &&
+         succeeded(makeGpuPlan(*problem, kernel, target, reason));
+}
+
 LogicalResult gemm::lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                                  GpuKernel &info) {
-  FailureOr<Problem> problem = analyseTileable(kernel);
+  FailureOr<Problem> problem = analyseTileable(kernel, /*allowsFactorSum=*/true);
   std::string reason;
   FailureOr<GpuPlan> plan = failed(problem) ? FailureOr<GpuPlan>(failure())
                                             : makeGpuPlan(*problem, kernel, target, reason);

@@ -58,6 +58,11 @@ struct GpuPlan {
   /// divides k, and `splits` is the largest number of parts of a tile.
   int64_t splits = 1;
   std::optional<PartOrder> uneven;
+  /// The summed factor, or null. Of its tiles of k, `sumShares` blocks with different tiles of the
+  /// other factor add one after the other in turn.
+  const GpuSide *summed() const { return !sums ? nullptr : sumsLhs ? &lhs : &rhs; }
+  bool sums = false, sumsLhs = false;
+  int64_t sumShares = 1;
   int64_t storeCols = 1; ///< number of contiguous elements of a row of the result that one thread
                          ///< computes
 
@@ -73,13 +78,18 @@ struct GpuPlan {
   int64_t allParts() const { return uneven ? uneven->allParts() : tiles(); }
   /// Returns the number of tiles of k in each part, if all parts are equal.
   int64_t partBlocks() const { return kBlocks / splits; }
+  /// Returns the number of tiles of the factor that is not summed. Each block of a cluster has a
+  /// tile of lhs.
+  int64_t otherTiles() const { return sumsLhs ? colTiles() : rowTiles() * config.cluster; }
   int64_t stageBytes() const { return lhs.bytes + rhs.bytes; }
   /// Returns the distance between rows of sums in shared memory, in bytes: an odd multiple of 32.
   int64_t sumsPitch() const { return config.blockCols * 4 + 32; }
   int64_t sharedBytes() const;
   int64_t scratchBytes() const {
-    return splits > 1 ? splits * outerCount * lhs.size * rhs.size * 4 : 0;
+    return splits > 1 ? splits * (outerCount * lhs.size * rhs.size + sumElements()) * 4 : 0;
   }
+  /// Returns the number of elements of the sum of a factor, over all of its shares.
+  int64_t sumElements() const { return summed() ? sumShares * summed()->size : 0; }
 };
 
 /// Each warpgroup has memory for sums: `groupBytes` bytes of shared memory. The warpgroup writes
@@ -88,6 +98,9 @@ struct GpuPlan {
 /// while the other is written.
 inline constexpr int64_t groupCols = 32, groupPitch = groupCols * 4 + 32, groupBytes = 2 * 64 * 128;
 static_assert(groupBytes >= 64 * groupPitch);
+/// Bytes of shared memory for the sum of a factor: an f32 for each column of the widest tile. And
+/// the largest number of blocks that share the tiles of k of a sum.
+inline constexpr int64_t factorSumBytes = 256 * 4, mostSumShares = 4;
 /// If a thread executes at most this number of copies per factor, the addresses of the copies are
 /// kept in registers.
 inline constexpr int64_t maxUnrolledCopies = 8;
@@ -163,6 +176,9 @@ void lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &p
 
 /// Returns the reason why this contraction has no GPU kernel, or nothing if there is a GPU kernel.
 std::optional<std::string> whyNoGpuGemm(func::FuncOp kernel, const GpuTarget &target);
+/// Returns true if the kernel is a contraction without an epilogue and the sum of a factor, and one
+/// launch can compute both.
+bool sumsFactor(func::FuncOp kernel, const GpuTarget &target);
 LogicalResult lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
                            GpuKernel &info);
 

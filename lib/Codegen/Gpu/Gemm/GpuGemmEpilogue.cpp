@@ -16,6 +16,7 @@
 
 #include "GpuGemmEpilogue.h"
 #include "Codegen/Gpu/Ptx/GpuRows.h"
+#include "FactorSums.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -252,11 +253,13 @@ static void emitFinish(GpuBuilder &b, const Problem &problem, const GpuPlan &pla
               total % b.threads ? b.isLess(number, b.i32(total)) : Value()};
   GpuEpilogue epilogue(b, problem, plan, kernel);
   epilogue.finish(strip, [&](unsigned) { return epilogue.collect(strip); });
+  if (plan.sums)
+    addFactorSumShares(b, problem, plan, kernel, number);
 }
 
 int64_t gemm::sumBlocks(const GpuPlan &plan) {
   int64_t strips = plan.outerCount * plan.lhs.size * plan.rhs.size / plan.storeCols;
-  return llvm::divideCeil(strips, sumThreads);
+  return llvm::divideCeil(std::max(strips, plan.sums ? plan.summed()->size : 0), sumThreads);
 }
 
 void gemm::addPartSums(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,

@@ -78,7 +78,8 @@ static int64_t bytesOf(Type type) {
 
 int64_t GpuPlan::sharedBytes() const {
   if (config.warpgroups)
-    return config.stages * stageBytes() + config.blockRows / 64 * groupBytes + 16 * config.stages;
+    return config.stages * stageBytes() + config.blockRows / 64 * groupBytes + 16 * config.stages +
+           (sums ? factorSumBytes : 0);
   return std::max(config.stages * stageBytes(), config.blockRows * sumsPitch());
 }
 
@@ -300,6 +301,12 @@ static void forEachUnevenDivision(const Problem &problem, GpuPlan &plan, const A
     tryDivision(slots / tiles, partSteps);
 }
 
+/// Returns true if the kernel needs no sum of a factor, or if the plan's kernel computes this sum:
+/// tiles have the layout that FactorSums.cpp reads, and there are no batches.
+static bool sumsFactors(const GpuPlan &plan) {
+  return !plan.sums || (plan.config.warpgroups && !plan.summed()->alongK && plan.outerCount == 1);
+}
+
 /// Calls `visit` for each tile of `table` that fits.
 static void forEachTile(const Problem &problem, const GpuTarget &target, GpuPlan &plan,
                         ArrayRef<GpuConfig> table, const AskedPlan &asked,
@@ -309,7 +316,8 @@ static void forEachTile(const Problem &problem, const GpuTarget &target, GpuPlan
       continue;
     plan.splits = 1;
     setConfig(problem, plan, config);
-    if (fits(plan, target) && (!config.warpgroups || makeTensorMaps(problem, plan)))
+    if (fits(plan, target) && sumsFactors(plan) &&
+        (!config.warpgroups || makeTensorMaps(problem, plan)))
       visit();
   }
 }
@@ -383,10 +391,14 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
   plan.kInner = plan.kOuter.pop_back_val();
   plan.k = problem.digits[plan.kInner].size;
   plan.storeCols = chooseStoreCols(problem, plan);
+  plan.sums = problem.factorSum.has_value();
+  plan.sumsLhs = plan.sums && problem.factorSum->ofLhs;
   if (!chooseConfig(problem, kernel, target, plan)) {
     reason = "contractions for which no tile size fits";
     return failure();
   }
+  if (plan.sums && plan.splits > 1)
+    plan.sumShares = std::min(mostSumShares, plan.otherTiles());
   if (plan.blocks() >= INT64_C(1) << 31 ||
       plan.outerCount * plan.lhs.size * plan.rhs.size / plan.storeCols >= INT64_C(1) << 31) {
     reason = "contractions with 2^31 blocks";

@@ -34,6 +34,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Codegen/Kernel/Fragment.h"
+#include "FactorSums.h"
 #include "Sm90GemmBoxes.h"
 
 using namespace mlir;
@@ -59,6 +60,8 @@ public:
         barriers(b.sharedAt(barriersAt(plan))) {
     if (boxes)
       boxEpilogue.emplace(b, problem, plan, kernel, std::move(*boxes));
+    if (plan.sums)
+      factorSums.emplace(b, problem, plan, kernel);
   }
   void emit();
 
@@ -78,6 +81,10 @@ private:
   Value ownChunk();
   std::pair<Value, Value> placeOfLane();
   BoxEpilogue::Place placeOfGroup();
+  FactorSums::Tile tileOfSums();
+  Value sharedOfSums() {
+    return b.sharedAt(barriersAt(plan) + 2 * Sm90Builder::barrierBytes * config.stages);
+  }
   void finishInStrips(ArrayRef<Value> sums);
 
   Sm90Builder &b;
@@ -87,6 +94,7 @@ private:
   func::FuncOp kernel;
   const int64_t blocks;
   std::optional<BoxEpilogue> boxEpilogue;
+  std::optional<FactorSums> factorSums;
   Value barriers; ///< address of the first barrier in memory
   Value inCluster, leaves, group, ownThread, outer, split, firstRow, firstCol;
   Value kFirst, kCount; ///< first tile of k, and number of tiles of k
@@ -250,6 +258,10 @@ BoxEpilogue::Place Sm90Gemm::placeOfGroup() {
   return {outer, b.add(firstRow, b.mul(group, panel)), firstCol, group, ownThread, ownChunk()};
 }
 
+FactorSums::Tile Sm90Gemm::tileOfSums() {
+  return {b.add(b.mul(group, groupThreads), ownThread), firstRow, firstCol, split};
+}
+
 /// Releases a stage. In each warp, lane i signals block i of the cluster.
 void Sm90Gemm::release(const Stage &stage) {
   b.when(b.isLower(b.lane(), config.cluster),
@@ -269,18 +281,30 @@ void Sm90Gemm::consume() {
     BoxEpilogue::Inputs inputs;
     if (boxEpilogue)
       inputs = boxEpilogue->begin(placeOfGroup());
+    SmallVector<Value> zerosOfAll = zeros;
+    if (factorSums)
+      llvm::append_range(zerosOfAll, factorSums->begin());
     SmallVector<Value> sums =
-        b.loop(b.i32(0), kCount, 1, zeros, [&](Value kBlock, ValueRange carried) {
+        b.loop(b.i32(0), kCount, 1, zerosOfAll, [&](Value kBlock, ValueRange carried) {
           Value number = b.add(first, kBlock);
           Stage stage = stageOf(number);
           b.wait(stage.full, stage.parity);
-          SmallVector<Value> next = multiply(llvm::to_vector(carried), stage);
+          SmallVector<Value> next =
+              multiply(llvm::to_vector(carried.take_front(zeros.size())), stage);
+          if (factorSums)
+            llvm::append_range(next,
+                               factorSums->add(tileOfSums(), b.add(kFirst, kBlock), stage.begin,
+                                               carried.drop_front(zeros.size())));
           b.waitForSums({}, 1);
           b.when(b.isLess(b.i32(0), kBlock), [&] { release(stageOf(b.sub(number, b.i32(1)))); });
           return next;
         });
+    SmallVector<Value> factorTotals(llvm::drop_begin(sums, zeros.size()));
+    sums.truncate(zeros.size());
     sums = b.waitForSums(sums);
     release(stageOf(b.add(first, b.sub(kCount, b.i32(1)))));
+    if (factorSums)
+      factorSums->finish(tileOfSums(), factorTotals, sharedOfSums());
     if (!boxEpilogue)
       return finishInStrips(sums);
     boxEpilogue->finish(

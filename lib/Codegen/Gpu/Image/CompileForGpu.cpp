@@ -13,10 +13,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Codegen/Gpu/Gemm/GpuGemm.h"
 #include "fsdp/Analysis/Cluster.h"
 #include "fsdp/Analysis/TargetInfo.h"
 #include "fsdp/Codegen/Gpu/MeasureGpu.h"
 #include "fsdp/Codegen/Gpu/Ptxas.h"
+#include "fsdp/IR/DispatchKernel.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -120,6 +122,17 @@ public:
   /// Rows are aligned to 16 bytes, because tensor maps and the widest form of cp.async copy
   /// multiples of 16 bytes.
   RowAlignment getRowAlignment() const override { return {16, true}; }
+  /// The kernel of AdamW writes narrow parameters in the pass in which it writes masters. Rounding
+  /// the masters before a gather would read and write them in another launch.
+  ParamStorage getParamStorage() const override { return ParamStorage::Both; }
+  bool sumsFactors(Operation *dispatch) const override {
+    auto copy = cast<DispatchOp>(dispatch->clone());
+    func::FuncOp kernel = buildKernel(copy);
+    bool sums = gemm::sumsFactor(kernel, target);
+    kernel.erase();
+    copy.erase();
+    return sums;
+  }
   bool hostComputes() const override { return false; }
   StringRef getClusterName() const override { return gpuClusterName; }
   std::optional<std::string> whyNoAttention(Operation *op) const override {

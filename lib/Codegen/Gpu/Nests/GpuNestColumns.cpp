@@ -24,6 +24,7 @@
 
 #include "Codegen/Kernel/Segments.h"
 #include "GpuNests.h"
+#include "NestEntries.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -34,15 +35,15 @@ using namespace mlir::fsdp;
 static constexpr int64_t blockThreads = 128;
 
 /// Computes `width` elements of the result, beginning with element `first`, from a part of the
-/// reduced elements: the elements [from, to).
+/// `count` reduced elements: the elements [from, to), at most `most`.
 GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayRef<int64_t> shape,
                                    AffineExpr first, int64_t width, Value from, Value to,
-                                   int64_t count) {
+                                   int64_t most, int64_t count) {
   Values carried;
   for (const Step &step : segment)
     carried.append(width, identityOf(step));
   SmallVector<int64_t> reduced = getReducedShape(segment.front());
-  return b.loop(from, to, 1, carried, [&](Value row, ValueRange before) {
+  Values sums = b.loop(from, to, 1, carried, [&](Value row, ValueRange before) {
     Evaluator inner(at);
     AffineExpr zero = inner.constant(0), position = inner.addDim(row, 0, count - 1);
     SmallVector<AffineExpr> rows = fsdp::delinearise(inner.subscripts(), position, reduced);
@@ -56,6 +57,8 @@ GpuNests::Values GpuNests::sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayR
     }
     return values;
   });
+  sums.front().getDefiningOp()->setAttr(tripsAttr, b.getI64IntegerAttr(most));
+  return sums;
 }
 
 /// Combines the results of the parts in order, and then combines the sums with the initial values.
@@ -137,7 +140,7 @@ bool GpuNests::buildColumns(ArrayRef<Step> segment) {
     AffineExpr first = at.subscripts().mod(item, vectors) * width,
                part = at.subscripts().floorDiv(item, vectors);
     Value from = at.materialise(part * partRows), to = b.min(b.add(from, partRows), index(count));
-    Values sums = sumRows(segment, at, shape, first, width, from, to, count);
+    Values sums = sumRows(segment, at, shape, first, width, from, to, partRows, count);
     for (auto [i, step] : llvm::enumerate(segment)) {
       for (int64_t j = 0; j < width && parts > 1; ++j)
         at.store(sums[i * width + j],

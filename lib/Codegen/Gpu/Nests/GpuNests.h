@@ -99,7 +99,7 @@ private:
   // GpuNestColumns.cpp
   bool buildColumns(ArrayRef<Step> segment) override;
   Values sumRows(ArrayRef<Step> segment, Evaluator &at, ArrayRef<int64_t> shape, AffineExpr first,
-                 int64_t width, Value from, Value to, int64_t count);
+                 int64_t width, Value from, Value to, int64_t most, int64_t count);
   void finishParts(Entry &entry, ArrayRef<Step> segment, ArrayRef<int64_t> offsets, int64_t parts);
   bool buildScatter(const Step &step) override;
   void emitToken(Entry &entry, const Step &step, Evaluator &at, AffineExpr token, Value id,

@@ -56,6 +56,8 @@ void ThreadCounter::countLoop(scf::ForOp loop, double times) {
   int64_t trips = to && step && *step > 0
                       ? llvm::divideCeil(std::max<int64_t>(*to - from.value_or(0), 0), *step)
                       : 1;
+  if (auto most = loop->getAttrOfType<IntegerAttr>(tripsAttr))
+    trips = most.getInt();
   count(loop.getRegion(), times * static_cast<double>(trips));
 }
 

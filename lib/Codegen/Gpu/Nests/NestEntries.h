@@ -24,6 +24,9 @@ void describeNestEntry(func::FuncOp entry, func::FuncOp kernel, int64_t threads)
 /// Turns the LLVM functions that have the attributes of describeNestEntry() into entries.
 void makeNestEntries(ModuleOp entries);
 
+/// Attribute of a loop whose bounds are no constants: its largest number of iterations.
+inline constexpr StringLiteral tripsAttr = "fsdp.trips";
+
 /// Returns the cost of a launch of `entry`, a function on memrefs.
 GpuCost costOfNestEntry(func::FuncOp entry, int64_t blocks, int64_t threads,
                         const GpuTarget &target);

@@ -21,6 +21,7 @@
 
 #include "GemmProblem.h"
 #include "Codegen/Kernel/Lowering.h"
+#include "fsdp/IR/TensorSum.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -45,6 +46,10 @@ void Problem::forEachStrides(function_ref<void(SmallVector<int64_t> &)> fn) {
   for (MapStep &map : maps)
     for (SmallVector<int64_t> &strides : map.indexStrides)
       fn(strides);
+  if (factorSum) {
+    fn(factorSum->init.strides);
+    fn(factorSum->dest.strides);
+  }
 }
 
 SmallVector<int> Problem::digitsOf(Role role) const {
@@ -134,6 +139,7 @@ private:
                             bool expand);
   LogicalResult readMap(linalg::LinalgOp op);
   LogicalResult readStores(func::ReturnOp op);
+  LogicalResult readFactorSum(Value value, Value argument);
   void resolveStrides();
 
   func::FuncOp kernel;
@@ -149,6 +155,7 @@ private:
   };
   Pending lhs, rhs, init;
   SmallVector<Pending> loads, stores;
+  Pending sumInit, sumDest;
   // Strides of the linalg.index ops, one list per op in problem.maps.
   SmallVector<SmallVector<Pending>> indices;
 };
@@ -293,6 +300,28 @@ static tensor::InsertSliceOp getPlacement(Value value) {
   return isPlacement ? insert : nullptr;
 }
 
+/// Reads a result that is the sum of a factor.
+LogicalResult Reader::readFactorSum(Value value, Value argument) {
+  std::optional<TensorSum> sum = matchTensorSum(value);
+  std::optional<unsigned> factor = sum ? findSummedFactor(problem.contract, *sum) : std::nullopt;
+  if (!factor || problem.factorSum)
+    return failure();
+  FailureOr<Access> start = traceAccess(sum->init), dest = traceAccess(argument);
+  if (failed(start) || failed(dest) || !start->maps.empty())
+    return failure();
+  AffineMap map = cast<linalg::LinalgOp>(*problem.contract).getIndexingMapsArray()[*factor];
+  DimDigits dims;
+  for (int64_t d : sum->kept)
+    dims.push_back({loopDigits[map.getDimPosition(d)]});
+  problem.factorSum.emplace();
+  problem.factorSum->ofLhs = *factor == 0;
+  problem.factorSum->init.access = *start;
+  problem.factorSum->dest.access = *dest;
+  sumInit = {start->dimStrides, dims};
+  sumDest = {dest->dimStrides, dims};
+  return success();
+}
+
 LogicalResult Reader::readStores(func::ReturnOp op) {
   // Result i is written to the argument whose attribute fsdp.out or fsdp.inout is i.
   SmallVector<int> destination(op.getNumOperands(), -1);
@@ -305,8 +334,13 @@ LogicalResult Reader::readStores(func::ReturnOp op) {
     tensor::InsertSliceOp placement = getPlacement(result);
     Value value = placement ? placement.getSource() : Value(result);
     auto dims = dimsOf.find(value);
-    if (argument < 0 || dims == dimsOf.end())
+    if (argument < 0)
       return failure();
+    if (dims == dimsOf.end()) {
+      if (failed(readFactorSum(value, kernel.getArgument(argument))))
+        return failure();
+      continue;
+    }
     FailureOr<Access> access = traceAccess(kernel.getArgument(argument));
     if (failed(access))
       return failure();
@@ -375,6 +409,10 @@ void Reader::resolveStrides() {
     resolve(later, load.strides);
   for (auto [later, store] : llvm::zip_equal(stores, problem.stores))
     resolve(later, store.dest.strides);
+  if (problem.factorSum) {
+    resolve(sumInit, problem.factorSum->init.strides);
+    resolve(sumDest, problem.factorSum->dest.strides);
+  }
   for (auto [later, map] : llvm::zip_equal(indices, problem.maps))
     for (auto [one, strides] : llvm::zip_equal(later, map.indexStrides))
       resolve(one, strides);

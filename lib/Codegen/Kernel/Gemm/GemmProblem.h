@@ -67,6 +67,12 @@ struct StoreStep {
   Operand dest;
 };
 
+/// The sum of a factor over all values of k, which is added to `init`.
+struct FactorSum {
+  bool ofLhs;
+  Operand init, dest;
+};
+
 struct Problem {
   linalg::ContractOp contract;
   /// The digits of each role are in order, outermost first. The k digits are in loop order.
@@ -76,6 +82,7 @@ struct Problem {
   SmallVector<Operand> loads;
   SmallVector<MapStep> maps;
   SmallVector<StoreStep> stores;
+  std::optional<FactorSum> factorSum;
   /// Maps the result of a view op to the tensor that it views.
   DenseMap<Value, Value> viewOf;
 

@@ -60,8 +60,24 @@ static bool isSafeInPlace(const Problem &problem) {
   return true;
 }
 
-FailureOr<Problem> gemm::analyseTileable(func::FuncOp kernel) {
+/// Returns true if the sum of a factor overwrites nothing that the kernel reads except its initial
+/// value, and if nothing else overwrites this value.
+static bool isSumSafeInPlace(const Problem &problem) {
+  const FactorSum &sum = *problem.factorSum;
+  int written = sum.dest.access.binding;
+  auto isOther = [&](const Operand &read) { return read.access.binding != written; };
+  if (!isOther(problem.lhs) || !isOther(problem.rhs) || !isOther(problem.init) ||
+      !llvm::all_of(problem.loads, isOther))
+    return false;
+  return llvm::none_of(problem.stores, [&](const StoreStep &store) {
+    return sum.init.access.binding >= 0 && store.dest.access.binding == sum.init.access.binding;
+  });
+}
+
+FailureOr<Problem> gemm::analyseTileable(func::FuncOp kernel, bool allowsFactorSum) {
   FailureOr<Problem> problem = analyse(kernel);
+  if (succeeded(problem) && problem->factorSum && (!allowsFactorSum || !isSumSafeInPlace(*problem)))
+    return failure();
   if (failed(problem) || !isSafeInPlace(*problem) ||
       llvm::any_of(problem->digits, [](Digit digit) { return digit.size == 0; }))
     return failure();
@@ -88,6 +104,8 @@ void gemm::orient(Problem &problem) {
   if (rows <= cols)
     return;
   std::swap(problem.lhs, problem.rhs);
+  if (problem.factorSum)
+    problem.factorSum->ofLhs = !problem.factorSum->ofLhs;
   for (Digit &digit : problem.digits)
     digit.role = digit.role == Role::M ? Role::N : digit.role == Role::N ? Role::M : digit.role;
 }

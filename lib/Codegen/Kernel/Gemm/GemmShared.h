@@ -20,8 +20,8 @@ namespace mlir::fsdp::gemm {
 
 /// Converts a kernel into its canonical form. Removes the float extensions of the factors, because
 /// extensions are exact. Fails without a diagnostic if the kernel is unsupported or cannot be
-/// computed tile by tile.
-FailureOr<Problem> analyseTileable(func::FuncOp kernel);
+/// computed tile by tile, or if it has a sum of a factor and `allowsFactorSum` is false.
+FailureOr<Problem> analyseTileable(func::FuncOp kernel, bool allowsFactorSum = false);
 
 /// Returns the element type of the values of an access after its maps were applied.
 Type getValueType(const Access &access);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes contraction kernels for fsdp-kernel-test:
-#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|faultyboxes|uneven|gradients|equalparts|table|grouptable|grouploops|rates|narrow DTYPE...
+#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|faultyboxes|uneven|sums|sumtable|gradients|equalparts|table|grouptable|grouploops|rates|narrow DTYPE...
 # short: every epilogue and every transpose once; full: all combinations at odd sizes; tiles: each tile of the type; splits: k in parts;
 # gradients, equalparts: those of GPT-2's weights; table, grouptable: the input of the ptxas tables; grouploops: that of grouptable with 16 times as many k, so that main loops take most of the time.
 import itertools
@@ -54,12 +54,14 @@ GELU_GRAD = TANH + """    %three = arith.constant 3.0 : f32
 
 
 class Kernel:
-    """C[b, m, n] = Σ A · B, with an epilogue; A and B transposed or not; `tile` selects the tile."""
+    """C[b, m, n] = Σ A · B, with an epilogue; A and B transposed or not; `tile` selects the tile; `summed` names a factor that is also added over k."""
 
-    def __init__(self, dtype, transposes, m, n, k, epilogue="none", out=None, batch=0, tile=None):
+    def __init__(self, dtype, transposes, m, n, k, epilogue="none", out=None, batch=0, tile=None, summed=None):
+        self.summed = summed
         self.dtype, self.transposes, self.m, self.n, self.k = dtype, transposes, m, n, k
         self.epilogue, self.out, self.batch, self.tile = epilogue, out or dtype, batch, tile
         self.name = f"{transposes}_{dtype}_{batch}x{m}x{n}x{k}_{epilogue}_{self.out}" + (f"_{tile}" if tile else "").replace("/", "in").replace("+", "and")
+        self.name += f"_sum_{summed}" if summed else ""
 
     def contraction(self, start):
         lead, dims = (f"{self.batch}x", "b,") if self.batch else ("", "")
@@ -100,6 +102,23 @@ class Kernel:
         body = bias.replace("%x =", "%y =") + cast
         return generic("y", ["%r", "%other"], [wide, f"tensor<{self.n}x{self.m}xf32>"], ["(i,j)", "(j,i)"], body, self.out, shape), [f"%other: tensor<{self.n}x{self.m}xf32>"], "%y", result
 
+    def sum(self, accumulates):
+        """Returns the code of the sum of a factor, its argument and its type."""
+        if not self.summed:
+            return "", [], ""
+        isLeft = self.summed == "a"
+        access, factor, size = (MAPS[0][self.transposes[0]], self.types[0], self.m) if isLeft else (MAPS[1][self.transposes[1]], self.types[1], self.n)
+        kept, result = "m" if isLeft else "n", f"tensor<{size}xf32>"
+        start = "%s" if accumulates else "%zs"
+        fill = "" if accumulates else f"  %zeros = arith.constant 0.0 : f32\n  %es = tensor.empty() : {result}\n  %zs = linalg.fill ins(%zeros : f32) outs(%es : {result}) -> {result}\n"
+        return fill + f"""  %sum = linalg.generic {{indexing_maps = [affine_map<({kept},k)->{access}>, affine_map<({kept},k)->({kept})>], iterator_types = ["parallel", "reduction"]}} ins(%{self.summed} : {factor}) outs({start} : {result}) {{
+  ^bb0(%x: {self.dtype}, %o: f32):
+    %w = arith.extf %x : {self.dtype} to f32
+    %p = arith.addf %o, %w : f32
+    linalg.yield %p : f32
+  }} -> {result}
+""", [f"%s: {result} {{fsdp.{'inout' if accumulates else 'out'} = 1 : i64}}"], result
+
     def write(self):
         accumulates = self.epilogue == "accumulate"
         inplace = accumulates and self.out == "f32"
@@ -109,13 +128,16 @@ class Kernel:
         if accumulates and not inplace:
             arguments.append(f"%acc: {self.types[2]}")
         arguments.append(f"%c: {result} {{fsdp.{'inout' if inplace else 'out'} = 0 : i64}}")
+        sumCode, sumArguments, sumType = self.sum(accumulates)
+        code, arguments = code + sumCode, arguments + sumArguments
+        results, values = (f"({result}, {sumType})", f"{value}, %sum : {result}, {sumType}") if self.summed else (result, f"{value} : {result}")
         tile = f', fsdp.gemm_tile = "{self.tile}"' if self.tile else ""
         fill = "" if accumulates else f"""  %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : {self.types[2]}
   %z = linalg.fill ins(%zero : f32) outs(%e : {self.types[2]}) -> {self.types[2]}
 """
-        print(f"""func.func private @{self.name}({", ".join(arguments)}) -> {result} attributes {{fsdp.kernel, fsdp.kind = "contract"{tile}}} {{
-{fill}{contraction}{code}  return {value} : {result}
+        print(f"""func.func private @{self.name}({", ".join(arguments)}) -> {results} attributes {{fsdp.kernel, fsdp.kind = "contract"{tile}}} {{
+{fill}{contraction}{code}  return {values}
 }}
 """)
 
@@ -191,6 +213,25 @@ def uneven(dtype):
     yield Kernel(dtype, "tt", 264, 392, 576, "none", "f32", batch=9, tile="wg128x128/1+6")
 
 
+def sums(dtype):
+    """Sums of both factors: each tile, tails, k in equal and unequal parts, more tiles than a round, and tiles that the plan chooses."""
+    for tile, summed in itertools.product(GROUP_TILES, "ab"):
+        yield Kernel(dtype, "tn", 392, 328, 200, out="f32", tile=tile, summed=summed)
+        for parts, epilogue in ((4, "none"), ("1+5", "accumulate")):
+            yield Kernel(dtype, "tn", 392, 328, 512, epilogue, "f32", tile=f"{tile}/{parts}", summed=summed)
+    yield Kernel(dtype, "tt", 200, 328, 136, "accumulate", "f32", tile="wg128x128", summed="a")
+    yield Kernel(dtype, "nn", 200, 328, 136, "accumulate", "f32", tile="wg128x128", summed="b")
+    yield Kernel(dtype, "tn", 1600, 1552, 16, out="f32", tile="wg128x128", summed="b")
+    for summed in "ab":
+        yield Kernel(dtype, "tn", 264, 392, 1160, out="f32", summed=summed)
+
+
+def sumtable(dtype):
+    for tile, parts in itertools.product(GROUP_TILES, ("", "/4", "/1+24")):
+        yield Kernel(dtype, "tn", 768, 768, 8192, "accumulate", "f32", tile=tile + parts, summed="b")
+    yield Kernel(dtype, "tn", 768, 3072, 8192, "accumulate", "f32", tile="wg128x256", summed="a")
+
+
 def groupgrid(dtype):
     """Each tile with each transpose and epilogue, and at other sizes; a batch."""
     for tile, transposes in itertools.product(GROUP_TILES, TRANSPOSES):
@@ -260,5 +301,5 @@ def grouploops(dtype):
 
 
 for dtype in sys.argv[2:] if __name__ == "__main__" else []:
-    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "faultyboxes": faultyboxes, "uneven": uneven, "gradients": gradients, "equalparts": equalparts, "grouptable": grouptable, "grouploops": grouploops, "rates": rates, "narrow": narrow, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
+    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "faultyboxes": faultyboxes, "uneven": uneven, "sums": sums, "sumtable": sumtable, "gradients": gradients, "equalparts": equalparts, "grouptable": grouptable, "grouploops": grouploops, "rates": rates, "narrow": narrow, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
         kernel.write()
