@@ -174,6 +174,24 @@ LogicalResult PartitionChecker::checkAttention(AttentionOp op) {
   return checkIndices(op, /*dim=*/2, axis, [&] { return fail(op); });
 }
 
+/// Returns whether all slices of `value` along `dim` are equal, as those of a head that all heads
+/// read. A part of the slices is then the same on each rank.
+static bool repeats(Value value, int64_t dim) {
+  auto generic = value.getDefiningOp<linalg::GenericOp>();
+  if (!generic || generic.getNumParallelLoops() != generic.getNumLoops() ||
+      llvm::any_of(generic.getRegionOutputArgs(), [](Value init) { return !init.use_empty(); }))
+    return false;
+  unsigned result = cast<OpResult>(value).getResultNumber();
+  AffineExpr loop =
+      generic.getMatchingIndexingMap(generic.getDpsInitOperand(result)).getResult(dim);
+  auto reads = [&](OpOperand *input) {
+    return generic.getMatchingIndexingMap(input).isFunctionOfDim(
+        cast<AffineDimExpr>(loop).getPosition());
+  };
+  return isa<AffineDimExpr>(loop) && !llvm::any_of(generic.getDpsInputOperands(), reads) &&
+         !generic.hasIndexSemantics();
+}
+
 /// Checks an op whose operand `first` is split.
 LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
   if (auto attention = dyn_cast<AttentionOp>(op); attention && axis.isContext())
@@ -198,12 +216,14 @@ LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
     if (isUniform(value) || !isa<RankedTensorType>(value.getType()) ||
         (!expected && isConstantOrUniform(value)))
       continue;
-    if (expected.has_value() != isSplit || (isSplit && !(found->second == *expected)))
+    bool isRepeated = expected && !isSplit && repeats(value, expected->dim);
+    if (!isRepeated &&
+        (expected.has_value() != isSplit || (isSplit && !(found->second == *expected))))
       return fail(op) << "expected operand " << operand.getOperandNumber() << " to be "
                       << (expected ? "split" : "whole") << " over axis '" << axis.name
                       << "' as the other operands require";
     bool isEntered = axis.isContext() ? !sums.contains(value) : entered.contains(value);
-    if (!expected && !isInit && isFloatTensor(value) && !isEntered)
+    if ((!expected || isRepeated) && !isInit && isFloatTensor(value) && !isEntered)
       return fail(op) << "expected whole operand " << operand.getOperandNumber()
                       << " of an op that is split over axis '" << axis.name
                       << "' to be the result of an 'fsdp.reduce_cotangent', because each rank "
@@ -418,6 +438,14 @@ static bool isConsistent(func::FuncOp func, SplitAxis axis, int64_t stripes, Uni
   return succeeded(PartitionChecker(axis, stripes, units).check(func));
 }
 
+/// Returns attention of which a rank of the axis `context` has one row of queries, or null.
+static AttentionOp findSingleRow(func::FuncOp func, const SplitAxis &axis) {
+  for (auto op : func.getBody().front().getOps<AttentionOp>())
+    if (axis.isContext() && op.getQ().getType().getDimSize(2) == 1)
+      return op;
+  return {};
+}
+
 LogicalResult fsdp::verifyPartition(ModuleOp module, MeshOp mesh) {
   for (auto func : module.getOps<func::FuncOp>()) {
     auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
@@ -428,9 +456,17 @@ LogicalResult fsdp::verifyPartition(ModuleOp module, MeshOp mesh) {
       int64_t stripes = axis.isContext() ? countStripes(func) : 0;
       axis.striped = stripes > 0;
       axis.isRank = true;
-      if (axis.ranks > 1 && !isConsistent(func, axis, stripes, UnitSplit::First) &&
-          !isConsistent(func, axis, stripes, UnitSplit::Last) &&
-          failed(PartitionChecker(axis, stripes, UnitSplit::None).check(func)))
+      if (axis.ranks == 1 || isConsistent(func, axis, stripes, UnitSplit::First) ||
+          isConsistent(func, axis, stripes, UnitSplit::Last))
+        continue;
+      AttentionOp single = findSingleRow(func, axis);
+      if (single && !isConsistent(func, axis, stripes, UnitSplit::None))
+        return emitError(single.getLoc())
+               << "a rank of axis 'context' has one of " << axis.ranks
+               << " rows of this attention, so that split dimensions of size 1 cannot be told from "
+                  "whole ones; expected at least 2 rows on each rank; use an axis of at most "
+               << axis.ranks / 2 << " ranks";
+      if (failed(PartitionChecker(axis, stripes, UnitSplit::None).check(func)))
         return failure();
     }
   }
