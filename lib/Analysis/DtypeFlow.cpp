@@ -175,7 +175,8 @@ namespace {
 /// Collects the rows of the table. The rows are in the program order of their first ops.
 class RowCollector {
 public:
-  explicit RowCollector(func::FuncOp program) : parts(program) {
+  RowCollector(func::FuncOp program, bool roundsToTF32)
+      : parts(program), roundsToTF32(roundsToTF32) {
     addStates(program);
     program.walk([&](Operation *op) {
       if (!isa<linalg::LinalgOp>(op->getParentOp()))
@@ -191,7 +192,10 @@ private:
   void visitAttention(Operation *op);
   void add(StepPart part, StringRef what, const std::string &types, Type written, int64_t turns);
 
+  std::string printFactor(Type type) const;
+
   StepParts parts;
+  bool roundsToTF32;
   /// Index of each table row. The key consists of the part, the kind of the ops, and the types.
   llvm::StringMap<unsigned> numbers;
 };
@@ -303,6 +307,10 @@ void RowCollector::visitGeneric(linalg::GenericOp op) {
   }
 }
 
+std::string RowCollector::printFactor(Type type) const {
+  return roundsToTF32 && getElementTypeOrSelf(type).isF32() ? "tf32" : print(type);
+}
+
 /// Adds the row of attention or of its gradients: `q, k, v -> o`, or `cotangent -> dq, dk, dv`.
 void RowCollector::visitAttention(Operation *op) {
   auto grad = dyn_cast<AttentionGradOp>(op);
@@ -312,7 +320,7 @@ void RowCollector::visitAttention(Operation *op) {
                   ? Builder(op).getF64Type()
                   : Type(Builder(op).getF32Type());
   add(parts[op], grad ? "attention_grad" : "attention",
-      print(from) + " -> " + print(sums) + " -> " + print(to.getType()), to.getType(),
+      printFactor(from) + " -> " + print(sums) + " -> " + print(to.getType()), to.getType(),
       countTurns(op));
 }
 
@@ -325,7 +333,7 @@ void RowCollector::visit(Operation *op) {
   if (auto product = dyn_cast<linalg::ContractOp>(op)) {
     Value l = product.getDpsInputs()[0], r = product.getDpsInputs()[1], out = product->getResult(0);
     std::string types =
-        print(l.getType()) + " x " + print(r.getType()) + " -> " + print(out.getType());
+        printFactor(l.getType()) + " x " + printFactor(r.getType()) + " -> " + print(out.getType());
     return add(part, "product", types, out.getType(), turns);
   }
   if (isa<AttentionOp, AttentionGradOp>(op))
@@ -358,12 +366,12 @@ void RowCollector::visit(Operation *op) {
             print(sum.getType()), sum.getType(), turns);
 }
 
-SmallVector<DtypeRow> fsdp::measureDtypes(ModuleOp updated) {
+SmallVector<DtypeRow> fsdp::measureDtypes(ModuleOp updated, bool roundsToTF32) {
   for (auto func : updated.getOps<func::FuncOp>()) {
     auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
     if (!program || program.getValue() != "step" || func.isExternal())
       continue;
-    SmallVector<DtypeRow> rows = RowCollector(func).rows, sorted;
+    SmallVector<DtypeRow> rows = RowCollector(func, roundsToTF32).rows, sorted;
     addKeptWide(updated, rows);
     for (StepPart part :
          {StepPart::model, StepPart::loss, StepPart::gradient, StepPart::norm, StepPart::optimizer})

@@ -17,6 +17,12 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+static fb::DType dtypeOf(GpuTensorType type) {
+  return type == GpuTensorType::BF16  ? fb::DType::bf16
+         : type == GpuTensorType::F16 ? fb::DType::f16
+                                      : fb::DType::f32;
+}
+
 /// Adds the grid of a phase of a GPU kernel. Returns null for a CPU kernel, and for a phase that a
 /// library computes.
 Offset<fb::Grid> ManifestBuilder::addGrid(const PhaseInfo &phase) {
@@ -30,9 +36,8 @@ Offset<fb::Grid> ManifestBuilder::addGrid(const PhaseInfo &phase) {
   for (const GpuTensor &tensor : grid.tensors) {
     auto sizes = numbers(tensor.sizes), strides = numbers(tensor.strides);
     auto box = builder.CreateVector(std::vector<uint32_t>(tensor.box.begin(), tensor.box.end()));
-    maps.push_back(fb::CreateTensorMap(builder, tensor.binding, tensor.offset,
-                                       tensor.isBf16 ? fb::DType::bf16 : fb::DType::f16, sizes,
-                                       strides, box));
+    maps.push_back(fb::CreateTensorMap(builder, tensor.binding, tensor.offset, dtypeOf(tensor.type),
+                                       sizes, strides, box));
   }
   auto mapsVector = maps.empty() ? Offset<flatbuffers::Vector<Offset<fb::TensorMap>>>()
                                  : builder.CreateVector(maps);

@@ -123,7 +123,7 @@ LogicalResult fsdp::runPhases(StepCompilation &step, StringRef first, StringRef 
     if (phase.mnemonic == "shard" && step.onlyMeasures)
       eraseReference(*step.module);
     if (phase.mnemonic == "update" && !step.onlyMeasures)
-      step.dtypes = measureDtypes(*step.module);
+      step.dtypes = measureDtypes(*step.module, step.options.codegen.roundsToTF32());
     if (phase.mnemonic == last)
       break;
   }

@@ -39,8 +39,9 @@ static std::string problemOf(const fb::TensorMap &map, uint64_t bindings) {
   if (map.binding() >= bindings)
     return format("expected one of %llu bindings and scratch, found number %u", (ull)bindings,
                   map.binding());
-  if (map.dtype() != fb::DType::bf16 && map.dtype() != fb::DType::f16)
-    return "expected elements of bf16 or f16";
+  if (map.dtype() != fb::DType::bf16 && map.dtype() != fb::DType::f16 &&
+      map.dtype() != fb::DType::f32)
+    return "expected elements of bf16, f16 or f32";
   if (rank < 1 || rank > maxRank || count(map.strides()) != rank - 1 || count(map.box()) != rank)
     return format("expected sizes and box of 1 to 5 dimensions, and strides of all but the first, "
                   "found %u, %u and %u",
@@ -110,8 +111,9 @@ static std::optional<uint64_t> endOf(const fb::TensorMap &map) {
     uint64_t size = map.sizes()->Get(i);
     if (size == 0)
       return map.offset();
-    uint64_t steps = i == 0 ? size : size - 1,
-             step = i == 0 ? 2 : map.strides()->Get(i - 1); // an element has 2 bytes
+    uint64_t steps = i == 0 ? size : size - 1, step = i > 0 ? map.strides()->Get(i - 1)
+                                                      : map.dtype() == fb::DType::f32 ? 4
+                                                                                      : 2;
     if (__builtin_mul_overflow(steps, step, &row) || __builtin_add_overflow(end, row, &end))
       return std::nullopt;
   }

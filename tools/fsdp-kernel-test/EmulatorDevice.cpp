@@ -35,7 +35,9 @@ static void add(EmulatorCounts &counts, const Counters &found) {
 
 static TensorMapBytes encode(const EmulatorTensorMap &own, uint64_t base) {
   TensorMap map;
-  map.type = own.isBf16 ? TensorType::BF16 : TensorType::F16;
+  map.type = own.type == EmulatorTensorMap::BF16  ? TensorType::BF16
+             : own.type == EmulatorTensorMap::F16 ? TensorType::F16
+                                                  : TensorType::TF32;
   map.rank = static_cast<uint32_t>(own.sizes.size());
   map.address = base + own.offset;
   std::copy(own.sizes.begin(), own.sizes.end(), map.sizes);

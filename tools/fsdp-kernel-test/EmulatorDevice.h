@@ -19,11 +19,11 @@
 #include <string>
 #include <vector>
 
-/// A tensor map of 16-bit floats with 128-byte swizzling.
+/// A tensor map of bf16, f16 or tf32 with 128-byte swizzling.
 struct EmulatorTensorMap {
   size_t binding;
   uint64_t offset;
-  bool isBf16;
+  enum { BF16, F16, TF32 } type;
   std::vector<int64_t> sizes, strides, box;
 };
 

@@ -34,9 +34,10 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
                                                                 write kernels for a machine with a GPU
     fsdp-kernel-test attention.mlir --emit=sass-stats           print registers, spills and instructions
 
-  Argument attributes: fsdp.range = [lo, hi] of floats (default -1, 1), fsdp.limit = n for integers in
-  [0, n), fsdp.values = dense<..> for the values of an input or the expected values of a result,
-  fsdp.from = ["kernel", i] for the oracle's result i of an earlier kernel.
+  Argument attributes: fsdp.range = [lo, hi] of floats (default -1, 1), fsdp.bits = n for floats
+  of n significant bits, fsdp.limit = n for integers in [0, n), fsdp.values = dense<..> for the values
+  of an input or the expected values of a result, fsdp.from = ["kernel", i] for the oracle's
+  result i of an earlier kernel.
 
   Exit codes: 0 all agree, 1 some differ or do not compile, 2 bad usage or input.
 )";
@@ -59,6 +60,10 @@ struct CommandLine {
   cl::opt<std::string> gemm{
       "gemm", cl::init("nvptx"),
       cl::desc("With --emit, backend of contractions: nvptx (default) or cublaslt"),
+      cl::cat(category)};
+  cl::opt<std::string> f32Products{
+      "f32-products", cl::init("exact"),
+      cl::desc("f32 factors on a GPU: exact (default) or tf32, rounded to 11 bits"),
       cl::cat(category)};
   cl::opt<std::string> emit{
       "emit", cl::desc("Compile for --target and print ptx, kernel-mlir, sass-stats or clocks"),
@@ -110,6 +115,8 @@ static std::optional<std::string> checkValues(const CommandLine &line) {
     return "--device=" + line.device + ": expected cpu or emulate";
   if (EmitKind what{}; !line.emit.empty() && readValue(line.emit, what))
     return "--emit=" + line.emit + ": expected ptx, kernel-mlir, sass-stats or clocks";
+  if (F32Products how{}; readValue(line.f32Products, how))
+    return "--f32-products=" + line.f32Products + ": expected exact or tf32";
   if (!GpuTarget::isKnown(line.target))
     return "--target=" + line.target + ": expected " + GpuTarget::getNames();
   return std::nullopt;
@@ -126,6 +133,9 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
     return std::string("--emit prints kernels, --save-bundle writes them: give one of them");
   if (line.target.getNumOccurrences() && !emulates && !emits && !saves)
     return std::string("--target has no effect without --device=emulate, --emit or --save-bundle");
+  if (line.f32Products.getNumOccurrences() && !emulates && !emits && !saves)
+    return std::string(
+        "--f32-products has no effect without --device=emulate, --emit or --save-bundle");
   const cl::Option *ofRuns[] = {&line.device,      &line.targetCpu, &line.alsoCpu, &line.tolerance,
                                 &line.errorFactor, &line.floor,     &line.times,   &line.widen,
                                 &line.bench,       &line.saveImage};
@@ -154,6 +164,8 @@ Options fsdp::parseOptions(int argc, char **argv) {
     llvm::errs() << "fsdp-kernel-test: " << *problem << "\n";
     std::exit(2);
   }
+  F32Products f32Products{};
+  (void)readValue(line.f32Products, f32Products); // checkValues() has already checked the value
   Options options = {line.inputFile,
                      line.device,
                      line.target,
@@ -166,6 +178,7 @@ Options fsdp::parseOptions(int argc, char **argv) {
                      line.gemm,
                      {},
                      {},
+                     f32Products,
                      line.floor,
                      line.times || line.bench,
                      line.bench,

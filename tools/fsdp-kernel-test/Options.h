@@ -7,6 +7,7 @@
 #ifndef FSDP_TOOLS_KERNELTEST_OPTIONS_H
 #define FSDP_TOOLS_KERNELTEST_OPTIONS_H
 
+#include "fsdp/Options/Options.h"
 #include <optional>
 #include <string>
 
@@ -17,6 +18,7 @@ struct Options {
   std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit,
       gemm;
   std::optional<double> tolerance, errorFactor;
+  F32Products f32Products;
   double floor;
   bool times, bench, widen;
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Oracle.h"
+#include <cmath>
 #include <random>
 
 using namespace mlir;
@@ -24,6 +25,13 @@ std::optional<std::pair<std::string, int64_t>> fsdp::sourceOf(func::FuncOp kerne
   return std::pair(cast<StringAttr>(from[0]).str(), cast<IntegerAttr>(from[1]).getInt());
 }
 
+/// Rounds a number to `bits` significant bits.
+static double roundTo(double value, int64_t bits) {
+  int exponent;
+  double fraction = std::frexp(value, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(fraction, int(bits))), exponent - int(bits));
+}
+
 static LogicalResult verifyArgument(func::FuncOp kernel, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = dyn_cast<RankedTensorType>(argument.getType());
@@ -37,6 +45,11 @@ static LogicalResult verifyArgument(func::FuncOp kernel, BlockArgument argument)
       return kernel.emitError("argument ")
              << number << ": expected fsdp.range = [lo, hi] of two floats, found " << range;
   }
+  if (Attribute bits = kernel.getArgAttr(number, "fsdp.bits"))
+    if (auto integer = dyn_cast<IntegerAttr>(bits);
+        !integer || integer.getInt() < 1 || integer.getInt() > 53)
+      return kernel.emitError("argument ")
+             << number << ": expected fsdp.bits = n from 1 to 53, found " << bits;
   if (Attribute limit = kernel.getArgAttr(number, "fsdp.limit"))
     if (auto integer = dyn_cast<IntegerAttr>(limit); !integer || integer.getInt() <= 0)
       return kernel.emitError("argument ")
@@ -90,6 +103,9 @@ std::vector<Buffer> fsdp::makeInputs(func::FuncOp kernel, Oracle *oracle, unsign
     int64_t limit = 2;
     if (auto attr = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "fsdp.limit"))
       limit = attr.getInt();
+    int64_t bits = 53;
+    if (auto attr = kernel.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), "fsdp.bits"))
+      bits = attr.getInt();
     auto source = sourceOf(kernel, argument.getArgNumber());
     if (source && oracle) {
       buffers.push_back(oracle->resultOf(*source, draw));
@@ -106,7 +122,7 @@ std::vector<Buffer> fsdp::makeInputs(func::FuncOp kernel, Oracle *oracle, unsign
     for (int64_t i = 0; i < type.getNumElements(); ++i) {
       double value = poisoned ? std::numeric_limits<double>::quiet_NaN()
                      : isa<FloatType>(element)
-                         ? std::uniform_real_distribution<double>(lo, hi)(random)
+                         ? roundTo(std::uniform_real_distribution<double>(lo, hi)(random), bits)
                          : static_cast<double>(random() % limit);
       fromDouble(buffers.back().data() + i * size, element, value);
     }

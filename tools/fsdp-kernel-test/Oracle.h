@@ -22,7 +22,7 @@ DenseElementsAttr valuesOf(BlockArgument argument);
 std::optional<std::pair<std::string, int64_t>> sourceOf(func::FuncOp kernel, unsigned number);
 
 /// Checks that all arguments are tensors of static shape, that each fsdp.range contains two floats,
-/// and that each fsdp.limit is positive.
+/// that each fsdp.bits is from 1 to 53, and that each fsdp.limit is positive.
 LogicalResult verifyArguments(ArrayRef<func::FuncOp> kernels);
 
 /// Checks that each fsdp.from names a result of an earlier kernel that has the argument's type.

@@ -56,13 +56,17 @@ static void writeNumbers(llvm::json::OStream &json, StringRef name, ArrayRef<int
   });
 }
 
+static StringRef nameOf(GpuTensorType type) {
+  return type == GpuTensorType::BF16 ? "bf16" : type == GpuTensorType::F16 ? "f16" : "tf32";
+}
+
 static void writeMaps(llvm::json::OStream &json, ArrayRef<GpuTensorMap> maps) {
   json.attributeArray("maps", [&] {
     for (const GpuTensorMap &map : maps)
       json.object([&] {
         json.attribute("binding", map.binding);
         json.attribute("offset", map.offset);
-        json.attribute("dtype", map.isBf16 ? "bf16" : "f16");
+        json.attribute("dtype", nameOf(map.type));
         writeNumbers(json, "sizes", map.sizes);
         writeNumbers(json, "strides", map.strides);
         writeNumbers(json, "box", map.box);

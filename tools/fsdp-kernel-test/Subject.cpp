@@ -77,6 +77,12 @@ void CpuSubject::describe(size_t index, llvm::raw_ostream &os) const {
   os << ", shared " << info.sharedBytes << ", worker " << info.workerBytes;
 }
 
+static decltype(EmulatorTensorMap::type) typeOf(const GpuTensorMap &map) {
+  return map.type == GpuTensorType::BF16  ? EmulatorTensorMap::BF16
+         : map.type == GpuTensorType::F16 ? EmulatorTensorMap::F16
+                                          : EmulatorTensorMap::TF32;
+}
+
 bool EmulatedSubject::run(size_t index, std::vector<Buffer> &bindings, Split) {
   const GpuKernel &kernel = image.kernels[index];
   std::vector<EmulatorBinding> all;
@@ -96,7 +102,7 @@ bool EmulatedSubject::run(size_t index, std::vector<Buffer> &bindings, Split) {
     };
     for (const GpuTensorMap &map : launch.maps)
       own.maps.push_back({static_cast<size_t>(map.binding), static_cast<uint64_t>(map.offset),
-                          map.isBf16, all(map.sizes), all(map.strides), all(map.box)});
+                          typeOf(map), all(map.sizes), all(map.strides), all(map.box)});
   }
   std::string problem = device.run(launches, all, kernel.scratchBytes, counts);
   if (!problem.empty())

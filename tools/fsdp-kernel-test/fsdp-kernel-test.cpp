@@ -18,8 +18,8 @@
 //
 // - No byte may change outside of the bindings that the kernel writes.
 // - Floats in inputs are drawn uniformly from [-1, 1], or from [lo, hi] if the argument has
-//   `fsdp.range = [lo, hi]`. Integers in inputs are drawn from [0, fsdp.limit). Write-only bindings
-//   and scratch are filled with NaN before the run.
+//   `fsdp.range = [lo, hi]`, and rounded to `fsdp.bits` significant bits. Integers in inputs are
+//   drawn from [0, fsdp.limit). Write-only bindings and scratch are filled with NaN before the run.
 // - With --error-factor=F, the error of a result may be at most F times the error that the oracle
 //   has in the kernel's own types, plus an allowance for rounding. If a result of at most 16 values
 //   exceeds this bound, the kernel is run on 16 draws of inputs, and the bound is applied to the
@@ -192,6 +192,7 @@ static bool saveImage(const Image &image) {
 static FailureOr<GpuTarget> getGpuTarget(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;
+  codegen.f32Products = options.f32Products;
   return GpuTarget::get(codegen, module.getLoc());
 }
 
@@ -269,6 +270,7 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
 static int printGpuKernels(ModuleOp module) {
   CodegenOptions codegen;
   codegen.target = options.target;
+  codegen.f32Products = options.f32Products;
   codegen.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
   // In seconds. All kernels are in a single PTX text, for which ptxas may need a long time.
   codegen.ptxasTimeout = 1200;

@@ -64,8 +64,8 @@ struct DtypeRow {
 };
 
 /// Returns the rows of the table for the program `step`, sorted by part. Returns no rows if the
-/// module has no program `step`.
-SmallVector<DtypeRow> measureDtypes(ModuleOp updated);
+/// module has no program `step`. If `roundsToTF32` is true, f32 factors of products are named tf32.
+SmallVector<DtypeRow> measureDtypes(ModuleOp updated, bool roundsToTF32 = false);
 
 /// The function that writes to `os` writes a table, and omits the rows of the part `model` unless
 /// `all` is set. The function that writes to `json` writes all rows as the JSON array `dtypes`.

@@ -23,10 +23,14 @@
 
 namespace mlir::fsdp {
 
+/// Type of the elements of a tensor map. TF32 elements are f32 in global memory. A copy rounds them
+/// to TF32 (to nearest), so that shared memory has 32-bit words whose low 13 bits are 0.
+enum class GpuTensorType { BF16, F16, TF32 };
+
 /// A tensor from or to which a launch copies tiles (TensorMap in runtime/schema/artifact.fbs).
 struct GpuTensor {
   int64_t binding = 0, offset = 0;
-  bool isBf16 = true;
+  GpuTensorType type = GpuTensorType::BF16;
   std::vector<int64_t> sizes, strides, box;
 };
 

@@ -63,6 +63,8 @@ struct CodegenOptions {
 #include "fsdp/Options/Options.def"
   /// Returns true if kernels run on a CPU.
   bool isForCpu() const { return target == "cpu" || target == "reference"; }
+  /// Returns true if f32 factors of products are rounded to TF32.
+  bool roundsToTF32() const { return !isForCpu() && f32Products == F32Products::TF32; }
 };
 
 /// Options of Package, which writes the plan and the code to an artifact.

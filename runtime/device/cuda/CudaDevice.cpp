@@ -191,6 +191,12 @@ void CudaDevice::startCopy(uint32_t number, std::byte *to, const std::byte *from
 
 void CudaDevice::awaitCopy(uint32_t number) { moved[number]->hold(lanes, CudaQueue::compute); }
 
+static int typeOf(const fb::TensorMap &table) {
+  return table.dtype() == fb::DType::bf16  ? cudaTensorBf16
+         : table.dtype() == fb::DType::f16 ? cudaTensorF16
+                                           : cudaTensorTF32;
+}
+
 void CudaDevice::encode(const fb::TensorMap &table, void *const *bindings,
                         TensorMapBytes &into) const {
   constexpr unsigned most = 5;
@@ -205,10 +211,8 @@ void CudaDevice::encode(const fb::TensorMap &table, void *const *bindings,
       strides[i - 1] = table.strides()->Get(i - 1);
   }
   auto *address = static_cast<std::byte *>(bindings[table.binding()]) + table.offset();
-  cuda.check(cuda.tensorMapEncode(&into,
-                                  table.dtype() == fb::DType::bf16 ? cudaTensorBf16 : cudaTensorF16,
-                                  rank, address, sizes.data(), strides.data(), box.data(),
-                                  steps.data(), 0, cudaSwizzle128, cudaPromote256, 0),
+  cuda.check(cuda.tensorMapEncode(&into, typeOf(table), rank, address, sizes.data(), strides.data(),
+                                  box.data(), steps.data(), 0, cudaSwizzle128, cudaPromote256, 0),
              "make a tensor map");
 }
 

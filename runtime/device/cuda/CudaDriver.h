@@ -52,6 +52,7 @@ constexpr int cudaCapabilityMajor = 75,
               cudaCapabilityMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 constexpr int cudaMostDynamicShared = 8; // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 constexpr int cudaTensorF16 = 6, cudaTensorBf16 = 9; // CU_TENSOR_MAP_DATA_TYPE_FLOAT16, _BFLOAT16
+constexpr int cudaTensorTF32 = 11;                   // CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
 constexpr int cudaSwizzle128 = 3,
               cudaPromote256 = 3;     // CU_TENSOR_MAP_SWIZZLE_128B, _L2_PROMOTION_L2_256B
 constexpr int cudaCaptureRelaxed = 2; // CU_STREAM_CAPTURE_MODE_RELAXED

@@ -34,7 +34,9 @@ void EmulatedDevice::attach(const Arena &arena, WorkerPool &pool) {
 
 static TensorMapBytes encode(const fb::TensorMap &table, uint64_t address) {
   TensorMap map;
-  map.type = table.dtype() == fb::DType::bf16 ? TensorType::BF16 : TensorType::F16;
+  map.type = table.dtype() == fb::DType::bf16  ? TensorType::BF16
+             : table.dtype() == fb::DType::f16 ? TensorType::F16
+                                               : TensorType::TF32;
   map.rank = table.sizes()->size();
   map.address = address + table.offset();
   map.swizzle = TensorSwizzle::Bytes128;

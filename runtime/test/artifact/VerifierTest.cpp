@@ -249,7 +249,7 @@ const Rule rules[] = {
      }},
     {"V19Maps", "expected at most 16 tensor maps", [](auto &m) { makeGpu(m), addMaps(m, 17); }},
     {"V19MapBinding", "tensor map 0: expected one of", [](auto &m) { makeGpu(m), addMaps(m, 1).binding = 99; }},
-    {"V19MapType", "expected elements of bf16 or f16", [](auto &m) { makeGpu(m), addMaps(m, 1).dtype = fb::DType::f64; }},
+    {"V19MapType", "expected elements of bf16, f16 or f32", [](auto &m) { makeGpu(m), addMaps(m, 1).dtype = fb::DType::f64; }},
     {"V19MapRank", "expected sizes and box of 1 to 5 dimensions", [](auto &m) { makeGpu(m), addMaps(m, 1).sizes.clear(); }},
     {"V19MapStrides", "and strides of all but the first", [](auto &m) { makeGpu(m), addMaps(m, 1).strides.clear(); }},
     {"V19MapBox", "expected boxes of 1 to 256 elements, found 257", [](auto &m) { makeGpu(m), addMaps(m, 1).box[1] = 257; }},

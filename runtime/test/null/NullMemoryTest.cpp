@@ -130,8 +130,11 @@ TEST(Null, WhatTensorMapsFetchLiesInABinding) {
   fb::TensorMapT &map = *hand.manifest.kernels[0]->phases[0]->grid->maps[0];
   map.sizes = {32, 5};
   EXPECT_FOUND(hand, "tensor map 0: expected an end within the 256 bytes of binding 0, found 320");
-  map.binding = 1;
+  map.dtype = fb::DType::f32;
   map.sizes = {32, 4};
+  EXPECT_FOUND(hand, "tensor map 0: expected an end within the 256 bytes of binding 0, found 320");
+  map.dtype = fb::DType::bf16;
+  map.binding = 1;
   EXPECT_EQ(hand.findings(), "");
   map.offset = 32;
   EXPECT_FOUND(hand, "tensor map 0: expected an end within the 256 bytes of scratch, found 288");

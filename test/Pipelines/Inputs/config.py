@@ -29,6 +29,7 @@ GOOD = [
     ({"compute_environment": "LOCAL_MACHINE", "distributed_type": "FSDP", "num_processes": 2, "mixed_precision": "no",
       "machine_rank": 0, "fsdp_config": {"fsdp_version": 2, "fsdp_reshard_after_forward": True,
                                          "fsdp_state_dict_type": "SHARDED_STATE_DICT", "fsdp_offload_params": False}}, [], UNITS),
+    ({"mesh": "shard=2", "tf32": True}, [], UNITS),
     ({"mesh": "shard=2", "fsdp_sharding_strategy": "SHARD_GRAD_OP"}, [], "fsdp.unit @h.0 shards 2 x 14208 : f32 reshard false"),
     ({"mesh": {"replicate": 2, "shard": 2}, "fsdp": ["hybrid_shard", "auto_wrap"]}, [], 'fsdp.axis<"replicate", [2]>'),
     ({"mesh": "shard=2", "sharding_strategy": "zero1"}, [], 'parameters = [], gradients = [], optimizer = ["shard"]'),

@@ -160,6 +160,8 @@ REFUSED = [
     ("--target=sm_80 --threads-per-rank=2", "--threads-per-rank has no effect with --target=sm_80: it applies to CPU kernels"),
     ("--target=sm_90a --target-cpu=x86-64-v3", "--target-cpu has no effect with --target=sm_90a: it applies to CPU kernels"),
     ("--spills=error", "--spills needs GPU kernels: give --target=sm_80, sm_90a or sm_100a"),
+    ("--f32-products=tf32", "--f32-products=tf32 needs GPU kernels: give --target=sm_80, sm_90a or sm_100a; CPUs multiply in f32"),
+    ("--target=sm_80 --f32-products=half", "--f32-products=half: expected exact or tf32"),
     ("--target=sm_80 --spills=error", "--spills has no effect without machine code: give -o OUT.fsdp or --emit"),
     ("--target=sm_80 --ptxas-timeout=9 --no-code", "--ptxas-timeout has no effect with --no-code, which writes no machine code"),
     ("--target=sm_80 --spills=error --emit=kernel-mlir", "--spills has no effect with --emit=kernel-mlir, which writes no machine code"),

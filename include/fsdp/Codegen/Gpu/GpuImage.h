@@ -37,8 +37,8 @@ struct GpuTensorMap {
   /// Index of the binding that contains the tensor. If the tensor is in the scratch, the index is
   /// the number of bindings.
   int64_t binding = 0;
-  int64_t offset = 0;           ///< offset of the first element in the binding, in bytes
-  bool isBf16 = true;           ///< true if elements are bf16, false if they are f16
+  int64_t offset = 0; ///< offset of the first element in the binding, in bytes
+  GpuTensorType type = GpuTensorType::BF16;
   SmallVector<int64_t> sizes;   ///< sizes of the dimensions, in elements
   SmallVector<int64_t> strides; ///< strides of dimensions 1 and up, in bytes
   SmallVector<int64_t> box;     ///< sizes of the tile that one copy transfers, in elements
@@ -64,6 +64,10 @@ struct GpuKernel {
   KernelInfo info; ///< only the fields name, bindingBytes and writes are set
   std::vector<GpuLaunch> launches;
   int64_t scratchBytes = 0; ///< scratch in global memory: 256-byte aligned, uninitialised
+  /// True if f32 factors are rounded to TF32. If the chip has wgmma but the kernel does not use it,
+  /// the reason why.
+  bool roundsToTF32 = false;
+  std::string whyNoWarpgroups = {};
 };
 
 /// Resource use of an entry as reported by ptxas, and instruction counts of the machine code.

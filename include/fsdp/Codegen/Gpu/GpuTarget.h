@@ -36,6 +36,7 @@ struct GpuTarget {
   /// shapes a library is faster.
   GemmSource gemm = GemmSource::Auto;
   int64_t gemmWorkspace = 0; ///< size of the workspace for a library's product, in bytes
+  F32Products f32Products = F32Products::Exact;
 
   /// Returns true if the chip has warpgroup matrix instructions (wgmma).
   bool hasWarpgroups() const { return chip == "sm_90a"; }
@@ -43,8 +44,9 @@ struct GpuTarget {
   static bool isKnown(StringRef name);
   /// Returns the list of supported chips, as text for messages: "sm_80, sm_90a or sm_100a".
   static std::string getNames();
-  /// Returns the chip that the options name. Sets the members `gemm` and `gemmWorkspace` of the
-  /// chip as the options demand. Emits an error at `loc` if the chip is unknown.
+  /// Returns the chip that the options name. Sets the members `gemm`, `gemmWorkspace` and
+  /// `f32Products` of the chip as the options demand. Emits an error at `loc` if the chip is
+  /// unknown.
   static FailureOr<GpuTarget> get(const CodegenOptions &options, Location loc);
 
   /// Creates a code generator for PTX. Returns null if LLVM was built without NVPTX.

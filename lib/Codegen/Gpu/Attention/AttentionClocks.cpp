@@ -210,19 +210,23 @@ static Sm80Products productsOf(AttentionPass pass, double dim, double valueDim) 
 
 /// Clocks of a step while `config.blocksPerSm` blocks share the multiprocessor.
 static StepClocks stepOfSm80(const Sm80Products &products, const Sm80Config &config, double dims,
-                             bool isWide, const OpWork &functions, const GpuRates &rates) {
+                             Type element, const OpWork &functions, const GpuTarget &target) {
   constexpr double schedulers = 4, lanes = 32, mmaMacs = 16 * 8 * 16, matrixBytes = 512,
-                   perSplit = 6;
+                   perSplit = 6, perRounding = 1;
+  const GpuRates &rates = GpuRates::get(target.chip);
+  bool isWide = element.isF32(), isSplit = isWide && target.f32Products == F32Products::Exact;
   double rows = toDouble(config.blockRows()), cols = toDouble(config.blockCols),
          warps = toDouble(config.warps), bytes = isWide ? 4 : 2,
          resident = toDouble(config.blocksPerSm), elements = rows / warps * cols / lanes;
-  // In f32, three products with half as many values of k each; factors are split before.
-  double macs = rows * cols * products.dims * (isWide ? 3 : 1),
+  // In f32, products have half as many values of k. There are three of them, of factors that are
+  // split before, or one of factors that are rounded before.
+  double macs = rows * cols * products.dims * (isSplit ? 3 : 1),
          loaded = cols * products.loads * bytes + rows / warps * dims * bytes;
   double issue = elements * (products.perElement + functions.issue) +
                  rows / warps * products.results / lanes +
                  macs / warps / mmaMacs * (isWide ? 2 : 1) + loaded / matrixBytes +
-                 (isWide ? loaded / sumBytes / lanes * perSplit : 0) + products.perStep;
+                 (isWide ? loaded / sumBytes / lanes * (isSplit ? perSplit : perRounding) : 0) +
+                 products.perStep;
   StepClocks step;
   step.units = {macs / (isWide ? rates.tf32Macs : rates.macs), issue * warps / schedulers,
                 rows * cols * (1 + functions.special) / rates.special,
@@ -256,13 +260,12 @@ Sm80Work attention::workOf(AttentionPass pass, AttentionTiles tiles, const Funct
                            const Sm80Config &config, const Shape &shape, Type element,
                            const GpuTarget &target) {
   constexpr int64_t cacheBytes = INT64_C(32) << 20;
-  const GpuRates &rates = GpuRates::get(target.chip);
   double dim = toDouble(tile::Sm80Tiles::paddedCols(shape.dim)),
          valueDim = toDouble(tile::Sm80Tiles::paddedCols(shape.valueDim));
   bool ownsQueries = pass == AttentionPass::Forward || pass == AttentionPass::Queries;
   Sm80Products products = productsOf(pass, dim, valueDim);
   auto step = [&](const OpWork &work) {
-    return stepOfSm80(products, config, dim + valueDim, element.isF32(), work, rates);
+    return stepOfSm80(products, config, dim + valueDim, element, work, target);
   };
   OpWork masked = functions.score;
   masked += functions.mask;

@@ -74,7 +74,7 @@ void BackwardLaunches::launch(int64_t threads, int64_t minBlocks, int64_t units,
   if (!units)
     return;
   std::string symbol = nextSymbol();
-  Sm80Tiles b(op.getLoc(), op.getContext(), threads, element);
+  Sm80Tiles b(op.getLoc(), op.getContext(), threads, element, target.f32Products);
   b.enter(entries, problem.kernel, symbol, minBlocks, /*scratch=*/true);
   emit(b);
   b.leave();

@@ -199,7 +199,7 @@ LogicalResult attention::lowerSm80Forward(func::FuncOp kernel, AttentionOp op,
   Sm80Work work = workOf(AttentionPass::Forward, AttentionTiles(op), workOfFunctions(op), *config,
                          shape, element, target);
   QueryOrder order = attention::chooseQueryOrder(work);
-  Sm80Tiles b(op.getLoc(), op.getContext(), config->threads(), element);
+  Sm80Tiles b(op.getLoc(), op.getContext(), config->threads(), element, target.f32Products);
   b.enter(entries, kernel, info.info.name, config->blocksPerSm, /*scratch=*/false);
   Sm80Forward(b, *config, shape, order, op, kernel).emit();
   b.leave();

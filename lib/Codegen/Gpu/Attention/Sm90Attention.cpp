@@ -43,7 +43,7 @@ static GpuTensorMap makeMap(int64_t binding, RankedTensorType type, int64_t boxR
   int64_t rows = type.getDimSize(2), cols = type.getDimSize(3);
   GpuTensorMap map;
   map.binding = binding;
-  map.isBf16 = type.getElementType().isBF16();
+  map.type = type.getElementType().isBF16() ? GpuTensorType::BF16 : GpuTensorType::F16;
   map.sizes = {cols, rows, type.getDimSize(0) * type.getDimSize(1)};
   map.strides = {cols * elementBytes, rows * cols * elementBytes};
   map.box = {Sm90Builder::panelCols, boxRows, 1};

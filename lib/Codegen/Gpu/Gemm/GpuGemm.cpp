@@ -43,6 +43,9 @@ LogicalResult gemm::lowerGpuGemm(func::FuncOp kernel, const GpuTarget &target, M
                                             : makeGpuPlan(*problem, kernel, target, reason);
   if (failed(plan))
     return kernel.emitError("expected a contraction that GPU kernels support, found ") << reason;
+  info.roundsToTF32 = plan->element.isF32() && !plan->isSplit();
+  if (info.roundsToTF32 && target.hasWarpgroups() && !plan->config.warpgroups)
+    info.whyNoWarpgroups = whyNoWarpgroups(*problem, kernel, *plan, target);
   if (auto maps = makeTensorMaps(*problem, *plan))
     lowerSm90Gemm(kernel, *problem, *plan, *maps, entries, info);
   else

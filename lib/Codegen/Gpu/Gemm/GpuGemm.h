@@ -11,6 +11,7 @@
 #include "Codegen/Kernel/Gemm/GemmShared.h"
 #include "fsdp/Analysis/Gpu/PartOrder.h"
 #include "fsdp/Codegen/Gpu/GpuImage.h"
+#include <array>
 
 namespace mlir::fsdp::gemm {
 
@@ -43,10 +44,18 @@ struct GpuSide {
   int64_t tileRows = 0, rowBytes = 0, bytes = 0, offset = 0;
 };
 
+/// A copy of an f32 factor in scratch. Its elements along k are contiguous, because wgmma reads
+/// TF32 factors only along k. Launches before the product make the copies (GpuGemmPacks.cpp).
+struct PackedFactor {
+  Operand operand; ///< its binding is the scratch
+  int64_t bytes;   ///< a multiple of 256
+};
+
 /// The plan of a contraction kernel. The plan contains all sizes that the kernel's code uses.
 struct GpuPlan {
   std::string chip;
   Type element; ///< type of the factors in shared memory: bf16, f16 or f32
+  F32Products f32Products = F32Products::Exact;
   GpuConfig config;
   GpuSide lhs, rhs;
   SmallVector<int> outer, kOuter;
@@ -54,6 +63,8 @@ struct GpuPlan {
   /// The member `kBlocks` is the number of tiles of k, over all digits of k.
   int64_t outerCount = 1, k = 1, kBlocks = 1;
   int64_t multiprocessors = 1;
+  /// Copies of lhs and of rhs, which plans with wgmma use instead of the factors.
+  std::array<std::optional<PackedFactor>, 2> packed;
   /// Number of parts of k, whose sums a second launch adds in order. If `uneven` is present, it
   /// divides k, and `splits` is the largest number of parts of a tile.
   int64_t splits = 1;
@@ -85,11 +96,24 @@ struct GpuPlan {
   /// Returns the distance between rows of sums in shared memory, in bytes: an odd multiple of 32.
   int64_t sumsPitch() const { return config.blockCols * 4 + 32; }
   int64_t sharedBytes() const;
-  int64_t scratchBytes() const {
-    return splits > 1 ? splits * (outerCount * lhs.size * rhs.size + sumElements()) * 4 : 0;
-  }
   /// Returns the number of elements of the sum of a factor, over all of its shares.
   int64_t sumElements() const { return summed() ? sumShares * summed()->size : 0; }
+  /// Returns true if each f32 factor is split into a high and a low part.
+  bool isSplit() const { return element.isF32() && f32Products == F32Products::Exact; }
+  /// Return the sizes of the parts of the scratch: copies of factors, then sums of parts of k.
+  int64_t packedBytes() const;
+  int64_t partBytes() const {
+    return splits > 1 ? splits * (outerCount * lhs.size * rhs.size + sumElements()) * 4 : 0;
+  }
+  int64_t scratchBytes() const { return packedBytes() + partBytes(); }
+  /// Return the factors that the kernel reads: copies, or those of the problem.
+  const Operand &lhsOf(const Problem &problem) const { return factor(0, problem.lhs); }
+  const Operand &rhsOf(const Problem &problem) const { return factor(1, problem.rhs); }
+
+private:
+  const Operand &factor(unsigned number, const Operand &own) const {
+    return config.warpgroups && packed[number] ? packed[number]->operand : own;
+  }
 };
 
 /// Each warpgroup has memory for sums: `groupBytes` bytes of shared memory. The warpgroup writes
@@ -115,6 +139,8 @@ int64_t alignedColumns(const Problem &problem, const GpuPlan &plan, const Operan
 /// Returns the cost of a plan's launch, and of the launch that adds the sums of parts.
 GpuCost costOf(const Problem &problem, const GpuPlan &plan);
 GpuCost costOfPartSums(const Problem &problem, const GpuPlan &plan);
+/// Returns the cost of the launch that copies a packed factor.
+GpuCost costOfPack(const GpuPlan &plan, const PackedFactor &packed);
 /// Returns how many tiles of k take as long as the epilogue of a tile, for plans with wgmma.
 double epilogueSteps(const Problem &problem, const GpuPlan &plan);
 /// Threads per block, and blocks, of the launch that adds the sums of parts.
@@ -128,6 +154,16 @@ int64_t estimateRegisters(const GpuPlan &plan);
 FailureOr<GpuPlan> makeGpuPlan(Problem &problem, func::FuncOp kernel, const GpuTarget &target,
                                std::string &reason);
 
+/// Plans copies of those factors that wgmma cannot read as TF32. Returns the reason why a factor
+/// cannot be copied, or an empty text. Then neither factor is copied.
+std::string planPacks(const Problem &problem, func::FuncOp kernel, GpuPlan &plan);
+/// Threads per block, and blocks, of the launch that copies a factor.
+inline constexpr int64_t packThreads = 256;
+int64_t packBlocks(const Problem &problem, const GpuPlan &plan, unsigned number);
+/// Adds the launches that copy factors.
+void addPacks(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan, ModuleOp entries,
+              GpuKernel &info);
+
 /// Returns the first row and column of tile `number` of the result. Tiles are ordered in groups of
 /// eight rows of tiles. Within a group, they are ordered column by column. With this order, blocks
 /// that run at the same time read the same rows and columns from the L2 cache.
@@ -135,8 +171,8 @@ std::pair<Value, Value> emitTile(GpuBuilder &b, const GpuPlan &plan, Value numbe
 /// Returns the number of the tile that contains an element of the result.
 Value emitTileNumber(GpuBuilder &b, const GpuPlan &plan, Value row, Value col);
 
-/// Returns the tensor maps of lhs and rhs. Returns nothing if the plan does not use warpgroups or
-/// if tensor maps cannot copy the factors.
+/// Returns the tensor maps of lhs and rhs. Returns nothing if the plan does not use warpgroups, if
+/// f32 factors are split, or if tensor maps cannot copy the factors.
 std::optional<std::array<GpuTensorMap, 2>> makeTensorMaps(const Problem &problem,
                                                           const GpuPlan &plan);
 /// A tensor whose elements at a tile of the result the epilogue reads or stores in boxes. The
@@ -173,6 +209,10 @@ void lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &p
 /// Emits the kernel with wgmma.
 void lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuPlan &plan,
                    std::array<GpuTensorMap, 2> maps, ModuleOp entries, GpuKernel &info);
+
+/// Returns the reason why no plan with wgmma fits f32 factors that are rounded to TF32.
+std::string whyNoWarpgroups(const Problem &problem, func::FuncOp kernel, const GpuPlan &plan,
+                            const GpuTarget &target);
 
 /// Returns the reason why this contraction has no GPU kernel, or nothing if there is a GPU kernel.
 std::optional<std::string> whyNoGpuGemm(func::FuncOp kernel, const GpuTarget &target);

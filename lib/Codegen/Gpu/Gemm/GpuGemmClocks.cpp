@@ -97,8 +97,9 @@ static GpuClocks stepOfGroups(const GpuPlan &plan, const GpuRates &rates) {
          groups = rows / Sm90Builder::groupRows, bytes = bytesOf(plan.element);
   double read = (rows + groups * cols) * k * bytes, stage = toDouble(plan.stageBytes()),
          copied = toDouble(plan.lhs.bytes) + toDouble(plan.rhs.bytes) / toDouble(c.cluster);
-  return {rows * cols * k / rates.warpgroupMacs, groups * perGroup, 0,
-          (read + stage) / rates.shared, copied / rates.cache};
+  double macs = rates.warpgroupMacs / (plan.element.isF32() ? 2 : 1);
+  return {rows * cols * k / macs, groups * perGroup, 0, (read + stage) / rates.shared,
+          copied / rates.cache};
 }
 
 /// Work of the epilogue of a tile, and its clocks. `latency` is that of loads.
@@ -206,17 +207,20 @@ static GpuCost costOfGroups(const Problem &problem, const GpuPlan &plan, const G
 }
 
 static GpuCost costOfWarps(const Problem &problem, const GpuPlan &plan, const GpuRates &rates) {
-  constexpr double mmaMacs = 16 * 8 * 16, perStep = 20, perSplit = 6, copyBytes = 16;
+  constexpr double mmaMacs = 16 * 8 * 16, perStep = 20, perSplit = 6, perRounding = 1,
+                   copyBytes = 16;
   const GpuConfig &c = plan.config;
   bool isWide = plan.element.isF32();
   double warps = toDouble(c.warps()), resident = toDouble(c.blocksPerSm), k = toDouble(c.blockK),
          stage = toDouble(plan.stageBytes()),
-         macs = toDouble(c.blockRows * c.blockCols) * k * (isWide ? 3 : 1),
+         macs = toDouble(c.blockRows * c.blockCols) * k * (plan.isSplit() ? 3 : 1),
          loaded = toDouble(c.warpRows + c.warpCols) * k * bytesOf(plan.element);
-  // In f32, three products of half as many values of k, of factors that are split into two parts.
-  double issue = macs / warps / mmaMacs * (isWide ? 2 : 1) + loaded / matrixBytes +
-                 (isWide ? loaded / sumBytes / lanes * perSplit : 0) +
-                 stage / warps / lanes / copyBytes * 2 + perStep;
+  // In f32, products of half as many values of k: three of them, of factors that are split into two
+  // parts, or one of factors that are rounded.
+  double issue =
+      macs / warps / mmaMacs * (isWide ? 2 : 1) + loaded / matrixBytes +
+      (isWide ? loaded / sumBytes / lanes * (plan.isSplit() ? perSplit : perRounding) : 0) +
+      stage / warps / lanes / copyBytes * 2 + perStep;
   GpuClocks step{macs / (isWide ? rates.tf32Macs : rates.macs), issue * warps / schedulers, 0,
                  (loaded * warps + stage) / rates.shared, stage / rates.cache};
   double stepClocks =
@@ -254,4 +258,15 @@ GpuCost gemm::costOfPartSums(const Problem &problem, const GpuPlan &plan) {
   thread.cache = strip * (parts * sumBytes + stored);
   return getStreamCost(blocks, threads, thread, GpuRates::get(plan.chip), plan.multiprocessors,
                        thread.cache * toDouble(blocks * threads));
+}
+
+GpuCost gemm::costOfPack(const GpuPlan &plan, const PackedFactor &packed) {
+  constexpr int64_t perThread = 4; // elements
+  constexpr double instructions = 90;
+  GpuClocks thread;
+  thread.issue = instructions;
+  thread.cache = 2 * perThread * sumBytes;
+  int64_t threads = packed.bytes / 4 / perThread;
+  return getStreamCost(llvm::divideCeil(threads, packThreads), packThreads, thread,
+                       GpuRates::get(plan.chip), plan.multiprocessors, 2 * toDouble(packed.bytes));
 }

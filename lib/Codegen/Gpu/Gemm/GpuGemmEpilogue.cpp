@@ -132,8 +132,11 @@ void GpuEpilogue::store(const StoreStep &step, const Position &position, const R
 
 Pointer GpuEpilogue::partOf(const Strip &strip, Value split) {
   Value outer = b.add(b.mul(b.to64(split), plan.outerCount), b.to64(strip.outer));
-  Value row = b.add(b.mul(outer, plan.lhs.size), b.to64(strip.row));
-  return b.shift(b.scratch(b.getF32Type()), b.add(b.mul(row, plan.rhs.size), b.to64(strip.col)));
+  Value row = b.add(b.mul(outer, plan.lhs.size), b.to64(strip.row)),
+        place = b.add(b.mul(row, plan.rhs.size), b.to64(strip.col));
+  if (plan.packedBytes() > 0)
+    place = b.add(place, plan.packedBytes() / 4);
+  return b.shift(b.scratch(b.getF32Type()), place);
 }
 
 void GpuEpilogue::keep(const Strip &strip, Value split, ArrayRef<Value> sums) {

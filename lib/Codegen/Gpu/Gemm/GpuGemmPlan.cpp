@@ -56,6 +56,10 @@ static const GpuConfig tableGroups[] = {
     {128, 128, 64, 16, 128, 6, 1, true, 2}, {128, 64, 64, 16, 64, 8, 1, true}};
 static const GpuConfig table32[] = {
     {128, 64, 16, 32, 32, 4, 1}, {64, 64, 16, 32, 32, 4, 2}, {32, 32, 16, 16, 16, 4, 4}};
+static const GpuConfig tableTF32[] = {{128, 128, 16, 64, 64, 4, 2},
+                                      {128, 64, 16, 64, 32, 4, 2},
+                                      {64, 64, 16, 32, 32, 4, 3},
+                                      {32, 32, 16, 16, 16, 4, 4}};
 
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
 /// Minimum number of tiles of k that a part has if k is split.
@@ -156,16 +160,18 @@ static void placeSide(const Problem &problem, const GpuPlan &plan, const Operand
 
 static void setConfig(const Problem &problem, GpuPlan &plan, const GpuConfig &config) {
   plan.config = config;
-  placeSide(problem, plan, problem.lhs, config.blockRows, plan.lhs);
-  placeSide(problem, plan, problem.rhs, config.blockCols, plan.rhs);
+  // Rows of 128 bytes hold half as many values of f32.
+  if (config.warpgroups && plan.element.isF32())
+    plan.config.blockK /= 2;
+  placeSide(problem, plan, plan.lhsOf(problem), config.blockRows, plan.lhs);
+  placeSide(problem, plan, plan.rhsOf(problem), config.blockCols, plan.rhs);
   plan.rhs.offset = plan.lhs.bytes;
-  plan.kBlocks = product(problem, plan.kOuter) * llvm::divideCeil(plan.k, config.blockK);
+  plan.kBlocks = product(problem, plan.kOuter) * llvm::divideCeil(plan.k, plan.config.blockK);
 }
 
 int64_t gemm::estimateRegisters(const GpuPlan &plan) {
   const GpuConfig &c = plan.config;
-  int64_t parts = plan.element.isF32() ? 2 : 1, factors = (c.warpRows / 16 * 4 + 4) * parts,
-          copies = 0;
+  int64_t parts = plan.isSplit() ? 2 : 1, factors = (c.warpRows / 16 * 4 + 4) * parts, copies = 0;
   for (const GpuSide *side : {&plan.lhs, &plan.rhs})
     copies +=
         2 * std::min<int64_t>(maxUnrolledCopies,
@@ -188,7 +194,9 @@ static bool fits(const GpuPlan &plan, const GpuTarget &target) {
 static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
   const GpuConfig &c = plan.config;
   double steps = static_cast<double>(llvm::divideCeil(plan.kBlocks, plan.splits) * c.blockK),
-         parts = plan.element.isF32() ? 6 : 1;
+         parts = plan.isSplit()         ? 6
+                 : plan.element.isF32() ? 2
+                                        : 1;
   double macs = static_cast<double>(c.blockRows * c.blockCols) * steps * parts /
                 (c.warpgroups ? macsOfGroupsPerCycle : macsPerCycle);
   double loads = static_cast<double>((plan.lhs.bytes + plan.rhs.bytes / c.cluster) / c.blockK) *
@@ -196,9 +204,13 @@ static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
   double out = static_cast<double>(c.blockRows * c.blockCols * 4) / bytesOutPerCycle;
   double rounds = static_cast<double>(llvm::divideCeil(plan.blocks(), target.multiprocessors));
   double cycles = rounds * (std::max(macs, loads) + std::min(macs, loads) / 4 + out + tileCycles);
-  if (plan.splits > 1)
-    cycles += launchCycles + static_cast<double>(plan.scratchBytes()) /
-                                 (bytesOutPerCycle * static_cast<double>(target.multiprocessors));
+  auto addLaunch = [&](int64_t bytes) {
+    if (bytes > 0)
+      cycles += launchCycles + static_cast<double>(bytes) /
+                                   (bytesOutPerCycle * static_cast<double>(target.multiprocessors));
+  };
+  addLaunch(plan.partBytes());
+  addLaunch(plan.packedBytes());
   return cycles;
 }
 
@@ -216,6 +228,11 @@ static std::pair<double, double> estimateClocks(const Problem &problem, const Gp
     append(costOfPartSums(problem, plan));
     sum.first += launchCycles;
   }
+  for (const std::optional<PackedFactor> &packed : plan.packed)
+    if (packed && plan.config.warpgroups) {
+      append(costOfPack(plan, *packed));
+      sum.first += launchCycles;
+    }
   return sum;
 }
 
@@ -227,7 +244,7 @@ struct AskedPlan {
   int64_t parts = 1, partSteps = 0; ///< `partSteps` is 0 if all parts are equal
 
   explicit AskedPlan(func::FuncOp kernel) {
-    auto attribute = kernel->getAttrOfType<StringAttr>(gemmTileAttr);
+    auto attribute = kernel ? kernel->getAttrOfType<StringAttr>(gemmTileAttr) : StringAttr();
     if (!attribute)
       return;
     isPresent = true;
@@ -302,9 +319,11 @@ static void forEachUnevenDivision(const Problem &problem, GpuPlan &plan, const A
 }
 
 /// Returns true if the kernel needs no sum of a factor, or if the plan's kernel computes this sum:
-/// tiles have the layout that FactorSums.cpp reads, and there are no batches.
+/// tiles have the layout and the 16-bit elements that FactorSums.cpp reads, and there are no
+/// batches.
 static bool sumsFactors(const GpuPlan &plan) {
-  return !plan.sums || (plan.config.warpgroups && !plan.summed()->alongK && plan.outerCount == 1);
+  return !plan.sums || (plan.config.warpgroups && !plan.element.isF32() && !plan.summed()->alongK &&
+                        plan.outerCount == 1);
 }
 
 /// Calls `visit` for each tile of `table` that fits.
@@ -327,7 +346,9 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
   AskedPlan asked(kernel);
   if (!asked.isValid)
     return false;
-  SmallVector<GpuConfig> table(plan.element.isF32() ? ArrayRef(table32) : ArrayRef(table16));
+  SmallVector<GpuConfig> table(plan.isSplit()         ? ArrayRef(table32)
+                               : plan.element.isF32() ? ArrayRef(tableTF32)
+                                                      : ArrayRef(table16));
   llvm::append_range(table, tableGroups);
   std::optional<GpuPlan> best;
   std::pair<double, double> least;
@@ -380,6 +401,7 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
   GpuPlan plan;
   plan.chip = target.chip;
   plan.element = *element;
+  plan.f32Products = target.f32Products;
   plan.multiprocessors = target.multiprocessors;
   plan.lhs.digits = problem.digitsOf(Role::M);
   plan.rhs.digits = problem.digitsOf(Role::N);
@@ -393,6 +415,8 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
   plan.storeCols = chooseStoreCols(problem, plan);
   plan.sums = problem.factorSum.has_value();
   plan.sumsLhs = plan.sums && problem.factorSum->ofLhs;
+  if (target.hasWarpgroups() && plan.element.isF32() && !plan.isSplit())
+    (void)planPacks(problem, kernel, plan);
   if (!chooseConfig(problem, kernel, target, plan)) {
     reason = "contractions for which no tile size fits";
     return failure();
@@ -405,4 +429,17 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
     return failure();
   }
   return plan;
+}
+
+std::string gemm::whyNoWarpgroups(const Problem &problem, func::FuncOp kernel, const GpuPlan &plan,
+                                  const GpuTarget &target) {
+  GpuPlan other = plan;
+  std::string reason = planPacks(problem, kernel, other);
+  if (!reason.empty())
+    return reason;
+  bool isPossible = false;
+  forEachTile(problem, target, other, tableGroups, AskedPlan(func::FuncOp()),
+              [&] { isPossible = true; });
+  return isPossible ? "it takes fewer clocks"
+                    : "no tile of wgmma fits the dimensions of its tensors";
 }

@@ -390,7 +390,9 @@ std::optional<GpuProduct> gemm::readAsLibraryProduct(func::FuncOp kernel, const 
   if (target.gemm != GemmSource::CublasLt)
     return std::nullopt;
   FailureOr<Problem> problem = analyseTileable(kernel);
-  if (failed(problem))
+  // The library would multiply f32 factors as f32.
+  if (failed(problem) ||
+      (target.f32Products == F32Products::TF32 && getValueType(problem->lhs.access).isF32()))
     return std::nullopt;
   orient(*problem);
   return Reader(*problem).read();

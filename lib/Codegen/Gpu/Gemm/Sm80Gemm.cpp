@@ -274,7 +274,8 @@ void gemm::lowerSm80Gemm(func::FuncOp kernel, const Problem &problem, const GpuP
                          ModuleOp entries, GpuKernel &info) {
   std::string symbol = kernel.getName().str();
   const GpuConfig &config = plan.config;
-  Sm80Tiles b(kernel.getLoc(), kernel.getContext(), config.threads(), plan.element);
+  Sm80Tiles b(kernel.getLoc(), kernel.getContext(), config.threads(), plan.element,
+              plan.f32Products);
   info.scratchBytes = plan.scratchBytes();
   b.enter(entries, kernel, symbol, config.blocksPerSm, info.scratchBytes > 0);
   Sm80Gemm(b, problem, plan, kernel).emit();

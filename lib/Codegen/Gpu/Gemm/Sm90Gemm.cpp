@@ -12,7 +12,7 @@
 //   for each tile, for each tile of k         for each tile
 //     wait until the stage is empty             for each tile of k
 //     expect its bytes                            wait until the stage is full
-//     copy the boxes of both factors              sums += products, four steps of k = 16
+//     copy the boxes of both factors              sums += products, four steps of k
 //                                                 release the previous stage;
 //     copy boxes of the epilogue                epilogue and stores;
 //
@@ -29,7 +29,9 @@
 // both blocks have released the stage.
 //
 // A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h). Such a row
-// holds 64 values of k for one row (or column) of the result, or 64 rows (or columns) for one k.
+// holds 64 values of k (of f32: 32) for one row (or column) of the result, or 64 rows (or columns)
+// for one k. f32 factors are read along k, from the factors or from copies in scratch
+// (GpuGemmPacks.cpp), and the tensor maps round them to TF32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -198,8 +200,8 @@ void Sm90Gemm::produce() {
       position[plan.kInner] = b.mul(b.rem(kBlock, innerBlocks), config.blockK);
       if (!plan.kOuter.empty())
         setDigits(b, problem, position, b.div(kBlock, innerBlocks), plan.kOuter);
-      copySide(plan.lhs, problem.lhs, 0, 1, stage, position);
-      copySide(plan.rhs, problem.rhs, 1, config.cluster, stage, position);
+      copySide(plan.lhs, plan.lhsOf(problem), 0, 1, stage, position);
+      copySide(plan.rhs, plan.rhsOf(problem), 1, config.cluster, stage, position);
     });
     if (boxEpilogue)
       boxEpilogue->produce(
@@ -210,8 +212,9 @@ void Sm90Gemm::produce() {
 SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) {
   // A warpgroup multiplies 64 rows of lhs. If lhs.alongK is true, these are 64 rows of a panel.
   // Otherwise, the 64 rows are columns of a panel, and a row of the panel has one value of k.
+  int64_t elementBytes = plan.element.isF32() ? 4 : 2;
   auto factor = [&](const GpuSide &side, Value place) {
-    return side.alongK ? b.factorAlong(place, side.width, config.blockK)
+    return side.alongK ? b.factorAlong(place, side.width, config.blockK, elementBytes)
                        : b.factorAcross(place, config.blockK, config.blockK);
   };
   SharedFactor lhs = factor(plan.lhs, b.shiftBytes(stage.begin, b.mul(group, panel * panelBytes)));
@@ -351,6 +354,7 @@ void gemm::lowerSm90Gemm(func::FuncOp kernel, const Problem &problem, const GpuP
       for (const EpilogueBox &box : *tensors)
         launch.maps.push_back(box.map);
   info.scratchBytes = plan.scratchBytes();
+  addPacks(kernel, problem, plan, entries, info);
   b.enter(entries, kernel, symbol, 1, info.scratchBytes > 0, launch.maps.size(), cluster);
   Sm90Gemm(b, problem, plan, kernel, blocks, std::move(boxes)).emit();
   b.leave();

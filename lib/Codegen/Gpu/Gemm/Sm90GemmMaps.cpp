@@ -27,18 +27,22 @@ static bool isFlat(const Problem &problem, const GpuSide &side) {
   return side.digits.size() == 1 || problem.digits[side.digits.back()].size % side.width == 0;
 }
 
+static int64_t bytesOf(const Operand &operand) {
+  return operand.access.elementType.isF32() ? 4 : 2;
+}
+
 /// Returns a tensor map whose boxes have 128 contiguous bytes along digit `first`, and `rows`
-/// elements along digit `second`. In the map, an f32 element is two elements of 16 bits.
-static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan,
-                                                 const Operand &operand, int first, int second,
-                                                 int64_t rows) {
-  int64_t bytes = operand.access.elementType.isF32() ? 4 : 2;
+/// elements along digit `second`. In a map of 16-bit elements, an f32 element is two elements.
+static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const Operand &operand,
+                                                 int first, int second, int64_t rows,
+                                                 GpuTensorType type) {
+  int64_t bytes = bytesOf(operand), unit = type == GpuTensorType::TF32 ? 4 : 2;
   GpuTensorMap map{operand.access.binding,
                    operand.access.offset * bytes,
-                   plan.element.isBF16(),
-                   {problem.digits[first].size * bytes / 2},
+                   type,
+                   {problem.digits[first].size * bytes / unit},
                    {},
-                   {Sm90Builder::panelCols}};
+                   {Sm90Builder::panelBytes / unit}};
   auto append = [&](int digit, int64_t box) {
     int64_t size = problem.digits[digit].size;
     map.sizes.push_back(size);
@@ -58,16 +62,25 @@ static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const G
              : std::nullopt;
 }
 
+static GpuTensorType typeOf(Type element) {
+  return element.isBF16()  ? GpuTensorType::BF16
+         : element.isF16() ? GpuTensorType::F16
+                           : GpuTensorType::TF32;
+}
+
 /// Returns the map of a factor. A block copies `width` rows (or columns) of the result at a time.
 static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const GpuPlan &plan,
                                                  const Operand &operand, const GpuSide &side,
                                                  int64_t width) {
   int inner = side.digits.back();
-  if (!side.async || side.unit * 2 != strideAlignment || !isFlat(problem, side))
+  if (!side.async || side.unit * bytesOf(operand) != strideAlignment || !isFlat(problem, side))
     return std::nullopt;
   if (side.alongK)
-    return makeTensorMap(problem, plan, operand, plan.kInner, inner, width);
-  return makeTensorMap(problem, plan, operand, inner, plan.kInner, plan.config.blockK);
+    return makeTensorMap(problem, operand, plan.kInner, inner, width, typeOf(plan.element));
+  if (plan.element.isF32())
+    return std::nullopt;
+  return makeTensorMap(problem, operand, inner, plan.kInner, plan.config.blockK,
+                       typeOf(plan.element));
 }
 
 int64_t EpilogueBoxes::countBoxes(ArrayRef<EpilogueBox> tensors) {
@@ -97,7 +110,8 @@ static std::optional<EpilogueBox> makeEpilogueBox(const Problem &problem, const 
   if ((!isWide && !type.isBF16() && !type.isF16()) || operand.strides[inner] != 1 ||
       operand.access.offset * (isWide ? 4 : 2) % strideAlignment)
     return std::nullopt;
-  auto map = makeTensorMap(problem, plan, operand, inner, plan.lhs.digits.back(), rows);
+  auto words = plan.element.isBF16() ? GpuTensorType::BF16 : GpuTensorType::F16;
+  auto map = makeTensorMap(problem, operand, inner, plan.lhs.digits.back(), rows, words);
   return map ? std::optional(EpilogueBox{&operand, *map, isWide}) : std::nullopt;
 }
 
@@ -135,11 +149,11 @@ std::optional<EpilogueBoxes> gemm::makeEpilogueBoxes(const Problem &problem, con
 
 std::optional<std::array<GpuTensorMap, 2>> gemm::makeTensorMaps(const Problem &problem,
                                                                 const GpuPlan &plan) {
-  if (!plan.config.warpgroups || plan.element.isF32())
+  if (!plan.config.warpgroups || plan.isSplit())
     return std::nullopt;
-  auto lhs = makeTensorMap(problem, plan, problem.lhs, plan.lhs, plan.lhs.width);
-  auto rhs =
-      makeTensorMap(problem, plan, problem.rhs, plan.rhs, plan.rhs.width / plan.config.cluster);
+  auto lhs = makeTensorMap(problem, plan, plan.lhsOf(problem), plan.lhs, plan.lhs.width);
+  auto rhs = makeTensorMap(problem, plan, plan.rhsOf(problem), plan.rhs,
+                           plan.rhs.width / plan.config.cluster);
   if (!lhs || !rhs)
     return std::nullopt;
   return std::array{*lhs, *rhs};

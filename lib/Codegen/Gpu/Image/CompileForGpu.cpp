@@ -28,7 +28,7 @@ static GpuGrid getGrid(const GpuLaunch &launch) {
   for (const GpuTensorMap &map : launch.maps)
     grid.tensors.push_back({map.binding,
                             map.offset,
-                            map.isBf16,
+                            map.type,
                             {map.sizes.begin(), map.sizes.end()},
                             {map.strides.begin(), map.strides.end()},
                             {map.box.begin(), map.box.end()}});

@@ -109,6 +109,8 @@ LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target,
     return lowerGpuNestKernel(kernel, target, entries, info);
   if (failed(lowerAttention(kernel, target, entries, info)))
     return failure();
+  Type element = getElementTypeOrSelf(kernel.front().front().getOperand(0).getType());
+  info.roundsToTF32 = element.isF32() && target.f32Products == F32Products::TF32;
   for (const GpuLaunch &launch : info.launches)
     shortenTanh(kernel, entries.lookupSymbol<LLVM::LLVMFuncOp>(launch.symbol));
   return success();
@@ -139,6 +141,18 @@ static FailureOr<OwningOpRef<ModuleOp>> collectEntries(ModuleOp module, const Gp
   return entries;
 }
 
+/// Names the kernels whose results depend on --f32-products=tf32.
+static void remarkRounding(ModuleOp module, const GpuImage &image) {
+  for (const GpuKernel &kernel : image.kernels) {
+    if (!kernel.roundsToTF32)
+      continue;
+    auto function = module.lookupSymbol<func::FuncOp>(kernel.info.name);
+    InFlightDiagnostic remark = emitRemark(function.getLoc(), "f32 factors are rounded to TF32");
+    if (!kernel.whyNoWarpgroups.empty())
+      remark << "; mma.sync multiplies them instead of wgmma: " << kernel.whyNoWarpgroups;
+  }
+}
+
 FailureOr<GpuImage> fsdp::measureGpuKernels(ModuleOp module, const GpuTarget &target) {
   loadGpuDialects(*module.getContext());
   GpuImage image;
@@ -162,6 +176,7 @@ FailureOr<GpuImage> fsdp::compileGpuImage(ModuleOp module, const GpuTarget &targ
     return failure();
   if (image.kernels.empty())
     return image;
+  remarkRounding(module, image);
   cleanUp(**entries);
   if (output == GpuOutput::Mlir)
     llvm::raw_string_ostream(image.mlir) << **entries;

@@ -44,6 +44,7 @@ FailureOr<GpuTarget> GpuTarget::get(const CodegenOptions &options, Location loc)
                           << "'";
   GpuTarget target = *find(options.target);
   target.gemm = options.gemm;
+  target.f32Products = options.f32Products;
   if (options.gemmWorkspace > 0)
     target.gemmWorkspace = options.gemmWorkspace;
   return target;

@@ -19,7 +19,8 @@
 // factor are permuted in the same way, because a sum over k may have any order.
 //
 // An f32 value x is split into high = tf32(x) and low = tf32(x - high). A product of f32 values is
-// computed as low·high + high·low + high·high, with an error of about 2^-22 · |a|·|b|.
+// computed as low·high + high·low + high·high, with an error of about 2^-22 · |a|·|b|. With
+// F32Products::TF32 it is high·high alone. tf32() is cvt.rna: ties are rounded away from zero.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,11 +45,14 @@ Value Sm80Tiles::laneOfCols(const SharedTile &tile) {
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
 }
 
+Value Sm80Tiles::roundToTF32(Value number) {
+  return NVVM::ConvertFloatToTF32Op::create(*this, loc, getI32Type(), number,
+                                            NVVM::FPRoundingMode::RNA);
+}
+
 std::pair<Value, Value> Sm80Tiles::split(Value number) {
   auto round = [&](Value x) -> Value {
-    Value bits =
-        NVVM::ConvertFloatToTF32Op::create(*this, loc, getI32Type(), x, NVVM::FPRoundingMode::RNA);
-    return arith::AndIOp::create(*this, loc, bits, i32(~INT64_C(0x1fff)));
+    return arith::AndIOp::create(*this, loc, roundToTF32(x), i32(~INT64_C(0x1fff)));
   };
   Value high = round(number);
   Value rest = subf(number, arith::BitcastOp::create(*this, loc, getF32Type(), high));
@@ -57,12 +61,17 @@ std::pair<Value, Value> Sm80Tiles::split(Value number) {
 
 Sm80Tiles::Factor Sm80Tiles::toFactor(ArrayRef<Value> words) {
   Factor factor;
-  if (!isSplit()) {
+  if (!isWide()) {
     factor.high.assign(words.begin(), words.end());
     return factor;
   }
   for (Value word : words) {
-    auto [high, low] = split(arith::BitcastOp::create(*this, loc, getF32Type(), word));
+    Value number = arith::BitcastOp::create(*this, loc, getF32Type(), word);
+    if (!isSplit()) {
+      factor.high.push_back(roundToTF32(number));
+      continue;
+    }
+    auto [high, low] = split(number);
     factor.high.push_back(high);
     factor.low.push_back(low);
   }
@@ -75,7 +84,7 @@ Sm80Tiles::Factor Sm80Tiles::fromSums(const Fragment &sums, int64_t rowPiece, in
   auto piece = [&](int64_t number) {
     return ArrayRef(sums.registers).slice((rowPiece * perRow + number) * 4, 4);
   };
-  if (isSplit()) {
+  if (isWide()) {
     ArrayRef<Value> x = piece(step);
     SmallVector<Value> words;
     for (int64_t i : {0, 2, 1, 3})
@@ -94,7 +103,7 @@ Sm80Tiles::Factor Sm80Tiles::fromSums(const Fragment &sums, int64_t rowPiece, in
 std::array<Sm80Tiles::Factor, 2> Sm80Tiles::loadAcross(const SharedTile &tile, int64_t k,
                                                        int64_t col) {
   int64_t offset = k * tile.pitch + col * elementBytes();
-  if (!isSplit()) {
+  if (!isWide()) {
     SmallVector<Value> words =
         loadMatrices(shiftBytes(laneOfRows(tile), offset), /*transposed=*/true);
     return {toFactor(ArrayRef(words).take_front(2)), toFactor(ArrayRef(words).drop_front(2))};
@@ -113,7 +122,7 @@ std::array<Sm80Tiles::Factor, 2> Sm80Tiles::loadAcross(const SharedTile &tile, i
 
 SmallVector<Value> Sm80Tiles::mma(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> sums) {
   auto type = LLVM::LLVMStructType::getLiteral(getContext(), SmallVector<Type>(4, getF32Type()));
-  auto numbers = isSplit()          ? NVVM::MMATypes::tf32
+  auto numbers = isWide()           ? NVVM::MMATypes::tf32
                  : element.isBF16() ? NVVM::MMATypes::bf16
                                     : NVVM::MMATypes::f16;
   auto words = [&](ArrayRef<Value> x) {

@@ -9,7 +9,8 @@
 //
 //   elements    step of k   instructions of a product         factors
 //   f16, bf16   16          m16n8k16, sums in f32             unchanged
-//   f32         8           three of m16n8k8 in tf32          high + low, 11 bits each
+//   f32, exact  8           three of m16n8k8 in tf32          high + low, 11 bits each
+//   f32, tf32   8           m16n8k8 in tf32                   rounded to 11 bits
 //
 // The distance between rows of a tile is an odd multiple of 16 bytes. Therefore the eight rows of
 // an ldmatrix are in different banks, and every address is an address of the lane plus a constant.
@@ -21,6 +22,7 @@
 
 #include "Codegen/Kernel/Fragment.h"
 #include "GpuBuilder.h"
+#include "fsdp/Options/Options.h"
 
 namespace mlir::fsdp::tile {
 
@@ -38,15 +40,18 @@ struct GlobalRows {
 
 class Sm80Tiles : public GpuBuilder {
 public:
-  Sm80Tiles(Location loc, MLIRContext *context, int64_t threads, Type element)
-      : GpuBuilder(loc, context, threads), element(element) {}
+  Sm80Tiles(Location loc, MLIRContext *context, int64_t threads, Type element,
+            F32Products f32Products)
+      : GpuBuilder(loc, context, threads), element(element), f32Products(f32Products) {}
 
   const Type element; ///< bf16, f16 or f32
+  const F32Products f32Products;
 
-  bool isSplit() const { return element.isF32(); }
+  bool isWide() const { return element.isF32(); }
+  bool isSplit() const { return isWide() && f32Products == F32Products::Exact; }
   static int64_t bytesOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
   int64_t elementBytes() const { return bytesOf(element); }
-  int64_t stepOfK() const { return isSplit() ? 8 : 16; }
+  int64_t stepOfK() const { return isWide() ? 8 : 16; }
   /// Return the number of columns of a tile that holds `cols` columns of a matrix, and the distance
   /// between the rows of this tile in bytes.
   static int64_t paddedCols(int64_t cols) { return llvm::alignTo(cols, 16); }
@@ -83,7 +88,7 @@ public:
   //===--- Pieces of products ----------------------------------------------===//
   /// The words that a lane holds of one factor of a product. If f32 values are split in two parts,
   /// `high` holds the first parts, and `low` holds the second parts. Otherwise `high` holds the
-  /// values, and `low` is empty.
+  /// values (of f32: rounded to TF32), and `low` is empty.
   struct Factor {
     SmallVector<Value> high, low;
   };
@@ -97,6 +102,7 @@ private:
                 int64_t bytes, bool checksRow, bool checksCol);
   Value laneOfRows(const SharedTile &tile);
   Value laneOfCols(const SharedTile &tile);
+  Value roundToTF32(Value number);
   std::pair<Value, Value> split(Value number);
   Factor fromSums(const Fragment &sums, int64_t rowPiece, int64_t step);
   std::array<Factor, 2> loadAcross(const SharedTile &tile, int64_t k, int64_t col);

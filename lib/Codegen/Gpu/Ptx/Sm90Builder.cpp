@@ -31,7 +31,8 @@ using namespace mlir::fsdp;
 
 /// Maximum time in nanoseconds for which a wait suspends a thread before the thread checks again.
 static constexpr int64_t waitNanoseconds = 10'000'000;
-/// Number of values of k that one wgmma instruction multiplies, and size of these values in bytes.
+/// Number of 16-bit values of k that one wgmma instruction multiplies, and size of all its values
+/// of k in bytes.
 static constexpr int64_t stepCols = 16, stepBytes = 32;
 
 SmallVector<Value> Sm90Builder::assembly(const Twine &text, const Twine &constraints,
@@ -221,11 +222,10 @@ Value Sm90Builder::describe(Value place, int64_t panelDistance) {
   return arith::OrIOp::create(*this, loc, wide, constant(static_cast<int64_t>(rest)));
 }
 
-SharedFactor Sm90Builder::factorAlong(Value place, int64_t rows, int64_t k) {
+SharedFactor Sm90Builder::factorAlong(Value place, int64_t rows, int64_t k, int64_t elementBytes) {
   SharedFactor factor{describe(place, 16), {}, /*across=*/false};
-  for (int64_t col = 0; col < k; col += stepCols)
-    factor.steps.push_back(col / panelCols * rows * panelBytes +
-                           col % panelCols / stepCols * stepBytes);
+  for (int64_t at = 0; at < k * elementBytes; at += stepBytes)
+    factor.steps.push_back(at / panelBytes * rows * panelBytes + at % panelBytes);
   return factor;
 }
 
@@ -254,8 +254,11 @@ SmallVector<Value> Sm90Builder::multiply(ArrayRef<Value> sums, ArrayRef<Value> r
                                          const SharedFactor *lhs, const SharedFactor &rhs,
                                          int64_t cols, Type element) {
   size_t count = cols / 2, first = count + sums.size();
-  StringRef type = element.isBF16() ? "bf16" : "f16";
-  std::string shape = ("m64n" + Twine(cols) + "k16.f32." + type + "." + type).str(), constraints;
+  bool isWide = element.isF32();
+  StringRef type = isWide ? "tf32" : element.isBF16() ? "bf16" : "f16";
+  std::string shape =
+      ("m64n" + Twine(cols) + (isWide ? "k8" : "k16") + ".f32." + type + "." + type).str();
+  std::string constraints;
   for (size_t i = 0; i < count; ++i)
     constraints += "=f,";
   constraints += tied(sums.size());
@@ -276,8 +279,10 @@ SmallVector<Value> Sm90Builder::multiply(ArrayRef<Value> sums, ArrayRef<Value> r
     text += stepTo("b", first + registers.size() + (lhs ? 1 : 0), step);
     text += "wgmma.mma_async.sync.aligned." + shape + " " + operandsFrom(0, count) + ", " +
             (lhs ? "a" : operandsFrom(first + 4 * i, 4)) + ", b, " +
-            (i == 0 && sums.empty() ? "zero" : "sum") + ", 1, 1, " +
-            (lhs ? lhs->across ? "1, " : "0, " : "") + (rhs.across ? "1" : "0") + ";\n";
+            (i == 0 && sums.empty() ? "zero" : "sum") + ", 1, 1";
+    if (!isWide) // TF32 factors cannot be transposed.
+      text += std::string(lhs ? lhs->across ? ", 1" : ", 0" : "") + (rhs.across ? ", 1" : ", 0");
+    text += ";\n";
   }
   text += "wgmma.commit_group.sync.aligned;\n}";
   return assembly(text, constraints + "~{memory}", operands,

@@ -31,7 +31,7 @@ namespace mlir::fsdp {
 /// A factor of a product in shared memory.
 struct SharedFactor {
   Value descriptor;           ///< 64-bit matrix descriptor of the first step of k
-  SmallVector<int64_t> steps; ///< offset of each step (16 values of k) from the first, in bytes
+  SmallVector<int64_t> steps; ///< offset of each step of k from the first, in bytes
   bool across;                ///< true if rows extend along k, false if columns do
 };
 
@@ -148,9 +148,9 @@ public:
   //===--- Products (wgmma) ------------------------------------------------===//
 
   /// Returns a factor of a product. The factor consists of the rows of a tile that begin at row r,
-  /// a multiple of 8. The first `k` columns of the tile (a multiple of 16) are the values of k. The
-  /// tile has `rows` rows, and `place` is the address of row r in the first panel.
-  SharedFactor factorAlong(Value place, int64_t rows, int64_t k);
+  /// a multiple of 8. The first `k` columns of the tile (a multiple of 32 bytes) are the values of
+  /// k. The tile has `rows` rows, and `place` is the address of row r in the first panel.
+  SharedFactor factorAlong(Value place, int64_t rows, int64_t k, int64_t elementBytes = 2);
   /// Returns a factor of a product. The factor consists of the columns of a tile that begin at
   /// column c, a multiple of 64. The tile has `rows` rows, of which the first `k` rows are the
   /// values of k. `place` is the address of row 0 of the panel that begins with column c.
@@ -158,7 +158,8 @@ public:
   /// Starts the computation of sums + lhs · rhs as one group, for 64 rows and `cols` columns (a
   /// multiple of 8, up to 256). The result is cols / 2 registers, which in each warp have the
   /// layout Layout::mmaSums(16, cols). If `sums` is empty, the product starts from 0. `element` is
-  /// bf16 or f16. The results must not be used before waitForSums().
+  /// bf16, f16 or f32, whose elements are TF32 and extend along k. The results must not be used
+  /// before waitForSums().
   SmallVector<Value> multiply(ArrayRef<Value> sums, const SharedFactor &lhs,
                               const SharedFactor &rhs, int64_t cols, Type element);
   /// Starts the product sums + lhs · rhs with lhs in registers: four words of two elements per

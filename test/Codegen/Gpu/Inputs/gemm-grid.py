@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # Writes contraction kernels for fsdp-kernel-test:
-#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|faultyboxes|uneven|sums|sumtable|gradients|equalparts|table|grouptable|grouploops|rates|narrow DTYPE...
+#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|faultyboxes|uneven|sums|sumtable|gradients|equalparts|table|grouptable|grouploops|rates|narrow|training DTYPE...
+# DTYPE tf32 stands for f32 factors that tf32 holds exactly, and for the tiles of --f32-products=tf32.
 # short: every epilogue and every transpose once; full: all combinations at odd sizes; tiles: each tile of the type; splits: k in parts;
 # gradients, equalparts: those of GPT-2's weights; table, grouptable: the input of the ptxas tables; grouploops: that of grouptable with 16 times as many k, so that main loops take most of the time.
 import itertools
 import sys
 
+TF32 = "tf32" in sys.argv
 MAPS = {"n": "(m,k)", "t": "(k,m)"}, {"n": "(k,n)", "t": "(n,k)"}
-TILES = {16: ["128x256", "128x128", "128x64", "64x128", "64x64", "32x64", "64x32", "32x32"], 32: ["128x64", "64x64", "32x32"]}
+TILES = {16: ["128x256", "128x128", "128x64", "64x128", "64x64", "32x64", "64x32", "32x32"], 32: ["128x128"] * TF32 + ["128x64", "64x64", "32x32"]}
 GROUP_TILES = ["wg128x256c2", "wg128x256", "wg128x192", "wg128x128c2", "wg128x128", "wg128x64"]
 TRANSPOSES = ["nn", "nt", "tn", "tt"]
 EPILOGUES = ["none", "accumulate", "bias", "gelu", "gelu_grad", "residual", "rows", "swapped"]
@@ -124,7 +126,8 @@ class Kernel:
         inplace = accumulates and self.out == "f32"
         contraction = self.contraction("%c" if inplace else "%acc" if accumulates else "%z")
         code, more, value, result = self.finish()
-        arguments = [f"%a: {self.types[0]}", f"%b: {self.types[1]}"] + more
+        bits = " {fsdp.bits = 11 : i64}" if TF32 and self.dtype == "f32" else ""
+        arguments = [f"%a: {self.types[0]}{bits}", f"%b: {self.types[1]}{bits}"] + more
         if accumulates and not inplace:
             arguments.append(f"%acc: {self.types[2]}")
         arguments.append(f"%c: {result} {{fsdp.{'inout' if inplace else 'out'} = 0 : i64}}")
@@ -296,10 +299,17 @@ def narrow(dtype):
     yield Kernel(dtype, "tn", 256, 2048, 2048, out="f32")
 
 
+def training(dtype):
+    """A product of a layer, the gradient of its input and that of its weight."""
+    for transposes in ("nt", "nn", "tn"):
+        yield Kernel(dtype, transposes, 4096, 4096, 8192)
+        yield Kernel(dtype, transposes, 8192, 2048, 2048)
+
+
 def grouploops(dtype):
     return grouptable(dtype, times=16)
 
 
 for dtype in sys.argv[2:] if __name__ == "__main__" else []:
-    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "faultyboxes": faultyboxes, "uneven": uneven, "sums": sums, "sumtable": sumtable, "gradients": gradients, "equalparts": equalparts, "grouptable": grouptable, "grouploops": grouploops, "rates": rates, "narrow": narrow, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype):
+    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "faultyboxes": faultyboxes, "uneven": uneven, "sums": sums, "sumtable": sumtable, "gradients": gradients, "equalparts": equalparts, "grouptable": grouptable, "grouploops": grouploops, "rates": rates, "narrow": narrow, "training": training, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype.removeprefix("t")):
         kernel.write()

@@ -10,7 +10,7 @@ import sys
 from clock_tables import read_seconds
 
 clocks, cluster, least = sys.argv[1:]
-_, seconds = read_seconds(clocks, cluster, lambda launch: launch.removesuffix("_sum"))
+_, seconds = read_seconds(clocks, cluster, lambda launch: re.sub("_(sum|lhs|rhs)$", "", launch))
 rates = {}
 for kernel, time in seconds.items():
     batch, m, n, k = map(int, re.search(r"_(\d+)x(\d+)x(\d+)x(\d+)_", kernel).groups())
