@@ -27,6 +27,7 @@ struct Sm90Keys {
 
   int64_t blockKeys() const { return sharesKeys ? 64 : 64 * groups; }
   int64_t threads() const { return 128 * (groups + 1); }
+  int64_t consumerWarps() const { return 4 * groups; }
 };
 
 /// The kernels of the backward pass, and the offsets of the arrays in their common scratch, in

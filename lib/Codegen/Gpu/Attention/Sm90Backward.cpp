@@ -74,11 +74,10 @@ Sm80Needs attention::sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bo
           Places(config, shape).bytes()};
 }
 
-/// Returns true if the kernel for dQ must sum contributions to captured tensors.
-static bool contributesByQueries(AttentionGradOp op) {
-  return llvm::any_of(op.getDcaptures(), [](Value v) { return !v.use_empty(); }) &&
-         llvm::any_of(collectContributions(op),
-                      [](const Contributed &c) { return c.where != Dependence::Column; });
+/// Returns the number of contributions to captured tensors whose indices depend on `where`.
+static int64_t countContributions(AttentionGradOp op, Dependence where) {
+  return llvm::count_if(collectContributions(op),
+                        [&](const Contributed &c) { return c.where == where; });
 }
 
 std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuTarget &target) {
@@ -90,7 +89,10 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
       !op.getScoreMod().empty() || !op.getWeightMod().empty() || !op.getCaptures().empty();
   SmallVector<Sm90Keys> configs;
   constexpr int64_t mostKeys = 64 * 65535; // QueryAdder::placeOf() counts blocks in 16 bits
-  bool adds = !contributesByQueries(op) && shape.cols <= mostKeys;
+  // Contributions that are summed by query need a kernel that owns queries.
+  bool adds = !countContributions(op, Dependence::Row) && shape.cols <= mostKeys;
+  int64_t others =
+      countContributions(op, Dependence::None) + countContributions(op, Dependence::Both);
   if (adds && panelsOf(shape.dim) == 1) {
     if (!hasFunctions)
       configs.push_back({2, 128, 128, /*addsToQ=*/true});
@@ -100,6 +102,10 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
     configs.push_back({2, 64, 64, /*addsToQ=*/true});
   }
   auto addShared = [&](bool addsToQ) {
+    // Sm90KeySums::storeColumns() passes sums in the memory of P and dS.
+    constexpr int64_t mostColumns = 32;
+    if (countContributions(op, Dependence::Column) > mostColumns)
+      return;
     for (int64_t doutStages : {2, 1})
       configs.push_back({2, 64, 32, addsToQ, /*sharesKeys=*/true, doutStages});
   };
@@ -109,6 +115,10 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
   addShared(/*addsToQ=*/false);
   for (const Sm90Keys &config : configs) {
     Sm80Needs needs = sm90KeyNeeds(config, shape, !op.getMaskMod().empty());
+    // Without a mask, no branch limits the values of functions that are in registers at once.
+    constexpr int64_t ofFunctions = 52;
+    if (config.addsToQ && others)
+      needs.registers += others + (op.getMaskMod().empty() ? ofFunctions : 0);
     if (needs.registers <= registersOfRoles(config.groups).consumer &&
         needs.sharedBytes <= target.sharedPerBlock)
       return config;

@@ -54,8 +54,8 @@
 // A block of threads with two blocks of keys processes them one after the other. The producer
 // copies K and V of the second block as soon as the consumers have read K and V of the first block.
 //
-// If there are contributions to captured tensors that are not summed by key, dQ is computed by
-// Sm80QueryGradients.cpp.
+// Contributions to captured tensors are summed by key and by head. If some are summed by query, dQ
+// and these sums are computed by Sm80QueryGradients.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -93,7 +93,7 @@ private:
   };
   /// The gradients for all queries of a block, or for some of them.
   struct Gradients {
-    /// (f·P)ᵀ and dSᵀ as left factors of products, and for each key the sums of contributions.
+    /// (f·P)ᵀ and dSᵀ as left factors of products, and the sums of contributions.
     SmallVector<Value> p, ds, columns;
   };
   Sums consumeHead(Value before, Value after, Sums sums);
@@ -417,7 +417,7 @@ KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Value after, Sums sums)
     Stage queries = stageOf(number);
     return flat(processBlock(block, {queries, doutStageOf(number, queries)}, sumsOf(state)));
   }));
-  storeColumns(sums.columns);
+  storeContributions(sums.columns);
   sums.columns.clear();
   return sums;
 }

@@ -71,6 +71,10 @@ void KeyProducer::copyBlock(Value turn, Value number) {
   Stage queries = stageOf(number), douts = doutStageOf(number, queries);
   Value firstRow = b.mul(scores.blockAt(turn), config.blockQueries),
         head = b.to32(scores.headNumber());
+  // With fewer buffers for dO than for Q, this thread has no register for a pointer to the norms,
+  // which LLVM would carry from one block to the next.
+  if (config.doutStages < Places::stages)
+    firstRow = b.opaque(firstRow);
   auto copy = [&](Places::Barrier full, Places::Barrier empty, const Stage &stage, int64_t place,
                   int64_t bytes, int64_t cols, Value map) {
     Value arrived = barrier(full, stage);

@@ -43,6 +43,12 @@ Sm90KeySums::Sums Sm90KeySums::sumsOf(ValueRange values) {
           llvm::to_vector(values.drop_front(dk + dv))};
 }
 
+void Sm90KeySums::storeContributions(ArrayRef<Value> sums) {
+  storeColumns(sums.take_front(scores.numColumns()));
+  scores.storeOthers(sums.drop_front(scores.numColumns()),
+                     b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), consumers() / 32);
+}
+
 /// Stores the sums of contributions for each key. If warpgroups share keys, the second one passes
 /// its sums to the first one in the memory of P and dS, which no product reads at this point.
 void Sm90KeySums::storeColumns(ArrayRef<Value> columns) {

@@ -29,7 +29,7 @@ public:
 protected:
   /// The sums of a thread. dk or dv is empty if this warpgroup does not sum it.
   struct Sums {
-    SmallVector<Value> dk, dv, columns; ///< `columns` holds the sums of contributions for each key
+    SmallVector<Value> dk, dv, columns; ///< `columns` holds the sums of contributions
   };
   SmallVector<Value> flat(const Sums &sums);
   Sums sumsOf(ValueRange values);
@@ -39,7 +39,8 @@ protected:
   Value warpOfKeys() {
     return b.sub(b.warp(), b.i32((1 + sharing) * Sm90Builder::groupThreads / 32));
   }
-  void storeColumns(ArrayRef<Value> columns);
+  /// Stores the sums of contributions for one query head.
+  void storeContributions(ArrayRef<Value> sums);
   /// Stores dK and dV. If there are parts, adds them to the sums of the earlier parts.
   void store(const Sums &sums);
 
@@ -49,6 +50,7 @@ protected:
   const tile::Layout keyLayout, valueLayout;
 
 private:
+  void storeColumns(ArrayRef<Value> columns);
   Value indexOfKeys();
   Pointer sumsOfThread(Value index);
   int64_t threadsOfKeys() const {
