@@ -42,6 +42,9 @@ struct Launch {
   std::vector<std::vector<uint8_t>> arguments; ///< bytes of each argument
   uint64_t stepLimit = uint64_t(1) << 40;      ///< maximum number of instructions of all warps
   Checks checks;
+  /// If not 0, several clusters run at the same time, and the order and the lengths of turns are
+  /// random, as given by this seed.
+  uint32_t seed = 0;
 
   template <typename T>
   void argument(const T &value) {

@@ -157,18 +157,16 @@ void Cluster::completeIfAllCame() {
         }
 }
 
-void Cluster::run() {
-  for (bool isRunning = true; isRunning;) {
-    isRunning = false;
-    bool isAlive = false;
-    for (auto &block : blocks)
-      for (auto &warp : block->warps) {
-        isRunning |= warp->run(turnLength);
-        isAlive |= !warp->isOver();
-      }
-    if (isAlive && !isRunning)
-      reportDeadlock();
-  }
+bool Cluster::runRound(std::minstd_rand *random) {
+  bool isRunning = false, isAlive = false;
+  for (auto &block : blocks)
+    for (auto &warp : block->warps) {
+      isRunning |= warp->run(random ? 1 + (*random)() % turnLength : turnLength);
+      isAlive |= !warp->isOver();
+    }
+  if (isAlive && !isRunning)
+    reportDeadlock();
+  return isAlive;
 }
 
 static std::string waitsForPhase(const Warp &warp, const Waiting &waiting) {

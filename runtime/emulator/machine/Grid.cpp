@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Checks that the launch suits the function, and then runs the clusters one after another.
+// Checks that the launch suits the function, and then runs the clusters one after another or, in a
+// random order, several at the same time. A cluster may wait for clusters with lower numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -108,12 +109,25 @@ void Grid::countOpcodes() {
     }
 }
 
+/// Runs the clusters. At most one runs at a time or, if the order is random, at most four.
+void Grid::runClusters() {
+  constexpr size_t together = 4;
+  std::minstd_rand random(launch.seed);
+  std::vector<std::unique_ptr<Cluster>> running;
+  uint64_t clusters = grid.count() / cluster.count();
+  for (uint64_t next = 0; next < clusters || !running.empty();) {
+    while (next < clusters && running.size() < (launch.seed ? together : 1))
+      running.push_back(std::make_unique<Cluster>(*this, next++));
+    auto drawn = running.begin() + (launch.seed ? random() % running.size() : 0);
+    if (!(*drawn)->runRound(launch.seed ? &random : nullptr))
+      running.erase(drawn);
+  }
+}
+
 void Grid::run() {
   memory.firstGroup = memory.nextGroup;
-  uint64_t clusters = grid.count() / cluster.count();
   try {
-    for (uint64_t linear = 0; linear < clusters; ++linear)
-      Cluster(*this, linear).run();
+    runClusters();
   } catch (Error &error) {
     // The running program caused the error, so the error is not reported as a wrong input of the
     // launch.

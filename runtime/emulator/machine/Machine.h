@@ -4,11 +4,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Clusters run one after another. The warps of a cluster take turns in a fixed order. The turn of a
-// warp ends when the warp waits or has executed a given number of instructions. The lanes of a warp
-// are divided into splits: the lanes of a split execute the same instruction. When the lanes of a
-// split diverge at a branch, the split becomes the parent of the splits for the paths, and waits at
-// the instruction where the paths meet again.
+// Clusters run one after another, or several at random (Launch::seed). The warps of a cluster take
+// turns in a fixed order. The turn of a warp ends when the warp waits or has executed a given
+// number of instructions. The lanes of a warp are divided into splits: the lanes of a split execute
+// the same instruction. When the lanes of a split diverge at a branch, the split becomes the parent
+// of the splits for the paths, and waits at the instruction where the paths meet again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,7 @@
 #include "emulator/Emulator.h"
 #include "emulator/machine/Memory.h"
 #include "emulator/machine/Warpgroup.h"
+#include <random>
 
 namespace fsdprt::emulate {
 
@@ -200,7 +201,9 @@ public:
 class Cluster {
 public:
   Cluster(Grid &grid, uint64_t linear);
-  void run();
+  /// Gives each warp a turn. The turns have random lengths if there is a random generator. Returns
+  /// false if all warps have ended.
+  bool runRound(std::minstd_rand *random);
   [[noreturn]] void reportDeadlock() const;
 
   Grid &grid;
@@ -248,6 +251,7 @@ public:
 private:
   void checkShape() const;
   void passArguments();
+  void runClusters();
   void countOpcodes();
 };
 

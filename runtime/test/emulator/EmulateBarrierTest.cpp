@@ -124,3 +124,24 @@ TEST(EmulateBarrier, ClustersMeet) {
   for (uint32_t k = 0; k < 128; ++k)
     EXPECT_EQ(out[k], (k / 32 % 2 ? 0 : 100) + k % 32);
 }
+
+TEST(EmulateBarrier, ClustersAlternateWithASeed) {
+  // Each block draws 1000 numbers from a counter, and stores its first number.
+  auto firstOfSecond = [](uint32_t seed) {
+    std::vector<uint32_t> out(3);
+    Emulator emulator("test.ptx", kernel(R"(
+      mov.u32 %r0, %ctaid.x; mov.u32 %r1, 0; atom.relaxed.gpu.global.add.u32 %r2, [%rd0], 1;
+      mul.wide.u32 %rd1, %r0, 4; add.s64 %rd1, %rd0, %rd1; st.global.b32 [%rd1+4], %r2;
+      again: atom.relaxed.gpu.global.add.u32 %r3, [%rd0], 1; add.u32 %r1, %r1, 1; setp.lt.u32 %p0, %r1, 999; @%p0 bra again;)",
+                                         1));
+    Launch launch;
+    launch.entry = "k";
+    launch.grid[0] = 2, launch.block[0] = 1, launch.seed = seed;
+    launch.argument(emulator.memory().attach("out", out.data(), 12).base);
+    emulator.launch(launch);
+    EXPECT_EQ(out[0], 2000u);
+    return out[2];
+  };
+  EXPECT_EQ(firstOfSecond(0), 1000u);
+  EXPECT_LT(firstOfSecond(1), 1000u);
+}

@@ -13,7 +13,8 @@
 //
 // If an event is missing in a program, the results of the program are therefore wrong. Footprints.h
 // also reports accesses that are not ordered. With FSDPRT_EMULATED_CUDA_ORDER=N, a wait runs ready
-// operations in a random order with seed N. FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N,
+// operations in a random order with seed N, and the clusters and warps of a kernel alternate at
+// random. FSDPRT_EMULATED_CUDA_FAULT plants a fault: with hang:N,
 // kernel number N never ends; with fail:N, kernel number N fails; with slow:N, each kernel takes N
 // ms longer; with unordered, streams ignore events. With hang:ENTRY and fail:ENTRY the fault is in
 // each launch of an entry; calls that wait for a hanging launch do not return. With crash:ENTRY the
@@ -221,6 +222,8 @@ public:
   static constexpr std::chrono::milliseconds forever = std::chrono::hours(1000);
   /// Flips a bit of what a kernel has written, in every second call.
   void flipSecond(const std::vector<Touched> &touched);
+  /// Returns a seed for the order of a kernel's clusters and warps, or 0 for the fixed order.
+  uint32_t drawSeed() { return isRandom ? static_cast<uint32_t>(random()) : 0; }
   std::chrono::milliseconds delay() const {
     return std::chrono::milliseconds(fault == "slow" ? faultAt : 0);
   }

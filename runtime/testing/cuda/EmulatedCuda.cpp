@@ -107,6 +107,7 @@ Result launchOn(Driver &driver, void *function, void *onStream, Launch launch, v
     return invalidValue;
   load(driver, *entry.module);
   launch.entry = entry.name;
+  launch.seed = driver.drawSeed();
   const uint32_t (&required)[3] = emulator.module().find(entry.name)->requiredCluster;
   if (required[0] &&
       std::all_of(launch.cluster, launch.cluster + 3, [](uint32_t size) { return size == 1; }))

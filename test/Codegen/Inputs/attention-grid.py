@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|wide|captured|slices|large|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long at sizes that an emulator runs in seconds.
 # With both directions, gradients are computed at O and LSE of the forward kernel's oracle.
 import functools
@@ -348,6 +348,42 @@ def apart(dtype):
     yield Case(dtype, 1, 1, 1, 320, 128, 64, 64, "rows", "none")
 
 
+def wide(dtype):
+    """Heads of more than 128 columns: several blocks of keys and of queries, masks, shared heads, documents, contributions per key, other widths
+    of values, one slice of dQ."""
+    functions = [("none", "none"), ("none", "causal"), ("none", "documents"), ("softcap", "window")]
+    for number, dim in enumerate((136, 160, 192, 256)):
+        for offset, function in enumerate(functions):
+            heads = (1, 2, 2) if (number + offset) % 2 else (1, 2, 1)
+            yield Case(dtype, *heads, 130, 140 if offset else 200, dim, dim, *function)
+    for d, dv in (192, 64), (192, 128), (64, 256), (16, 200), (256, 16):
+        yield Case(dtype, 1, 1, 1, 70, 140, d, dv)
+    yield Case(dtype, 1, 4, 1, 70, 130, 256, 256, "columns", "causal")
+    yield Case(dtype, 1, 2, 1, 130, 70, 192, 192, "rows", "none", None, "dropout")
+
+
+def captured(dtype):
+    """Gradients of captured tensors that are summed by head or in tables, with and without a mask, over several blocks of keys."""
+    for dim in (64, 128, 192):
+        for mod, mask in ("alibi", "none"), ("cap", "causal"), ("bias", "window"), ("relative", "documents"), ("batchbias", "none"):
+            yield Case(dtype, 2, 4, 2, 70, 140, dim, dim, mod, mask)
+    yield Case(dtype, 1, 2, 1, 130, 140, 256, 256, "transposed", "causal")
+    yield Case(dtype, 1, 2, 2, 70, 270, 64, 64, "alibi", "causal", None, "dropout")
+
+
+def slices(dtype):
+    """The kernel of `rounds` for a head whose dQ is summed in two slices, of two panels and of one."""
+    yield Case(dtype, 1, 1, 1, 200, 192, 192, 192, "none", "causal")
+
+
+def large(dtype):
+    """Heads of more than 128 columns at the sizes of training."""
+    for d, dv in (136, 136), (160, 160), (192, 192), (192, 128), (256, 256):
+        for batch, length in (4, 2048), (1, 8192):
+            for mask in ("none", "causal"):
+                yield Case(dtype, batch, 16, 16, length, length, d, dv, "none", mask)
+
+
 def few(dtype):
     """Gradients of captured tensors with each kind of indices, masks, shared heads, dropout, rows without keys; two of them in f32."""
     sizes = [(2, 4, 2, 37, 53, 24, 40), (1, 2, 2, 70, 90, 16, 16), (1, 4, 1, 37, 70, 16, 24), (1, 2, 1, 5, 90, 33, 17)]
@@ -424,6 +460,15 @@ def shared(dtype):
             yield Case(dtype, 1, 8, 2, 2048, 2048, dim, dim, "none", mask)
         yield Case(dtype, 1, 8, 2, 2048, 2048, dim, dim, "softcap", "window")
         yield Case(dtype, 1, 8, 2, 2000, 2000, dim, dim, "none", "causal")
+    for dim in (136, 192, 256):
+        for mask in ("none", "causal", "window"):
+            yield Case(dtype, 1, 32, 8, 4096, 4096, dim, dim, "none", mask)
+        yield Case(dtype, 1, 8, 2, 2000, 2000, dim, dim, "softcap", "documents")
+    yield Case(dtype, 1, 16, 16, 2048, 2048, 192, 128, "none", "causal")
+    yield Case(dtype, 4, 16, 4, 2048, 2048, 256, 256, "none", "causal")
+    for dim in (64, 128, 192):
+        for mod, mask in ("alibi", "none"), ("cap", "causal"), ("relative", "none"):
+            yield Case(dtype, 4, 16, 4, 2048, 2048, dim, dim, mod, mask)
 
 
 def full(dtype, softcap=False, emulated=False):
@@ -474,7 +519,7 @@ def huge(dtype):
 def main():
     emulated = "--emulated" in sys.argv
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
-    kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
+    kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "wide": wide, "captured": captured, "slices": slices, "large": large, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
              "owned": owned, "entries": entries, "huge": huge}
     for dtype in dtypes:

@@ -26,7 +26,8 @@
 //
 // In the backward kernel with wgmma, the product for dP runs while P is computed, if there is
 // neither score_mod nor weight_mod. The tensor cores are idle while dS is computed, because all
-// warpgroups synchronise before the other products.
+// warpgroups synchronise before the other products. If warpgroups share keys, P and dS go through
+// shared memory, and products read both factors there.
 //
 // In kernels with mma.sync, a warp multiplies and computes in turn, and other warps of its
 // scheduler overlap with it.
@@ -127,38 +128,46 @@ Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
   double groups = toDouble(config.groups), queries = toDouble(config.blockQueries),
          tile = toDouble(config.tileQueries), keys = toDouble(config.blockKeys()),
          dim = toDouble(paddedDim(shape.dim)), valueDim = toDouble(paddedDim(shape.valueDim));
-  double sums = config.addsToQ ? toDouble(QuerySums(config, shape).cols) : 0;
+  bool shares = config.sharesKeys;
+  QuerySums querySums(config, shape);
+  double slices = toDouble(querySums.slices), sums = 0; // columns of dQ of the first warpgroup
   GpuClocks scores = productOf(tile, dim, true), cotangents = productOf(tile, valueDim, true),
-            gradients = productOf(valueDim, queries, false);
-  gradients += productOf(dim, queries, false);
-  if (config.addsToQ)
-    gradients += productOf(sums, keys, true);
+            gradients = productOf(valueDim, queries, shares); // of all warpgroups
+  gradients += productOf(dim, queries, shares);
+  gradients = gradients * (shares ? 1 : groups);
+  for (int64_t slice = 0; config.addsToQ && slice < querySums.slices; ++slice) {
+    sums += toDouble(querySums.colsOf(slice, 0));
+    for (int64_t group = 0; group < config.groups; ++group)
+      gradients += productOf(toDouble(querySums.colsOf(slice, group)), keys, true);
+  }
   auto step = [&](OpWork functions) {
     double elements = groupRows * tile / groupThreads;
     // Of these instructions, those of dS follow the product for dP.
     GpuClocks last{0, work.isPlain ? elements * ofGradients : 0};
     GpuClocks exponentials{0, elements * (perElement + functions.issue) + perTile + sums / 2 / 4,
                            groupRows * tile * (1 + functions.special) / rates.special, 0};
-    double tiles = queries / tile;
+    double tiles = queries / tile / (shares ? groups : 1); // of a warpgroup
     StepClocks step;
-    step.units = gradients;
-    step.units += scores * tiles;
+    step.units = scores * tiles;
     step.units += cotangents * tiles;
     step.units += exponentials * tiles;
     step.units = step.units * groups;
+    step.units += gradients;
     // What one unit does while others wait, tile by tile.
     double products = (cotangents * groups).longest(), before = (exponentials * groups).longest();
     double alone = (scores * groups).longest() +
                    (work.isPlain ? std::max(products, before - (last * groups).longest()) +
                                        (last * groups).longest()
                                  : products + before);
-    step.clocks = alone * tiles + (gradients * groups).longest();
+    step.clocks = alone * tiles + gradients.longest();
     copyToShared(step.units, queries * (dim + valueDim) * elementBytes);
+    if (config.addsToQ || shares)
+      moveShared(step.units, keys * queries * elementBytes * (shares ? 2 : 1)); // dS, or P and dS
     if (config.addsToQ) {
-      moveShared(step.units, keys * queries * elementBytes + queries * dim * sumBytes);
+      moveShared(step.units, queries * dim * sumBytes);
       copyToShared(step.units, queries * dim * sumBytes); // to the sums in global memory
-      step.clocks += 2 * GpuLatencies::barrier;
     }
+    step.clocks += (config.addsToQ ? 1 + slices : shares ? 1 : 0) * GpuLatencies::barrier;
     step.clocks = std::max(step.clocks, step.units.longest());
     return step;
   };
@@ -175,9 +184,12 @@ Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
   // An addition, a product and half a conversion for each register of dQ, and stores. The product
   // for dK runs at the same time.
   constexpr double ofRounding = 2.5, perRounding = 40;
-  clocks.roundClocks = std::max(groups * (sums / 2 * ofRounding + perRounding) -
-                                    (productOf(dim, queries, false) * groups).longest(),
-                                0.0);
+  clocks.roundClocks =
+      std::max(groups * (sums / 2 * ofRounding + perRounding) -
+                   (productOf(dim, queries, shares) * (shares ? 1 : groups)).longest(),
+               0.0);
+  // A slice is loaded after the previous one has been rounded.
+  clocks.roundClocks += (slices - 1) * clocks.loadClocks / slices;
   return clocks;
 }
 

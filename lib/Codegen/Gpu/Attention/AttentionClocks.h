@@ -40,7 +40,9 @@ struct FunctionWork {
   bool isPlain = true; ///< there is neither score_mod nor weight_mod
 };
 FunctionWork workOfFunctions(AttentionOp op);
-FunctionWork workOfFunctions(AttentionGradOp op, AttentionPass pass);
+/// `sumsAll` is true if the pass sums all contributions to captured tensors, not only those that
+/// belong to the tensors it owns.
+FunctionWork workOfFunctions(AttentionGradOp op, AttentionPass pass, bool sumsAll = false);
 
 /// A kernel whose blocks of threads own a block of one side and visit blocks of the other.
 struct KernelClocks {

@@ -73,19 +73,21 @@ static DenseSet<Operation *> findRepeated(AttentionGradOp op) {
 
 /// Returns the contributions to captured tensors that `pass` sums. Kernels that own keys sum those
 /// with an index for each column.
-static SmallVector<Operation *> findContributions(AttentionGradOp op, AttentionPass pass) {
+static SmallVector<Operation *> findContributions(AttentionGradOp op, AttentionPass pass,
+                                                  bool sumsAll) {
   SmallVector<Operation *> found;
   for (const Contributed &contributed : collectContributions(op))
-    if ((contributed.where == Dependence::Column) != (pass == AttentionPass::Queries))
+    if (sumsAll || (contributed.where == Dependence::Column) != (pass == AttentionPass::Queries))
       found.push_back(contributed.op);
   return found;
 }
 
 /// Returns the work of score_grad and of the sums of contributions.
-static OpWork workOfGrad(AttentionGradOp op, AttentionPass pass) {
+static OpWork workOfGrad(AttentionGradOp op, AttentionPass pass, bool sumsAll) {
   if (op.getScoreGrad().empty() || pass == AttentionPass::KeysOfV)
     return {};
-  SmallVector<Operation *> contributions = findContributions(op, pass), pending = contributions;
+  SmallVector<Operation *> contributions = findContributions(op, pass, sumsAll),
+                           pending = contributions;
   pending.push_back(op.getScoreGrad().front().getTerminator());
   DenseSet<Operation *> used;
   while (!pending.empty())
@@ -100,8 +102,8 @@ static OpWork workOfGrad(AttentionGradOp op, AttentionPass pass) {
   return work;
 }
 
-FunctionWork attention::workOfFunctions(AttentionGradOp op, AttentionPass pass) {
+FunctionWork attention::workOfFunctions(AttentionGradOp op, AttentionPass pass, bool sumsAll) {
   FunctionWork work = workOfBoth(op);
-  work.score += workOfGrad(op, pass);
+  work.score += workOfGrad(op, pass, sumsAll);
   return work;
 }

@@ -160,7 +160,11 @@ LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp o
   plan->queryOrder = attention::chooseQueryOrder(workOf(AttentionPass::Queries, AttentionTiles(op),
                                                         workOfFunctions(op, AttentionPass::Queries),
                                                         plan->queries, shape, element, target));
-  Sm80Captures captures(op, shape, plan->queries, plan->scratchBytes);
+  // The warps of the kernel that computes dQ sum the contributions of a head.
+  int64_t warps = llvm::divideCeil(shape.rows, plan->queries.blockRows()) * plan->queries.warps;
+  if (plan->keysOfGroups && plan->keysOfGroups->addsToQ)
+    warps = plan->order.keyBlocks * plan->keysOfGroups->consumerWarps();
+  Sm80Captures captures(op, shape, warps, plan->scratchBytes);
   info.scratchBytes = captures.scratchBytes();
   Sm80Problem problem{*plan, shape, op, kernel, captures};
   BackwardLaunches launches(problem, target, entries, info);

@@ -6,6 +6,7 @@
 
 #include "KeyScores.h"
 #include "fsdp/Analysis/Gpu/AttentionOrder.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -20,6 +21,10 @@ KeyScores::KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKey
       checksKeys(wantsQ && shape.cols % blockKeys != 0) {
   if (wantsK)
     perColumn = captures.of(Dependence::Column);
+  if (wantsQ) {
+    perHead = captures.of(Dependence::None);
+    perElement = captures.of(Dependence::Both);
+  }
 }
 
 void KeyScores::placeBlock(Value number, Value block) {
@@ -66,6 +71,11 @@ Query KeyScores::queryAt(Value firstRow, int64_t at, Value lse, Value delta, boo
                           checks ? b.isLower(row, shape.rows) : Value(), lse, delta);
 }
 
+/// Returns the larger of x and y, or NaN if either is NaN.
+static Value largerOrNan(GpuBuilder &b, Value x, Value y) {
+  return arith::MaximumFOp::create(b, b.loc, x, y);
+}
+
 SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
                                    Norm delta, bool masked, ArrayRef<Value> columns) {
   int64_t count = layout.numRegisters();
@@ -81,6 +91,13 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
         Value &sum = sums[i * layout.rowsOfLane() + row];
         sum = b.addf(sum, captures.valueOf(b, *c, at, keep));
       }
+      MutableArrayRef<Value> others = MutableArrayRef(sums).drop_front(numColumns());
+      for (auto [i, c] : llvm::enumerate(perHead))
+        others[i] = b.addf(others[i], captures.valueOf(b, *c, at, keep));
+      others = others.drop_front(perHead.size());
+      for (auto [i, c] : llvm::enumerate(perElement))
+        others[i] = largerOrNan(b, others[i],
+                                math::AbsFOp::create(b, b.loc, captures.valueOf(b, *c, at, keep)));
     };
     auto [mixed, ds] = functions->emit(s[reg], wantsK ? dp[reg] : Value(), *queries[at], keys[row],
                                        masked, contribute);
@@ -113,6 +130,21 @@ SmallVector<Value> KeyScores::differentiate(ArrayRef<Value> p, ArrayRef<Value> d
     ds.push_back(b.mulf(weight, b.subf(dp[reg], own)));
   }
   return ds;
+}
+
+void KeyScores::storeOthers(ArrayRef<Value> others, Value warp, int64_t warps) {
+  Value isFirst = b.isEqual(b.lane(), 0),
+        block = b.add(b.mul(headNumber(), keyBlocks()), b.to64(b.div(firstKey, blockKeys)));
+  for (auto [i, c] : llvm::enumerate(perHead)) {
+    Value sum = b.overWarp(others[i], [&](Value x, Value y) { return b.addf(x, y); });
+    b.when(isFirst,
+           [&, c = c] { captures.storeSum(b, *c, b.add(b.mul(block, warps), b.to64(warp)), sum); });
+  }
+  for (auto [i, c] : llvm::enumerate(perElement)) {
+    Value most = b.overWarp(others[perHead.size() + i],
+                            [&](Value x, Value y) { return largerOrNan(b, x, y); });
+    b.when(isFirst, [&, c = c] { captures.noteLargest(b, *c, most); });
+  }
 }
 
 void KeyScores::storeColumns(ArrayRef<Value> columns) {

@@ -22,7 +22,7 @@ public:
   /// Creates the object for the scores of `blockKeys` keys with `blockQueries` queries at a time.
   /// `layout` is the layout of the scores of a warp, for all or some queries of a block. If
   /// `wantsK` is true, emit() computes dS. If `wantsQ` is true, dS of keys that do not exist is 0,
-  /// because dQ sums over keys.
+  /// because dQ sums over keys, and contributions are summed that do not depend on the key.
   KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries,
             tile::Layout layout, bool wantsK, bool wantsQ);
 
@@ -72,12 +72,17 @@ public:
   SmallVector<Value> weigh(ArrayRef<Value> s, Value firstRow, Norm lse, bool masked);
   SmallVector<Value> differentiate(ArrayRef<Value> p, ArrayRef<Value> dp, Norm delta);
   bool arePlain() const { return functions->isPlain(); }
-  /// A lane sums its contributions to captured tensors for each of its keys. emptyColumns() returns
-  /// the initial values of these sums, numColumns() returns their number, and storeColumns() stores
-  /// them to scratch.
-  SmallVector<Value> emptyColumns() { return SmallVector<Value>(numColumns(), b.number(0)); }
+  /// A lane sums its contributions to captured tensors for each of its keys (numColumns() sums),
+  /// then those that depend only on the head. It then records the largest magnitudes of those that
+  /// depend on query and key. emptyColumns() returns the initial values.
+  SmallVector<Value> emptyColumns() {
+    return SmallVector<Value>(numColumns() + perHead.size() + perElement.size(), b.number(0));
+  }
   int64_t numColumns() const { return perColumn.size() * layout.rowsOfLane(); }
+  /// Store the sums to scratch: those for each key, and the others. `warp` is the number of the
+  /// warp among the `warps` warps that own the block of keys.
   void storeColumns(ArrayRef<Value> columns);
+  void storeOthers(ArrayRef<Value> others, Value warp, int64_t warps);
 
 private:
   Query queryAt(Value firstRow, int64_t at, Value lse, Value delta, bool masked);
@@ -86,8 +91,8 @@ private:
   const Shape &shape;
   AttentionGradOp op;
   const Sm80Captures &captures;
-  // The contributions that are summed by key; empty if dS is not computed.
-  SmallVector<const Sm80Contribution *> perColumn;
+  // The contributions that are summed by key, by head, or in tables; empty if dS is not computed.
+  SmallVector<const Sm80Contribution *> perColumn, perHead, perElement;
   SmallVector<TileRange> ranges;
   bool checksKeys;
   Value backwards;

@@ -20,9 +20,14 @@ struct Sm90Keys {
   int64_t groups, blockQueries;
   int64_t tileQueries; ///< number of queries whose scores are in registers at once
   bool addsToQ;        ///< true if the kernel also computes the sums of dQ
+  /// True if two warpgroups own the same 64 keys. Each computes the scores of `tileQueries` queries
+  /// of a block. The first one sums dV, and the second one sums dK.
+  bool sharesKeys = false;
+  int64_t doutStages = 2; ///< number of buffers for dO
 
-  int64_t blockKeys() const { return 64 * groups; }
+  int64_t blockKeys() const { return sharesKeys ? 64 : 64 * groups; }
   int64_t threads() const { return 128 * (groups + 1); }
+  int64_t consumerWarps() const { return 4 * groups; }
 };
 
 /// The kernels of the backward pass, and the offsets of the arrays in their common scratch, in

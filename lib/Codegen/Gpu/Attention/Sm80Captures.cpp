@@ -7,7 +7,7 @@
 // The way in which contributions are summed depends on the arguments (b, h, q, k) that occur in the
 // indices of the op fsdp.contribute:
 //
-//   none, b, h       by each warp that has queries              one sum per warp
+//   none, b, h       by each warp, over its elements            one sum per warp and head
 //   q                along the row, by the same warps           one per head and query
 //   k                by the threads that have the key           one per head and key
 //   q and k          a second run computes the scores again and adds to a table
@@ -39,7 +39,7 @@ using namespace mlir::fsdp::tile;
 static constexpr int64_t bitsOfSum = 62;
 static constexpr int64_t infinityBits = 0x7f800000;
 
-Sm80Captures::Sm80Captures(AttentionGradOp op, const Shape &shape, const Sm80Config &queries,
+Sm80Captures::Sm80Captures(AttentionGradOp op, const Shape &shape, int64_t headSums,
                            int64_t firstByte)
     : op(op), shape(shape), end(llvm::alignTo(firstByte, 8)) {
   auto take = [&](int64_t bytes) {
@@ -54,8 +54,7 @@ Sm80Captures::Sm80Captures(AttentionGradOp op, const Shape &shape, const Sm80Con
   int64_t heads = shape.batch * shape.heads;
   for (const Contributed &c : collectContributions(op)) {
     Sm80Contribution own{c};
-    int64_t warps = llvm::divideCeil(shape.rows, queries.blockRows()) * queries.warps;
-    int64_t counts[] = {heads * warps, heads * shape.rows, heads * shape.cols, 0};
+    int64_t counts[] = {heads * headSums, heads * shape.rows, heads * shape.cols, 0};
     own.count = counts[static_cast<unsigned>(c.where)];
     own.offset = take(own.count * 4);
     gradients[c.gradient].contributions += own.count ? own.count : heads * shape.rows * shape.cols;

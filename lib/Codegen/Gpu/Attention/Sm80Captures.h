@@ -35,8 +35,9 @@ using ValueAt = function_ref<Value(Value)>;
 /// Plans and emits the sums of contributions; see Sm80Captures.cpp.
 class Sm80Captures {
 public:
-  Sm80Captures(AttentionGradOp op, const Shape &shape, const Sm80Config &queries,
-               int64_t firstByte);
+  /// `headSums` is the number of partial sums of a head, for contributions that depend on no key
+  /// and on no query. `firstByte` is the first free byte of the scratch.
+  Sm80Captures(AttentionGradOp op, const Shape &shape, int64_t headSums, int64_t firstByte);
 
   bool empty() const { return gradients.empty(); }
   /// Returns true if some contributions are added directly to a table.

@@ -76,23 +76,24 @@ void attention::copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value f
 }
 
 void attention::storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow,
-                          Value number, int64_t cols) {
-  for (int64_t i = 0; i < panelsOf(cols); ++i)
-    b.storeBox(map, {b.i32(i * Sm90Builder::panelCols), firstRow, number}, panelAt(b, from, i));
+                          Value number, int64_t firstCol, int64_t endCol) {
+  for (int64_t i = 0; i < panelsOf(endCol - firstCol); ++i)
+    b.storeBox(map, {b.i32(firstCol + i * Sm90Builder::panelCols), firstRow, number},
+               panelAt(b, from, i));
 }
 
 void attention::storeWords(Sm90Builder &b, const Layout &layout, ArrayRef<Value> words,
-                           const PanelTile &to) {
+                           const PanelTile &to, int64_t firstCol) {
   constexpr int64_t chunks = Sm90Builder::panelBytes / chunkBytes;
   assert(layout.numRows() == 16 && layout.numCols() % 16 == 0 && "pairs of pieces");
   auto exclusive = [&](Value x, Value y) { return b.createOrFold<arith::XOrIOp>(b.loc, x, y); };
   Value row = b.rem(b.lane(), 16), swizzled = exclusive(b.div(b.lane(), 16), b.rem(row, chunks));
   Value rowPlace = b.shiftBytes(to.base, b.mul(row, Sm90Builder::panelBytes));
-  for (int64_t col = 0; col < layout.numCols(); col += 16) {
-    int64_t chunk = col % Sm90Builder::panelCols / 8;
+  for (int64_t at = 0; at < layout.numCols(); at += 16) {
+    int64_t col = firstCol + at, chunk = col % Sm90Builder::panelCols / 8;
     Value place = b.shiftBytes(rowPlace, b.mul(exclusive(swizzled, b.i32(chunk)), chunkBytes));
     place = b.shiftBytes(place, col / Sm90Builder::panelCols * to.rows * Sm90Builder::panelBytes);
-    b.storeMatrices(place, words.slice(col / 4, 4));
+    b.storeMatrices(place, words.slice(at / 4, 4));
   }
 }
 

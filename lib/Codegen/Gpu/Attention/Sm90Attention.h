@@ -43,18 +43,19 @@ std::optional<GpuTensorMap> mapOfResult(func::FuncOp kernel, Value result, int64
 /// the tileBytes() bytes that arrive. One thread runs this code.
 void copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow, Value number,
               int64_t cols, Value barrier);
-/// Emits code that starts to store the panels of a tile in shared memory to rows of a head. One
-/// thread runs this code.
+/// Emits code that starts to store the panels of a tile in shared memory to rows of a head. The
+/// tile holds the columns from `firstCol` to `endCol` - 1. One thread runs this code.
 void storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow, Value number,
-               int64_t cols);
+               int64_t firstCol, int64_t endCol);
 /// Multiplies each of the 16 rows of a fragment by the factor of this row, and stores the rows to
 /// the tile `to`. The tile must begin at a row that is a multiple of 8. All threads of a warp run
 /// this code.
 void storeFragment(Sm90Builder &b, const tile::Fragment &fragment, ArrayRef<Value> factors,
                    Type element, const PanelTile &to);
-/// Stores the result of toFactor() to the tile `to`.
+/// Stores the result of toFactor() to the tile `to`, beginning at column `firstCol`, a multiple of
+/// 16.
 void storeWords(Sm90Builder &b, const tile::Layout &layout, ArrayRef<Value> words,
-                const PanelTile &to);
+                const PanelTile &to, int64_t firstCol = 0);
 /// Converts P or dS to the left factor of a product. Returns the words of this factor in the order
 /// of the steps of k.
 SmallVector<Value> toFactor(GpuBuilder &b, const tile::Fragment &fragment, Type element);

@@ -10,10 +10,11 @@
 // If the kernel of Sm80QueryGradients.cpp computes dQ, this kernel is launched instead of step 1.
 // A consumer thread needs these registers:
 //
-//   (dim + valueDim) / 2         sums of dK and dV
+//   (dim + valueDim) / 2         sums of dK and dV; the larger of them if warpgroups share keys
 //   tileQueries                  S and dP of the queries of a tile; in addition
 //   .. / 2                       P and dS in 16 bits of the block's other queries; or, if more,
-//   blockQueries / 2 + 32        P and dS in 16 bits of all queries, and dQ
+//   blockQueries / 2 + 32        P and dS in 16 bits of all queries (not if warpgroups share keys:
+//                                these are in shared memory), and dQ
 //   tileQueries / 8              lse and δ
 //   24                           addresses, counters, values of score functions
 //   8                            with masks: bounds of unmasked blocks, existing rows and keys
@@ -38,14 +39,21 @@ Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
     : queryBytes(tileBytes(config.blockQueries, shape.dim)),
       doutBytes(tileBytes(config.blockQueries, shape.valueDim)),
       normsBytes(config.blockQueries * normBytes) {
+  bool shares = config.sharesKeys;
+  QuerySums querySums(config, shape);
   values = tileBytes(config.blockKeys(), shape.dim);
   queries = values + tileBytes(config.blockKeys(), shape.valueDim);
   douts = queries + stages * queryBytes;
-  gradients = douts + stages * doutBytes;
-  gradientBytes = config.addsToQ ? tileBytes(config.blockKeys(), config.blockQueries) : 0;
+  weights = douts + config.doutStages * doutBytes;
+  gradientBytes = config.addsToQ || shares ? tileBytes(config.blockKeys(), config.blockQueries) : 0;
+  gradients = weights + (shares ? stages * gradientBytes : 0);
   sums = gradients + stages * gradientBytes;
-  rounded = sums + (config.addsToQ ? QuerySums(config, shape).floats() * 4 : 0);
-  lse = rounded + (config.addsToQ ? queryBytes : 0);
+  int64_t sumBytes = querySums.floatsOf(0) * 4,
+          roundedBytes = tileBytes(config.blockQueries, querySums.firstCol(1));
+  rounded = shares ? sums : sums + (config.addsToQ ? sumBytes : 0);
+  lse = !config.addsToQ
+            ? sums
+            : sums + (shares ? std::max(sumBytes, roundedBytes) : sumBytes + queryBytes);
   delta = lse + stages * normsBytes;
   barriers = delta + stages * normsBytes;
   visit = barriers + NumBarriers * Sm90Builder::barrierBytes;
@@ -53,20 +61,23 @@ Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
 }
 
 Sm80Needs attention::sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask) {
-  int64_t scores = config.tileQueries + (config.blockQueries - config.tileQueries) / 2;
-  if (config.addsToQ)
-    scores = std::max(scores, config.blockQueries / 2 + QuerySums(config, shape).registers());
+  int64_t sums = config.addsToQ ? QuerySums(config, shape).registers() : 0,
+          dim = paddedDim(shape.dim) / 2, valueDim = paddedDim(shape.valueDim) / 2;
+  int64_t scores =
+      config.sharesKeys
+          ? std::max(config.tileQueries, sums)
+          : std::max(config.tileQueries + (config.blockQueries - config.tileQueries) / 2,
+                     sums ? config.blockQueries / 2 + sums : 0);
   bool masks = hasMask || shape.rows % config.blockQueries != 0;
   int64_t others = config.tileQueries / 8 + 24 + (masks ? 8 : 0) + (shape.group > 1 ? 4 : 0);
-  return {scores + paddedDim(shape.dim) / 2 + paddedDim(shape.valueDim) / 2 + others,
+  return {scores + (config.sharesKeys ? std::max(dim, valueDim) : dim + valueDim) + others,
           Places(config, shape).bytes()};
 }
 
-/// Returns true if the kernel for dQ must sum contributions to captured tensors.
-static bool contributesByQueries(AttentionGradOp op) {
-  return llvm::any_of(op.getDcaptures(), [](Value v) { return !v.use_empty(); }) &&
-         llvm::any_of(collectContributions(op),
-                      [](const Contributed &c) { return c.where != Dependence::Column; });
+/// Returns the number of contributions to captured tensors whose indices depend on `where`.
+static int64_t countContributions(AttentionGradOp op, Dependence where) {
+  return llvm::count_if(collectContributions(op),
+                        [&](const Contributed &c) { return c.where == where; });
 }
 
 std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuTarget &target) {
@@ -78,20 +89,36 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
       !op.getScoreMod().empty() || !op.getWeightMod().empty() || !op.getCaptures().empty();
   SmallVector<Sm90Keys> configs;
   constexpr int64_t mostKeys = 64 * 65535; // QueryAdder::placeOf() counts blocks in 16 bits
-  if (!contributesByQueries(op) && shape.cols <= mostKeys) {
-    if (panelsOf(shape.dim) == 1) {
-      if (!hasFunctions)
-        configs.push_back({2, 128, 128, /*addsToQ=*/true});
-      configs.push_back({2, 128, 64, /*addsToQ=*/true});
-      // If dQ has several panels of columns, blocks have 64 queries, and each warpgroup computes
-      // one panel of columns of dQ.
-    } else {
-      configs.push_back({2, 64, 64, /*addsToQ=*/true});
-    }
+  // Contributions that are summed by query need a kernel that owns queries.
+  bool adds = !countContributions(op, Dependence::Row) && shape.cols <= mostKeys;
+  int64_t others =
+      countContributions(op, Dependence::None) + countContributions(op, Dependence::Both);
+  if (adds && panelsOf(shape.dim) == 1) {
+    if (!hasFunctions)
+      configs.push_back({2, 128, 128, /*addsToQ=*/true});
+    configs.push_back({2, 128, 64, /*addsToQ=*/true});
+  } else if (adds && panelsOf(shape.dim) == 2) {
+    // Blocks have 64 queries, and each warpgroup computes one panel of columns of dQ.
+    configs.push_back({2, 64, 64, /*addsToQ=*/true});
   }
+  auto addShared = [&](bool addsToQ) {
+    // Sm90KeySums::storeColumns() passes sums in the memory of P and dS.
+    constexpr int64_t mostColumns = 32;
+    if (countContributions(op, Dependence::Column) > mostColumns)
+      return;
+    for (int64_t doutStages : {2, 1})
+      configs.push_back({2, 64, 32, addsToQ, /*sharesKeys=*/true, doutStages});
+  };
+  if (adds)
+    addShared(/*addsToQ=*/true);
   configs.push_back({2, 64, 64, /*addsToQ=*/false});
+  addShared(/*addsToQ=*/false);
   for (const Sm90Keys &config : configs) {
     Sm80Needs needs = sm90KeyNeeds(config, shape, !op.getMaskMod().empty());
+    // Without a mask, no branch limits the values of functions that are in registers at once.
+    constexpr int64_t ofFunctions = 52;
+    if (config.addsToQ && others)
+      needs.registers += others + (op.getMaskMod().empty() ? ofFunctions : 0);
     if (needs.registers <= registersOfRoles(config.groups).consumer &&
         needs.sharedBytes <= target.sharedPerBlock)
       return config;

@@ -43,18 +43,43 @@ inline int64_t paddedDim(int64_t dim) { return tile::Sm80Tiles::paddedCols(dim);
 
 /// The layout of the sums of dQ for one block of queries. If a block has 64 queries, each consumer
 /// warpgroup holds all rows of one panel of columns. If a block has 128 queries, each consumer
-/// warpgroup holds half of the rows. The sums are stored in groups of four: thread t of a warpgroup
-/// stores its group i at 512 · i + 4 · t.
+/// warpgroup holds half of the rows. If warpgroups share keys, they process the panels in slices of
+/// one panel per warpgroup, and there may be fewer panels in the last slice. The sums are stored in
+/// groups of four: thread t of a warpgroup stores its group i at 512 · i + 4 · t.
 struct QuerySums {
   QuerySums(const Sm90Keys &config, const Shape &shape)
-      : byColumns(config.blockQueries == Sm90Builder::groupRows),
-        cols(byColumns ? Sm90Builder::panelCols : paddedDim(shape.dim)), groups(config.groups) {}
+      : byColumns(config.blockQueries == Sm90Builder::groupRows), trims(config.sharesKeys),
+        groups(config.groups), dim(paddedDim(shape.dim)),
+        slices(trims ? llvm::divideCeil(panelsOf(dim), groups) : 1) {}
 
-  bool byColumns;
-  int64_t cols, groups; ///< columns per warpgroup, and number of warpgroups
-  int64_t registers() const { return cols / 2; }
-  int64_t floatsOfGroup() const { return Sm90Builder::groupRows * cols; }
-  int64_t floats() const { return groups * floatsOfGroup(); }
+  bool byColumns, trims; ///< trims: the last panel has only the columns that exist
+  int64_t groups, dim, slices;
+
+  /// Returns the first column of `slice`, or the number of columns after the last slice.
+  int64_t firstCol(int64_t slice) const {
+    return std::min(slice * groups * Sm90Builder::panelCols, dim);
+  }
+  /// Returns the number of columns of `slice` that a warpgroup holds.
+  int64_t colsOf(int64_t slice, int64_t group) const {
+    int64_t first = firstCol(slice) + group * Sm90Builder::panelCols;
+    return !byColumns ? dim
+           : trims    ? std::clamp<int64_t>(dim - first, 0, Sm90Builder::panelCols)
+                      : Sm90Builder::panelCols;
+  }
+  int64_t registers() const { return colsOf(0, 0) / 2; }
+  /// Return the place of a warpgroup's sums in a slice, the number of sums of a slice, and of all
+  /// slices before `slice`.
+  int64_t placeOfGroup(int64_t group) const {
+    return group * Sm90Builder::groupRows * colsOf(0, 0);
+  }
+  int64_t floatsOf(int64_t slice) const {
+    int64_t cols = 0;
+    for (int64_t group = 0; group < groups; ++group)
+      cols += colsOf(slice, group);
+    return Sm90Builder::groupRows * cols;
+  }
+  int64_t floatsBefore(int64_t slice) const { return slice ? slice * floatsOf(0) : 0; }
+  int64_t floats() const { return floatsBefore(slices - 1) + floatsOf(slices - 1); }
 };
 
 /// Offsets in shared memory, in bytes.
@@ -81,7 +106,8 @@ struct Sm90KeyPlaces {
   Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape);
 
   int64_t queryBytes, doutBytes, normsBytes, gradientBytes; ///< bytes of one stage
-  int64_t keys = 0, values, queries, douts, gradients, sums, rounded, lse, delta, barriers;
+  /// `weights` and `gradients` hold P and dS; `rounded` is `sums` if warpgroups share keys.
+  int64_t keys = 0, values, queries, douts, weights, gradients, sums, rounded, lse, delta, barriers;
   int64_t visit, loads; ///< an i32 each: the kind of the next visit, the number of loaded sums
   int64_t bytes() const { return loads + 4; }
 };
@@ -100,8 +126,15 @@ protected:
     Value index, parity;
   };
   /// Returns the buffer for the `number`-th block of queries that the block of threads visits.
-  Stage stageOf(Value number) {
-    return {b.rem(number, Sm90KeyPlaces::stages), b.rem(b.div(number, Sm90KeyPlaces::stages), 2)};
+  Stage stageOf(Value number, int64_t stages = Sm90KeyPlaces::stages) {
+    if (stages == 1)
+      return {b.i32(0), b.rem(number, 2)};
+    return {b.rem(number, stages), b.rem(b.div(number, stages), 2)};
+  }
+  /// Returns the buffer for dO of this block of queries, whose other buffers are `queries`.
+  Stage doutStageOf(Value number, const Stage &queries) {
+    return config.doutStages == Sm90KeyPlaces::stages ? queries
+                                                      : stageOf(number, config.doutStages);
   }
   Value barrier(Sm90KeyPlaces::Barrier which) {
     return sharedAt(places.barriers + which * Sm90Builder::barrierBytes);
@@ -153,7 +186,7 @@ void emitKeyProducer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys 
 /// Emits the code of the warp that adds the consumers' parts of dQ to the sums of dQ in scratch.
 void emitQueryAdder(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                     KeyScores &scores);
-/// Emits the code of consumer warpgroup `group`.
+/// Emits the code of the consumer warpgroups. `group` is the number of a thread's warpgroup.
 void emitKeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                      KeyScores &scores, Value group);
 

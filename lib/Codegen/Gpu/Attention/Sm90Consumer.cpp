@@ -272,7 +272,7 @@ void Consumer::finish(const QueryTile &tile, const State &state) {
   b.fenceAsync();
   syncWarp();
   b.when(isFirstLane, [&] {
-    storeTile(b, own, b.tensorMap(3), b.add(tile.firstRow, row), tile.number, shape.valueDim);
+    storeTile(b, own, b.tensorMap(3), b.add(tile.firstRow, row), tile.number, 0, shape.valueDim);
     b.commitStores();
     if (!config.ownOutput) {
       b.waitForStores(0, /*sourceOnly=*/true);

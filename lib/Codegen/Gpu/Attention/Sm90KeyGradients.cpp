@@ -29,22 +29,38 @@
 // is summed by only one block of threads, in the order of heads and queries. All blocks of threads
 // of a head add to each row of dQ, in a fixed order (Sm90KeyProducer.cpp).
 //
-// If query heads are divided into parts, each part adds its dK and dV to the sums of the earlier
-// parts in scratch. The last part computes the results from the sums:
+// For larger heads, dK and dV of 64 keys do not fit the registers of a warpgroup: with 256 columns,
+// each takes 128 registers of a thread's 240. Both warpgroups then share the same 64 keys. Each
+// computes P and dS of 32 of the 64 queries. The first one sums dV, and the second one sums dK:
 //
-//   wait until count[block] = part;  dK, dV += sums[block]       (not the first part)
-//   sums[block] = dK, dV;  count[block] += 1                     (not the last part)
+//   warpgroup 0                               warpgroup 1
+//   Pᵀ, dSᵀ of queries 0 .. 31 to shared      Pᵀ, dSᵀ of queries 32 .. 63 to shared memory
+//   release Q                                 release dO
+//   dQ of panel 0                             dQ of panel 1
+//   dV += Pᵀ · dO                             dK += dSᵀ · Q, of queries 0 .. 31
+//   dQ to shared memory                       dQ to shared memory
+//   dQ of panel 2;  release dO                dQ of panel 3
+//   dQ to shared memory                       dK += dSᵀ · Q, of queries 32 .. 63;  release Q
+//
+// There is shared memory for the dQ of two panels of 64 columns, whose rounded values replace the
+// sums. The bytes for 256 columns, of 232448:
+//
+//   K, V 65536;  two of Q 65536;  dO 32768;  two of P, dS 32768;  two panels of dQ 32768
+//
+// dO has one buffer if two do not fit. It is released early, because dV is computed at once. Per 64
+// queries and 64 keys, the products take 10 · dim clocks of the tensor cores, and 17 · dim clocks
+// of shared memory with all copies.
 //
 // A block of threads with two blocks of keys processes them one after the other. The producer
 // copies K and V of the second block as soon as the consumers have read K and V of the first block.
 //
-// If there are contributions to captured tensors that are not summed by key, dQ is computed by
-// Sm80QueryGradients.cpp.
+// Contributions to captured tensors are summed by key and by head. If some are summed by query, dQ
+// and these sums are computed by Sm80QueryGradients.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Codegen/Gpu/Ptx/GpuRows.h"
-#include "Sm90Backward.h"
+#include "Sm90KeySums.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -54,14 +70,12 @@ using namespace mlir::fsdp::tile;
 using Places = Sm90KeyPlaces;
 
 namespace {
-class KeyConsumer : public Sm90KeyRole {
+class KeyConsumer : public Sm90KeySums {
 public:
   KeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores,
-              Value group)
-      : Sm90KeyRole(b, problem, config, scores), group(group),
-        element(cast<RankedTensorType>(op.getQ().getType()).getElementType()),
-        dim(paddedDim(shape.dim)), valueDim(paddedDim(shape.valueDim)),
-        keyLayout(Layout::mmaSums(16, dim)), valueLayout(Layout::mmaSums(16, valueDim)) {
+              Value group, int64_t sharing)
+      : Sm90KeySums(b, problem, config, scores, sharing), group(group),
+        element(cast<RankedTensorType>(op.getQ().getType()).getElementType()) {
     // Hide from ptxas that the address of the barriers is a constant; see Sm90Consumer.cpp. All
     // other addresses follow from the hidden one, because a second base takes a register that some
     // kernels lack.
@@ -73,56 +87,46 @@ public:
   void emit();
 
 private:
-  struct Sums {
-    SmallVector<Value> dk, dv, columns; ///< `columns` holds the sums of contributions for each key
+  /// The buffers of a block of queries.
+  struct Stages {
+    Stage queries, douts;
   };
-  Sums consumeHead(Value before, Value after, Sums sums);
-  Sums processBlock(Value block, const Stage &stage, Sums sums);
   /// The gradients for all queries of a block, or for some of them.
   struct Gradients {
-    /// (f·P)ᵀ and dSᵀ as left factors of products, and for each key the sums of contributions.
+    /// (f·P)ᵀ and dSᵀ as left factors of products, and the sums of contributions.
     SmallVector<Value> p, ds, columns;
   };
-  Gradients gradients(Value block, const Stage &stage, SmallVector<Value> columns);
+  Sums consumeHead(Value before, Value after, Sums sums);
+  Sums processBlock(Value block, const Stages &stages, Sums sums);
+  Sums processShared(const Gradients &both, const Stages &stages, Sums sums);
+  Gradients gradients(Value block, const Stages &stages, SmallVector<Value> columns);
   auto norms(int64_t place, int64_t firstQuery, const Stage &stage);
   SmallVector<Value> masked(Value block, TypeRange types,
                             function_ref<SmallVector<Value>(bool)> emit);
   Gradients plainGradientsOf(SmallVector<Value> s, SmallVector<Value> dp, Value block,
-                             int64_t firstQuery, const Stage &stage);
+                             int64_t firstQuery, const Stages &stages);
   Gradients gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, int64_t firstQuery,
-                        const Stage &stage, ArrayRef<Value> columns);
-  void shareGradients(ArrayRef<Value> ds, const Stage &stage);
-  SmallVector<Value> multiplyQueries(const Stage &stage);
+                        const Stages &stages, ArrayRef<Value> columns);
+  Value gradientsAt(int64_t place, const Stage &stage);
+  void shareGradients(int64_t place, ArrayRef<Value> words, const Stage &stage);
+  SmallVector<Value> multiplyQueries(const Stage &stage, int64_t slice);
+  SmallVector<Value> multiplySums(ArrayRef<Value> sums, const Stages &stages, int64_t firstQuery,
+                                  int64_t endQuery);
   Value rowsOfWarp();
   void roundSums(ArrayRef<Value> dq, Value visit, function_ref<Pointer(size_t)> sumsAt);
   void shareSums(ArrayRef<Value> dq);
-  void release(Value barrier);
   SharedFactor rowsOfGroup(int64_t place, int64_t k);
-  SmallVector<Value> flat(const Sums &sums);
-  Sums sumsOf(ValueRange values);
-  Value indexOfKeys();
-  Sums addParts(const Sums &sums);
-  void storePart(const Sums &sums);
-  void storeResults(const Sums &sums);
-  void store(const Sums &sums);
 
   Value group;
   Type element;
-  int64_t dim, valueDim;
-  Layout keyLayout, valueLayout;
 };
 } // namespace
 
-/// Signals that this warp no longer needs the contents of a buffer.
-void KeyConsumer::release(Value barrier) {
-  b.syncWarp();
-  b.when(b.isEqual(b.lane(), 0), [&] { b.arrive(barrier); });
-}
-
 /// Returns a factor of products: the rows of K or V that belong to this warpgroup.
 SharedFactor KeyConsumer::rowsOfGroup(int64_t place, int64_t k) {
-  Value first =
-      b.shiftBytes(sharedAt(place), b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
+  Value first = sharedAt(place);
+  if (!config.sharesKeys)
+    first = b.shiftBytes(first, b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
   return b.factorAlong(first, config.blockKeys(), k);
 }
 
@@ -142,7 +146,7 @@ SmallVector<Value> KeyConsumer::masked(Value block, TypeRange types,
                                        function_ref<SmallVector<Value>(bool)> emit) {
   // If a block has several tiles, the code has a branch for each tile. The branch prevents LLVM
   // from moving the loads of later tiles before the first tile.
-  bool isOneTile = config.tileQueries == config.blockQueries;
+  bool isOneTile = config.sharesKeys || config.tileQueries == config.blockQueries;
   if (!scores.isEverMasked() || (!scores.isEverFree() && isOneTile))
     return emit(scores.isEverMasked());
   return b.choose(
@@ -152,12 +156,13 @@ SmallVector<Value> KeyConsumer::masked(Value block, TypeRange types,
 /// Returns the gradients for one tile of queries: the tile that begins at query `firstQuery` of
 /// block `block`.
 KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block,
-                                                int64_t firstQuery, const Stage &stage,
+                                                int64_t firstQuery, const Stages &stages,
                                                 ArrayRef<Value> columns) {
   auto emit = [&](bool masked) {
     Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
-    SmallVector<Value> all = scores.emit(s, dp, first, norms(places.lse, firstQuery, stage),
-                                         norms(places.delta, firstQuery, stage), masked, columns);
+    SmallVector<Value> all =
+        scores.emit(s, dp, first, norms(places.lse, firstQuery, stages.queries),
+                    norms(places.delta, firstQuery, stages.douts), masked, columns);
     auto words = toFactor(
         b, {scores.layout, SmallVector<Value>(ArrayRef(all).take_front(2 * s.size()))}, element);
     words.append(all.end() - columns.size(), all.end());
@@ -175,7 +180,7 @@ KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Valu
 /// Returns the gradients of plain scores. The product dp runs while P is computed.
 KeyConsumer::Gradients KeyConsumer::plainGradientsOf(SmallVector<Value> s, SmallVector<Value> dp,
                                                      Value block, int64_t firstQuery,
-                                                     const Stage &stage) {
+                                                     const Stages &stages) {
   s.push_back(block);
   s = b.waitForSums(s, 1);
   block = s.pop_back_val();
@@ -183,52 +188,57 @@ KeyConsumer::Gradients KeyConsumer::plainGradientsOf(SmallVector<Value> s, Small
   auto weigh = [&] {
     return masked(block, types, [&](bool masked) {
       Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
-      return scores.weigh(s, first, norms(places.lse, firstQuery, stage), masked);
+      return scores.weigh(s, first, norms(places.lse, firstQuery, stages.queries), masked);
     });
   };
   // A branch, never taken, which prevents ptxas from moving exponentials after the wait for dP.
   SmallVector<Value> p = b.choose(b.isLess(block, b.i32(0)), types, [&] { return s; }, weigh);
   // Ends the basic block, as in Sm90Consumer.cpp: dO has already come.
-  b.wait(barrier(Places::DoutFull, stage), stage.parity);
+  b.wait(barrier(Places::DoutFull, stages.douts), stages.douts.parity);
   dp = b.waitForSums(dp);
-  SmallVector<Value> ds = scores.differentiate(p, dp, norms(places.delta, firstQuery, stage));
+  SmallVector<Value> ds =
+      scores.differentiate(p, dp, norms(places.delta, firstQuery, stages.douts));
   return {toFactor(b, {scores.layout, p}, element), toFactor(b, {scores.layout, ds}, element), {}};
 }
 
-KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
+/// Returns the gradients for this warpgroup's queries of a block: all of them or, if warpgroups
+/// share keys, one tile.
+KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stages &stages,
                                               SmallVector<Value> columns) {
-  Value q = tileOfQueries(places.queries, places.queryBytes, stage).base,
-        dout = tileOfQueries(places.douts, places.doutBytes, stage).base;
-  int64_t rows = config.blockQueries, cols = config.tileQueries;
+  Value q = tileOfQueries(places.queries, places.queryBytes, stages.queries).base,
+        dout = tileOfQueries(places.douts, places.doutBytes, stages.douts).base;
+  int64_t rows = config.blockQueries, cols = config.tileQueries, begin = sharing * cols,
+          end = config.sharesKeys ? begin + cols : rows, keyDim = paddedDim(shape.dim),
+          valueDim = paddedDim(shape.valueDim);
   Gradients all;
-  for (int64_t first = 0; first < rows; first += cols) {
+  for (int64_t first = begin; first < end; first += cols) {
     auto along = [&](Value tile, int64_t k) {
       return b.factorAlong(b.shiftBytes(tile, first * Sm90Builder::panelBytes), rows, k);
     };
-    if (first == 0)
-      b.wait(barrier(Places::QueriesFull, stage), stage.parity);
+    if (first == begin)
+      b.wait(barrier(Places::QueriesFull, stages.queries), stages.queries.parity);
     SmallVector<Value> s =
-        b.multiply({}, rowsOfGroup(places.keys, dim), along(q, dim), cols, element);
-    if (first == 0)
-      b.wait(barrier(Places::DoutFull, stage), stage.parity);
+        b.multiply({}, rowsOfGroup(places.keys, keyDim), along(q, keyDim), cols, element);
+    if (first == begin)
+      b.wait(barrier(Places::DoutFull, stages.douts), stages.douts.parity);
     SmallVector<Value> dp =
         b.multiply({}, rowsOfGroup(places.values, valueDim), along(dout, valueDim), cols, element);
     Gradients some;
     if (scores.arePlain() && columns.empty()) {
-      some = plainGradientsOf(s, dp, block, first, stage);
+      some = plainGradientsOf(s, dp, block, first, stages);
     } else {
       size_t count = s.size();
       SmallVector<Value> both = std::move(s);
       llvm::append_range(both, dp);
       // Make `block` a result of the wait. Otherwise LLVM moves the loads for later queries to
       // the code for the first queries, and the loaded values do not fit the registers.
-      if (first > 0)
+      if (first > begin)
         both.push_back(block);
       both = b.waitForSums(both);
-      if (first > 0)
+      if (first > begin)
         block = both.pop_back_val();
       some = gradientsOf(ArrayRef(both).take_front(count), ArrayRef(both).drop_front(count), block,
-                         first, stage, columns);
+                         first, stages, columns);
       columns = some.columns;
     }
     llvm::append_range(all.p, some.p);
@@ -240,34 +250,52 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stage &stage,
 
 /// Returns the offset of the 16 rows of this warp in a panel, or of its rows of the warpgroup's
 /// panel in a tile of 64 rows.
-Value KeyConsumer::rowsOfWarp() {
-  Value row = b.mul(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), 16);
-  return b.mul(row, Sm90Builder::panelBytes);
+Value KeyConsumer::rowsOfWarp() { return b.mul(b.mul(warpOfKeys(), 16), Sm90Builder::panelBytes); }
+
+/// Returns the address of P or dS in shared memory.
+Value KeyConsumer::gradientsAt(int64_t place, const Stage &stage) {
+  return b.shiftBytes(sharedAt(place), b.mul(stage.index, places.gradientBytes));
 }
 
-/// Stores dSᵀ to shared memory. The products that read this buffer two blocks ago are complete: all
-/// warpgroups wait for them before the barrier of the previous block. The new dSᵀ is visible to the
-/// other warpgroups after the next barrier.
-void KeyConsumer::shareGradients(ArrayRef<Value> ds, const Stage &stage) {
-  Value first = b.shiftBytes(sharedAt(places.gradients), b.mul(stage.index, places.gradientBytes));
-  first = b.shiftBytes(first, rowsOfWarp());
-  storeWords(b, Layout::mmaSums(16, config.blockQueries), ds, {first, config.blockKeys()});
-  b.fenceAsync();
+/// Stores Pᵀ or dSᵀ to shared memory. The products that read this buffer two blocks ago are
+/// complete: all warpgroups wait for them before the barrier of the previous block. The new values
+/// are visible to the other warpgroups after the next barrier.
+void KeyConsumer::shareGradients(int64_t place, ArrayRef<Value> words, const Stage &stage) {
+  int64_t cols = config.sharesKeys ? config.tileQueries : config.blockQueries;
+  storeWords(b, Layout::mmaSums(16, cols), words,
+             {b.shiftBytes(gradientsAt(place, stage), rowsOfWarp()), config.blockKeys()},
+             sharing * cols);
 }
 
-/// Starts this warpgroup's part of dS · K, which uses dS of all warpgroups.
-SmallVector<Value> KeyConsumer::multiplyQueries(const Stage &stage) {
-  b.syncNamed(b.i32(Places::Gradients), consumers());
-  int64_t keys = config.blockKeys();
-  Value ownPanel = b.mul(group, keys * Sm90Builder::panelBytes),
-        gradients =
-            b.shiftBytes(sharedAt(places.gradients), b.mul(stage.index, places.gradientBytes)),
-        k = sharedAt(places.keys);
+/// Starts this warpgroup's part of dS · K for the columns of a slice, which uses dS of all
+/// warpgroups. Returns nothing if this warpgroup has no columns of the slice.
+SmallVector<Value> KeyConsumer::multiplyQueries(const Stage &stage, int64_t slice) {
+  int64_t keys = config.blockKeys(), cols = querySums.colsOf(slice, sharing),
+          panel = slice * config.groups;
+  if (!cols)
+    return {};
+  Value ownPanel = b.mul(b.add(group, panel), keys * Sm90Builder::panelBytes),
+        gradients = gradientsAt(places.gradients, stage), k = sharedAt(places.keys);
   SharedFactor lhs = b.factorAcross(
       querySums.byColumns ? gradients : b.shiftBytes(gradients, ownPanel), keys, keys);
   SharedFactor rhs =
       b.factorAcross(querySums.byColumns ? b.shiftBytes(k, ownPanel) : k, keys, keys);
-  return b.multiply({}, lhs, rhs, querySums.cols, element);
+  return b.multiply({}, lhs, rhs, cols, element);
+}
+
+/// Starts to add the products of some queries to dV or dK. P or dS is in shared memory.
+SmallVector<Value> KeyConsumer::multiplySums(ArrayRef<Value> sums, const Stages &stages,
+                                             int64_t firstQuery, int64_t endQuery) {
+  constexpr int64_t elementBytes = 2;
+  int64_t rows = config.blockQueries, queries = endQuery - firstQuery;
+  Value left = gradientsAt(sumsK ? places.gradients : places.weights, stages.queries),
+        right = sumsK ? tileOfQueries(places.queries, places.queryBytes, stages.queries).base
+                      : tileOfQueries(places.douts, places.doutBytes, stages.douts).base;
+  SharedFactor lhs =
+      b.factorAlong(b.shiftBytes(left, firstQuery * elementBytes), config.blockKeys(), queries);
+  SharedFactor rhs =
+      b.factorAcross(b.shiftBytes(right, firstQuery * Sm90Builder::panelBytes), rows, queries);
+  return b.multiply(sums, lhs, rhs, sumsK ? dim : valueDim, element);
 }
 
 /// Adds the sums of the earlier blocks of keys to dQ, if there are any, and stores the result in
@@ -283,16 +311,20 @@ void KeyConsumer::roundSums(ArrayRef<Value> dq, Value visit, function_ref<Pointe
         return all;
       },
       [&] { return SmallVector<Value>(dq); });
+  if (places.rounded == places.sums) // which all consumers have now read
+    b.syncNamed(b.i32(Places::Gradients), consumers());
   SmallVector<Value> scale(2, b.number(op.getScale().convertToDouble()));
-  storeFragment(b, {Layout::mmaSums(16, querySums.cols), all}, scale, element,
-                {b.shiftBytes(sharedAt(places.rounded), rowsOfWarp()), config.blockQueries});
+  int64_t cols = dq.size() * 2, panel = sharing * config.blockQueries * Sm90Builder::panelBytes;
+  storeFragment(
+      b, {Layout::mmaSums(16, cols), all}, scale, element,
+      {b.shiftBytes(sharedAt(places.rounded + panel), rowsOfWarp()), config.blockQueries});
 }
 
 /// Stores dQ to shared memory after the adding warp has read the previous dQ, and then signals the
 /// adding warp.
 void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.syncNamed(b.i32(Places::SumsEmpty), withAdder());
-  Value place = b.shiftBytes(sharedAt(places.sums), b.mul(group, querySums.floatsOfGroup() * 4));
+  Value place = b.shiftBytes(sharedAt(places.sums), b.mul(group, querySums.placeOfGroup(1) * 4));
   place = b.shiftBytes(place, b.mul(b.threadOfGroup(), 16));
   auto sumsAt = [&](size_t i) -> Pointer {
     return {b.shiftBytes(place, i * 4 * Sm90Builder::groupThreads), b.getF32Type(), b.constant(0)};
@@ -311,19 +343,59 @@ void KeyConsumer::shareSums(ArrayRef<Value> dq) {
   b.arriveNamed(b.i32(Places::SumsFull), withAdder());
 }
 
-KeyConsumer::Sums KeyConsumer::processBlock(Value block, const Stage &stage, Sums sums) {
+/// Adds the products of a block of queries if warpgroups share keys.
+KeyConsumer::Sums KeyConsumer::processShared(const Gradients &both, const Stages &stages,
+                                             Sums sums) {
+  int64_t rows = config.blockQueries, slices = config.addsToQ ? querySums.slices : 1,
+          parts = sumsK ? slices : 1; // of the product for dK or dV
+  SmallVector<Value> &own = sumsK ? sums.dk : sums.dv;
+  release(sumsK ? barrier(Places::DoutEmpty, stages.douts)
+                : barrier(Places::QueriesEmpty, stages.queries));
+  Value after = sumsK ? barrier(Places::QueriesEmpty, stages.queries)
+                      : barrier(Places::DoutEmpty, stages.douts);
+  shareGradients(places.weights, both.p, stages.queries);
+  shareGradients(places.gradients, both.ds, stages.queries);
+  b.fenceAsync();
+  b.syncNamed(b.i32(Places::Gradients), consumers());
+  for (int64_t slice = 0; slice < slices; ++slice) {
+    SmallVector<Value> dq;
+    if (config.addsToQ)
+      dq = multiplyQueries(stages.queries, slice);
+    if (slice < parts)
+      own = multiplySums(own, stages, rows / parts * slice, rows / parts * (slice + 1));
+    if (slice == parts) {
+      own = b.waitForSums(own, dq.empty() ? 0 : 1);
+      release(after);
+    }
+    if (config.addsToQ)
+      shareSums(dq.empty() ? dq : b.waitForSums(dq, slice < parts ? 1 : 0));
+  }
+  if (parts == slices) {
+    own = b.waitForSums(own);
+    release(after);
+  }
+  return sums;
+}
+
+KeyConsumer::Sums KeyConsumer::processBlock(Value block, const Stages &stages, Sums sums) {
   int64_t rows = config.blockQueries;
-  Gradients both = gradients(block, stage, sums.columns);
+  Gradients both = gradients(block, stages, sums.columns);
   sums.columns = both.columns;
+  if (config.sharesKeys)
+    return processShared(both, stages, std::move(sums));
   SmallVector<Value> dq;
+  const Stage &stage = stages.queries;
   Value q = tileOfQueries(places.queries, places.queryBytes, stage).base,
         dout = tileOfQueries(places.douts, places.doutBytes, stage).base;
-  if (config.addsToQ)
-    shareGradients(both.ds, stage);
+  if (config.addsToQ) {
+    shareGradients(places.gradients, both.ds, stage);
+    b.fenceAsync();
+  }
   sums.dv = b.multiply(sums.dv, both.p, b.factorAcross(dout, rows, rows), valueDim, element);
-  if (config.addsToQ)
-    dq = multiplyQueries(stage);
-  else
+  if (config.addsToQ) {
+    b.syncNamed(b.i32(Places::Gradients), consumers());
+    dq = multiplyQueries(stage, 0);
+  } else
     sums.dk = b.multiply(sums.dk, both.ds, b.factorAcross(q, rows, rows), dim, element);
   sums.dv = b.waitForSums(sums.dv, 1);
   release(barrier(Places::DoutEmpty, stage));
@@ -336,107 +408,22 @@ KeyConsumer::Sums KeyConsumer::processBlock(Value block, const Stage &stage, Sum
   return sums;
 }
 
-SmallVector<Value> KeyConsumer::flat(const Sums &sums) {
-  SmallVector<Value> all(sums.dk);
-  llvm::append_range(all, sums.dv);
-  llvm::append_range(all, sums.columns);
-  return all;
-}
-
-KeyConsumer::Sums KeyConsumer::sumsOf(ValueRange values) {
-  int64_t dk = keyLayout.numRegisters(), dv = valueLayout.numRegisters();
-  return {llvm::to_vector(values.take_front(dk)), llvm::to_vector(values.slice(dk, dv)),
-          llvm::to_vector(values.drop_front(dk + dv))};
-}
-
 /// Processes the blocks of queries of a head. Among all blocks that the block of threads visits,
 /// these blocks have the numbers `before` to `after` - 1.
 KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Value after, Sums sums) {
   sums.columns = scores.emptyColumns();
   sums = sumsOf(b.loop(before, after, 1, flat(sums), [&](Value number, ValueRange state) {
     Value block = scores.blockAt(b.sub(number, before));
-    return flat(processBlock(block, stageOf(number), sumsOf(state)));
+    Stage queries = stageOf(number);
+    return flat(processBlock(block, {queries, doutStageOf(number, queries)}, sumsOf(state)));
   }));
-  scores.storeColumns(sums.columns);
+  storeContributions(sums.columns);
   sums.columns.clear();
   return sums;
 }
 
-void KeyConsumer::storeResults(const Sums &sums) {
-  ArrayRef<Value> numbers = scores.numbers;
-  SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble())),
-      one(numbers.size());
-  auto rowsOf = [&](const Pointer &out, int64_t cols) {
-    return slabOf(b, out, scores.batch, scores.kvHead, shape.kvHeads, shape.cols, cols);
-  };
-  if (Pointer out = b.destination(kernel, op.getDk()); out.base)
-    storeRows(b, {keyLayout, sums.dk}, numbers, scale, rowsOf(out, shape.dim));
-  if (Pointer out = b.destination(kernel, op.getDv()); out.base)
-    storeRows(b, {valueLayout, sums.dv}, numbers, one, rowsOf(out, shape.valueDim));
-}
-
-/// Returns the number of this block of keys, counted over all heads and batches.
-Value KeyConsumer::indexOfKeys() {
-  Value head = b.add(b.mul(scores.batch, shape.kvHeads), scores.kvHead);
-  return b.add(b.mul(head, scores.keyBlocks()), b.to64(b.div(scores.firstKey, config.blockKeys())));
-}
-
-/// Returns the address of the first sum of a consuming thread. The thread has `sums` sums, which
-/// are stored in groups of four. The distance between two groups of a thread is 4 · threads
-/// elements.
-static Pointer sumsOfThread(Sm90Builder &b, const Sm80Backward &plan, Value index, int64_t sums,
-                            int64_t threads) {
-  Value thread = b.sub(b.thread(), b.i32(Sm90Builder::groupThreads));
-  Value place = b.add(b.add(b.mul(index, sums * threads), plan.keySums), b.to64(b.mul(thread, 4)));
-  return b.shift(b.scratch(b.getF32Type()), place);
-}
-
-/// Adds the sums of the earlier parts to the sums of this part.
-KeyConsumer::Sums KeyConsumer::addParts(const Sums &sums) {
-  SmallVector<Value> own = flat(sums);
-  int64_t count = own.size();
-  Value index = indexOfKeys();
-  auto addOthers = [&] {
-    Value added = b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.addedParts)));
-    b.when(b.isEqual(b.thread(), Sm90Builder::groupThreads), [&] { b.waitForValue(added, part); });
-    b.syncNamed(b.i32(Places::Gradients), consumers());
-    Pointer from = sumsOfThread(b, plan, index, count, consumers());
-    SmallVector<Value> all;
-    for (int64_t i = 0; i < count; i += 4) {
-      SmallVector<Value> others = loadRow(b, b.shift(from, b.constant(i * consumers())), 4, 4);
-      for (auto [other, value] : llvm::zip(others, ArrayRef(own).slice(i, 4)))
-        all.push_back(b.addf(other, value));
-    }
-    return all;
-  };
-  return sumsOf(
-      b.choose(b.isEqual(part, 0), ValueRange(own).getTypes(), [&] { return own; }, addOthers));
-}
-
-/// Stores the sums, which the next part reads, and increments the count of parts.
-void KeyConsumer::storePart(const Sums &sums) {
-  SmallVector<Value> own = flat(sums);
-  int64_t count = own.size();
-  Value index = indexOfKeys();
-  Pointer to = sumsOfThread(b, plan, index, count, consumers());
-  for (int64_t i = 0; i < count; i += 4)
-    storeRow(b, ArrayRef(own).slice(i, 4), b.shift(to, b.constant(i * consumers())), 4);
-  b.syncNamed(b.i32(Places::Gradients), consumers());
-  b.when(b.isEqual(b.thread(), Sm90Builder::groupThreads), [&] {
-    b.increment(b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.addedParts))));
-  });
-}
-
-void KeyConsumer::store(const Sums &sums) {
-  if (!part)
-    return storeResults(sums);
-  Sums all = addParts(sums);
-  b.when(
-      b.isEqual(part, plan.order.parts - 1), [&] { storeResults(all); }, [&] { storePart(all); });
-}
-
 void KeyConsumer::emit() {
-  Value warp = b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32));
+  Value warp = warpOfKeys();
   forEachBlock(b.i32(0), /*unrolls=*/false,
                [&](Value turn, ValueRange before) -> CodeBuilder::Carried {
                  scores.placeLane(warp);
@@ -466,5 +453,10 @@ void KeyConsumer::emit() {
 
 void attention::emitKeyConsumer(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config,
                                 KeyScores &scores, Value group) {
-  KeyConsumer(b, problem, config, scores, group).emit();
+  auto emit = [&](Value group, int64_t sharing) {
+    KeyConsumer(b, problem, config, scores, group, sharing).emit();
+  };
+  if (!config.sharesKeys)
+    return emit(group, 0);
+  b.when(b.isEqual(group, 0), [&] { emit(b.i32(0), 0); }, [&] { emit(b.i32(1), 1); });
 }

@@ -9,21 +9,22 @@
 // queries. Therefore copies of blocks are aligned. For queries that do not exist, the scratch
 // contains lse = inf.
 //
-// The consumers store dQ in shared memory. Warp 1 adds this dQ to the sums in scratch, in a fixed
-// order. For each block of queries, a count in scratch tells how many blocks of keys have added
-// their dQ. A block of keys waits until all earlier blocks of keys that visit the block of queries
-// have added their dQ. The first block of keys that visits a block of queries stores its dQ instead
-// of adding it. The last block of keys loads the sums, which are in the L2 cache, while its
-// consumers still multiply; the consumers add their dQ, and round. To count the earlier blocks,
-// each lane of the warp examines every 32nd block.
+// The consumers store dQ in shared memory, in one slice of columns or, if warpgroups share keys, in
+// several. Warp 1 adds this dQ to the sums in scratch, in a fixed order. For each block of queries,
+// a count in scratch tells how many blocks of keys have added their dQ. A block of keys waits until
+// all earlier blocks of keys that visit the block of queries have added their dQ. The first block
+// of keys that visits a block of queries stores its dQ instead of adding it. The last block of keys
+// loads the sums, which are in the L2 cache, while its consumers still multiply; the consumers add
+// their dQ, and round. To count the earlier blocks, each lane of the warp examines every 32nd
+// block.
 //
-//   last block of keys?                          no               yes
+//   last block of keys? (for each slice)         no               yes
 //   wait until count[block] = number of earlier blocks of keys;   x
 //   load sums[block] to shared memory;                            x
 //   signal the consumers, wait until they have stored             (named barriers)
-//   wait until count[block] = number of ..;      x
+//   wait until count[block] = number of ..;      x, first slice
 //   sums[block] += the consumers' sums;          x                (cp.reduce.async.bulk)
-//   when the sums have been written: count[block] += 1;   x
+//   when the sums have been written: count[block] += 1;   x, last slice
 //   dQ[block] = the consumers' result;                            x
 //
 // Blocks of keys add their dQ in the order in which the blocks of threads run (BlockOrder.h). This
@@ -67,23 +68,27 @@ void KeyProducer::copyNorms(int64_t place, int64_t from, Value firstRow, const S
 /// Copies the block of queries that is at position `turn` in the sequence of a head. `number` is
 /// the number of the block, counted over all heads.
 void KeyProducer::copyBlock(Value turn, Value number) {
-  Stage stage = stageOf(number);
+  Stage queries = stageOf(number), douts = doutStageOf(number, queries);
   Value firstRow = b.mul(scores.blockAt(turn), config.blockQueries),
         head = b.to32(scores.headNumber());
-  auto copy = [&](Places::Barrier full, Places::Barrier empty, int64_t place, int64_t bytes,
-                  int64_t cols, Value map) {
+  // With fewer buffers for dO than for Q, this thread has no register for a pointer to the norms,
+  // which LLVM would carry from one block to the next.
+  if (config.doutStages < Places::stages)
+    firstRow = b.opaque(firstRow);
+  auto copy = [&](Places::Barrier full, Places::Barrier empty, const Stage &stage, int64_t place,
+                  int64_t bytes, int64_t cols, Value map) {
     Value arrived = barrier(full, stage);
     b.wait(barrier(empty, stage), b.sub(b.i32(1), stage.parity));
     b.expect(arrived, bytes + places.normsBytes);
     copyTile(b, tileOfQueries(place, bytes, stage), map, firstRow, head, cols, arrived);
     return arrived;
   };
-  Value arrived = copy(Places::QueriesFull, Places::QueriesEmpty, places.queries, places.queryBytes,
-                       shape.dim, b.tensorMap(0));
-  copyNorms(places.lse, plan.lse, firstRow, stage, arrived);
-  arrived = copy(Places::DoutFull, Places::DoutEmpty, places.douts, places.doutBytes,
+  Value arrived = copy(Places::QueriesFull, Places::QueriesEmpty, queries, places.queries,
+                       places.queryBytes, shape.dim, b.tensorMap(0));
+  copyNorms(places.lse, plan.lse, firstRow, queries, arrived);
+  arrived = copy(Places::DoutFull, Places::DoutEmpty, douts, places.douts, places.doutBytes,
                  shape.valueDim, b.tensorMap(1));
-  copyNorms(places.delta, plan.delta, firstRow, stage, arrived);
+  copyNorms(places.delta, plan.delta, firstRow, douts, arrived);
 }
 
 /// Copies the keys and values of the block. For the second block of keys, first waits until the
@@ -93,7 +98,7 @@ void KeyProducer::copyKeys() {
         number = b.to32(b.add(b.mul(scores.batch, shape.kvHeads), scores.kvHead));
   if (scores.isBackwards())
     b.wait(barrier(Places::KeysEmpty), b.i32(0));
-  b.expect(full, places.queries);
+  b.expect(full, places.queries); // the bytes of K and V
   copyTile(b, tileOfKeys(places.keys), b.tensorMap(2), scores.firstKey, number, shape.dim, full);
   copyTile(b, tileOfKeys(places.values), b.tensorMap(3), scores.firstKey, number, shape.valueDim,
            full);
@@ -135,12 +140,13 @@ private:
   struct Sums {
     Value number, count, sums;
   };
-  Sums sumsAt(Value number);
+  Sums sumsAt(Value number, int64_t slice);
   Pointer visit() { return {b.sharedAt(places.visit), b.getI32Type(), b.constant(0)}; }
-  void loadSums(const Sums &from);
-  void prepare(const Place &own, const Sums &sums);
-  void addSums(const Sums &to, Value before);
-  void storeResult(const Sums &of);
+  void loadSums(const Sums &from, int64_t bytes);
+  void prepare(const Place &own, const Sums &sums, int64_t bytes);
+  void addSums(const Sums &to, Value before, int64_t slice);
+  void storeResult(const Sums &of, int64_t slice);
+  Value addSlice(const Place &own, Value number, int64_t slice);
   void add(Value turn);
 };
 } // namespace
@@ -173,11 +179,10 @@ QueryAdder::Place QueryAdder::placeOf(Value block) {
   return {before, roundsQueries ? b.isEqual(b.sub(b.div(both, one), before), 1) : Value()};
 }
 
-/// Loads the sums of a block of queries to shared memory. One thread runs this code.
-void QueryAdder::loadSums(const Sums &from) {
+/// Loads the sums of a slice to shared memory. One thread runs this code.
+void QueryAdder::loadSums(const Sums &from, int64_t bytes) {
   Pointer loads{b.sharedAt(places.loads), b.getI32Type(), b.constant(0)};
   Value number = b.load(b.getI32Type(), loads), loaded = barrier(Places::SumsLoaded);
-  int64_t bytes = querySums.floats() * 4;
   b.expect(loaded, bytes);
   b.copyBulk(b.sharedAt(places.sums), from.sums, b.i32(bytes), loaded);
   b.wait(loaded, b.rem(number, 2));
@@ -185,12 +190,12 @@ void QueryAdder::loadSums(const Sums &from) {
 }
 
 /// Prepares shared memory for the dQ of the consumers. One thread runs this code.
-void QueryAdder::prepare(const Place &own, const Sums &sums) {
+void QueryAdder::prepare(const Place &own, const Sums &sums, int64_t bytes) {
   Value isAlone = b.isEqual(own.before, 0);
   b.when(b.both(own.isLast, b.isLess(b.i32(0), own.before)), [&] {
     b.waitForValue(sums.count, own.before);
     b.fenceGlobal();
-    loadSums(sums);
+    loadSums(sums, bytes);
   });
   Value rounds = b.select(isAlone, b.i32(Places::RoundsAlone), b.i32(Places::RoundsSums));
   b.store(b.select(own.isLast, rounds, b.i32(Places::Adds)), visit());
@@ -199,61 +204,78 @@ void QueryAdder::prepare(const Place &own, const Sums &sums) {
 /// Returns the sums of the block of queries `number`. Makes the number opaque, so that registers do
 /// not hold addresses from one call to the next. It has 32 bits, so that no optimisation turns it
 /// into loop-carried pointers. This warp has too few registers for such values.
-QueryAdder::Sums QueryAdder::sumsAt(Value number) {
+QueryAdder::Sums QueryAdder::sumsAt(Value number, int64_t slice) {
   Value opaque = b.uniform(number), index = b.to64(opaque);
+  int64_t first = plan.querySums + querySums.floatsBefore(slice);
   return {opaque, b.address(b.shift(b.scratch(b.getI32Type()), b.add(index, plan.added))),
-          b.address(b.shift(b.scratch(b.getF32Type()),
-                            b.add(b.mul(index, querySums.floats()), plan.querySums)))};
+          b.address(
+              b.shift(b.scratch(b.getF32Type()), b.add(b.mul(index, querySums.floats()), first)))};
 }
 
-/// Adds the dQ of the consumers to the sums. One thread runs this code.
-void QueryAdder::addSums(const Sums &to, Value before) {
-  Value bytes = b.i32(querySums.floats() * 4), source = b.sharedAt(places.sums);
-  b.waitForValue(to.count, before);
-  b.fenceGlobal();
+/// Adds a slice of the consumers' dQ to the sums. Waits for the earlier blocks of keys before the
+/// first slice, and counts the addition after the last slice. One thread runs this code.
+void QueryAdder::addSums(const Sums &to, Value before, int64_t slice) {
+  Value bytes = b.i32(querySums.floatsOf(slice) * 4), source = b.sharedAt(places.sums);
+  if (slice == 0) {
+    b.waitForValue(to.count, before);
+    b.fenceGlobal();
+  }
   b.when(
       b.isEqual(before, 0), [&] { b.storeBulk(to.sums, source, bytes); },
       [&] { b.addBulk(to.sums, source, bytes); });
   b.commitStores();
-  b.waitForStores(0, /*sourceOnly=*/false);
+  bool isLast = slice == querySums.slices - 1;
+  b.waitForStores(0, /*sourceOnly=*/!isLast);
+  if (!isLast)
+    return;
   b.fenceGlobal();
   b.increment(to.count);
 }
 
-/// Stores the rounded dQ of the consumers. One thread runs this code.
-void QueryAdder::storeResult(const Sums &of) {
+/// Stores a slice of the consumers' rounded dQ. One thread runs this code.
+void QueryAdder::storeResult(const Sums &of, int64_t slice) {
   int64_t blocks = plan.rowStride / config.blockQueries;
+  bool isOnly = querySums.slices == 1;
   storeTile(b, {b.sharedAt(places.rounded), config.blockQueries}, b.tensorMap(4),
             b.mul(b.rem(of.number, blocks), config.blockQueries), b.div(of.number, blocks),
-            shape.dim);
+            isOnly ? 0 : querySums.firstCol(slice),
+            isOnly ? shape.dim : querySums.firstCol(slice + 1));
   b.commitStores();
   b.waitForStores(0, /*sourceOnly=*/true);
+}
+
+/// Adds or stores a slice of dQ of the block of queries `number`. Returns the opaque number.
+Value QueryAdder::addSlice(const Place &own, Value number, int64_t slice) {
+  Value isFirst = b.isEqual(b.lane(), 0);
+  if (roundsQueries) {
+    Sums sums = sumsAt(number, slice);
+    number = sums.number;
+    b.when(isFirst, [&] { prepare(own, sums, querySums.floatsOf(slice) * 4); });
+  }
+  b.syncWarp();
+  b.arriveNamed(b.i32(Places::SumsEmpty), withAdder());
+  b.syncNamed(b.i32(Places::SumsFull), withAdder());
+  Sums sums = sumsAt(number, slice);
+  b.when(isFirst, [&] {
+    if (!roundsQueries)
+      return addSums(sums, own.before, slice);
+    b.when(
+        b.isEqual(b.load(b.getI32Type(), visit()), Places::Adds),
+        [&] { addSums(sums, own.before, slice); }, [&] { storeResult(sums, slice); });
+  });
+  b.syncWarp();
+  return number;
 }
 
 /// For the block of queries at position `turn`, adds the part of dQ from this block of keys, or
 /// stores dQ.
 void QueryAdder::add(Value turn) {
-  Value block = scores.blockAt(turn), isFirst = b.isEqual(b.lane(), 0);
+  Value block = scores.blockAt(turn);
   Place own = placeOf(block);
   Value head = b.mul(b.to32(scores.headNumber()), plan.rowStride / config.blockQueries),
         number = b.add(head, block);
-  if (roundsQueries) {
-    Sums sums = sumsAt(number);
-    number = sums.number;
-    b.when(isFirst, [&] { prepare(own, sums); });
-  }
-  b.syncWarp();
-  b.arriveNamed(b.i32(Places::SumsEmpty), withAdder());
-  b.syncNamed(b.i32(Places::SumsFull), withAdder());
-  Sums sums = sumsAt(number);
-  b.when(isFirst, [&] {
-    if (!roundsQueries)
-      return addSums(sums, own.before);
-    b.when(
-        b.isEqual(b.load(b.getI32Type(), visit()), Places::Adds),
-        [&] { addSums(sums, own.before); }, [&] { storeResult(sums); });
-  });
-  b.syncWarp();
+  for (int64_t slice = 0; slice < querySums.slices; ++slice)
+    number = addSlice(own, number, slice);
 }
 
 void QueryAdder::emit() {

@@ -99,7 +99,8 @@ FailureOr<QueryOrder> attention::chooseSm90Order(AttentionOp op, const Sm90Confi
 
 /// Returns the work of a kernel of keys.
 static KeyWork workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape) {
-  Sm90KeyClocks clocks = clocksOf(config, shape, workOfFunctions(op, AttentionPass::Keys));
+  Sm90KeyClocks clocks =
+      clocksOf(config, shape, workOfFunctions(op, AttentionPass::Keys, config.addsToQ));
   KeyWork work;
   work.visits = getVisits(AttentionTiles(op).getRowTiles(config.blockQueries), shape.cols,
                           config.blockKeys());
@@ -120,7 +121,8 @@ static KeyWork workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shap
 GpuCost attention::costOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape,
                               const KeyOrder &order, const GpuTarget &target) {
   KeyWork work = workOfKeys(op, config, shape);
-  Sm90KeyClocks clocks = clocksOf(config, shape, workOfFunctions(op, AttentionPass::Keys));
+  Sm90KeyClocks clocks =
+      clocksOf(config, shape, workOfFunctions(op, AttentionPass::Keys, config.addsToQ));
   GpuClocks ofHead;
   for (const BlockVisits &visits : work.visits)
     clocks.run(visits, ofHead);

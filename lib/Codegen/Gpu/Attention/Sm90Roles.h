@@ -132,8 +132,6 @@ private:
   QueryTile tileAt(Value block, Value round);
 };
 
-/// Emits the code of the producer, which copies tiles for the consumers. One thread runs this code.
-void emitProducer(Sm90Builder &b, const Sm90Problem &problem);
 /// Emits the code of consumer warpgroup `group`.
 void emitConsumer(Sm90Builder &b, const Sm90Problem &problem, Value group);
 
