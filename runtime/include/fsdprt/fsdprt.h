@@ -317,6 +317,13 @@ typedef struct fsdprt_session_options {
   uint32_t restrict_calls;
   /* mpi: time in seconds after which a process without messages is lost; 0 for 3 */
   double heartbeat_seconds;
+  /* cuda with "nccl": "on" to register arenas as symmetric windows, NULL or "auto" to do so if NCCL
+     can, "off" not to do so */
+  const char *nccl_windows;
+  /* nccl: CTA policy of all collectives: "efficiency" (NCCL 2.27), "zero" (NCCL 2.28: all-gathers
+     by copy engines), or NULL or "default" */
+  const char *nccl_cta_policy;
+  uint32_t nccl_max_ctas; /* nccl: most multiprocessors of a collective, 1 to 32; 0 for any */
 } fsdprt_session_options;
 
 typedef struct fsdprt_session_info {
