@@ -567,6 +567,9 @@ typedef struct fsdprt_simulation {
   double clocks_per_second;
   /* Part of compute_seconds by which collectives, which occupy multiprocessors, slow kernels. */
   double slowed_seconds;
+  /* Time of a step with the other way of all-gathers; 0 if the cluster has no copy engines. */
+  double other_seconds;
+  uint32_t copies; /* 1 if all-gathers run on copy engines, which is then the faster way */
 } fsdprt_simulation;
 
 /* Sums over the collectives of one type and one unit. The strings are valid during the callback. */
