@@ -68,6 +68,7 @@ private:
   bool readLink(const JsonValue &value, bool isLast);
   bool readLinkProtocols(const JsonValue &value, const Text &what, ClusterLink &link);
   bool readSwitch(const JsonValue &value, const Text &what, SwitchReduce &result);
+  bool readCopyEngines(const JsonValue &value, const Text &what, CopyEngines &result);
 
   JsonProblem &problem;
 };
@@ -261,6 +262,14 @@ bool ClusterReader::readSwitch(const JsonValue &value, const Text &what, SwitchR
   return true;
 }
 
+bool ClusterReader::readCopyEngines(const JsonValue &value, const Text &what, CopyEngines &result) {
+  if (!cluster.links.empty())
+    return fail(value, what + ": expected it in the first link only");
+  return isObject(value, what, {{"seconds"}, {"bytes_per_second"}}) &&
+         readSeconds(value, what, "seconds", result.seconds) &&
+         readRate(value, what, "bytes_per_second", result.bytesPerSecond);
+}
+
 bool ClusterReader::readLinkProtocols(const JsonValue &value, const Text &what, ClusterLink &link) {
   const std::vector<JsonValue> *protocols = readList(value, what, "protocols");
   if (!protocols)
@@ -292,6 +301,7 @@ bool ClusterReader::readLink(const JsonValue &value, bool isLast) {
                  {"seconds"},
                  {"protocols", false},
                  {"multiprocessors", false},
+                 {"copy_engines", false},
                  {"switch_all_reduce", false}}) ||
       !readName(value, "a link", link.name))
     return false;
@@ -301,7 +311,8 @@ bool ClusterReader::readLink(const JsonValue &value, bool isLast) {
       !readRate(value, what, "bytes_per_second", link.plain.bytesPerSecond))
     return false;
   uint64_t inner = cluster.links.empty() ? 1 : cluster.links.back().ranks;
-  const JsonMember *ranks = value.find("ranks"), *reduce = value.find("switch_all_reduce");
+  const JsonMember *ranks = value.find("ranks"), *reduce = value.find("switch_all_reduce"),
+                   *engines = value.find("copy_engines");
   if (!ranks && !isLast)
     return fail(value, what + ": only the last link may omit \"ranks\"");
   Text expected = inner == 1 ? "a whole number of at least 2"
@@ -310,6 +321,8 @@ bool ClusterReader::readLink(const JsonValue &value, bool isLast) {
   if ((ranks &&
        !readWhole(ranks->value, what + ": \"ranks\"", expected, inner, inner, link.ranks)) ||
       (value.find("protocols") && !readLinkProtocols(value, what, link)) ||
+      (engines &&
+       !readCopyEngines(engines->value, what + ": \"copy_engines\"", link.copyEngines)) ||
       (reduce && !readSwitch(reduce->value, what + ": \"switch_all_reduce\"", link.switchReduce)))
     return false;
   cluster.links.push_back(std::move(link));

@@ -85,3 +85,21 @@ double mlir::fsdp::getShiftSeconds(const Cluster &cluster, double bytes, int64_t
   }
   return seconds;
 }
+
+double mlir::fsdp::getCopySeconds(const Cluster &cluster, double bytes, int64_t ranks) {
+  const fsdpcommon::CopyEngines &engines = cluster.links.front().copyEngines;
+  double share = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+  return engines.seconds + bytes * share / engines.bytesPerSecond;
+}
+
+uint64_t mlir::fsdp::getRingMultiprocessors(const Cluster &cluster, int64_t ranks, int64_t stride) {
+  uint64_t multiprocessors = 0;
+  int64_t below = 1; // number of ranks of the ring in one group of the previous level
+  for (const ClusterLink &link : cluster.links) {
+    int64_t here = std::clamp<int64_t>(static_cast<int64_t>(link.ranks) / stride, 1, ranks);
+    if (here > below)
+      multiprocessors = link.multiprocessors;
+    below = here;
+  }
+  return multiprocessors;
+}

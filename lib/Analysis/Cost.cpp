@@ -34,30 +34,31 @@ FailureOr<Cluster> fsdp::loadCluster(MLIRContext *context, StringRef path) {
   return failure();
 }
 
-double CostModel::getKernelSeconds(func::FuncOp kernel) {
+const fsdpcommon::KernelTime &CostModel::getKernelTime(func::FuncOp kernel) {
   auto [entry, isFresh] = kernels.try_emplace(kernel.getSymNameAttr());
   if (!isFresh)
     return entry->second;
-  auto bytes = static_cast<double>(countMovedBytes(kernel));
   MultiplyAdds work = countMultiplyAdds(kernel);
-  double products = static_cast<double>(work.wide) / cluster.wideMultiplyAdds +
-                    static_cast<double>(work.bf16) / cluster.narrowMultiplyAdds;
-  return entry->second =
-             cluster.launchSeconds + std::max(products, bytes / cluster.memoryBytesPerSecond);
+  return entry->second = timeByRates(cluster, "", work.wide, work.bf16, countMovedBytes(kernel));
 }
 
-double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
+const fsdpcommon::KernelTime &CostModel::getKernelTime(LaunchOp launch) {
+  return getKernelTime(
+      tables.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr()));
+}
+
+CostModel::Group CostModel::getGroup(CollectiveOp collective) {
   auto program = collective->getParentOfType<ProgramOp>();
   auto mesh = program.getMeshAttr()
                   ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr())
                   : MeshOp();
   if (!mesh)
-    return 0;
+    return {};
   // The number of a rank is its row-major index in the mesh, so the stride of an axis is the
   // product of the sizes of all later axes.
-  int64_t ranks = 1, stride = std::numeric_limits<int64_t>::max();
+  Group group{1, std::numeric_limits<int64_t>::max()};
   for (StringRef name : collective.getAxes().getAsValueRange<StringAttr>()) {
-    ranks *= mesh.getAxisSize(name);
+    group.ranks *= mesh.getAxisSize(name);
     int64_t behind = 1;
     StringRef base = name == contextAxis ? "shard" : name.split(':').first;
     for (auto axis : llvm::reverse(mesh.getAxes().getAsRange<AxisAttr>())) {
@@ -65,12 +66,30 @@ double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
         break;
       behind *= axis.getSize();
     }
-    stride = std::min(stride, behind);
+    group.stride = std::min(group.stride, behind);
   }
+  return group;
+}
+
+bool CostModel::isCopied(CollectiveOp collective, Group group) const {
+  return copies && collective.getKind() == CollectiveKind::all_gather &&
+         cluster.canCopy(group.ranks, group.stride);
+}
+
+uint64_t CostModel::getMultiprocessors(CollectiveOp collective) {
+  Group group = getGroup(collective);
+  return isCopied(collective, group) ? 0
+                                     : getRingMultiprocessors(cluster, group.ranks, group.stride);
+}
+
+double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
+  Group group = getGroup(collective);
+  if (isCopied(collective, group))
+    return getCopySeconds(cluster, bytes, group.ranks);
   if (collective.getKind() == CollectiveKind::shift)
-    return getShiftSeconds(cluster, bytes, ranks, stride);
+    return getShiftSeconds(cluster, bytes, group.ranks, group.stride);
   unsigned rounds = collective.getKind() == CollectiveKind::all_reduce ? 2 : 1;
-  return getRingSeconds(cluster, bytes, ranks, stride, rounds);
+  return getRingSeconds(cluster, bytes, group.ranks, group.stride, rounds);
 }
 
 double CostModel::getLatency(CollectiveOp collective) {

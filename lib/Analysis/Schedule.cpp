@@ -40,6 +40,11 @@ bool fsdp::startsWithPrevious(CollectiveOp collective) {
          canStartTogether(previous, collective);
 }
 
+bool fsdp::usesCopyEngines(ProgramOp program) {
+  auto numbers = program->getAttrOfType<DictionaryAttr>(scheduleAttr);
+  return numbers && numbers.contains("copy_engines");
+}
+
 ScheduleReport fsdp::measureSchedule(ModuleOp planned) {
   ScheduleReport report;
   for (auto program : planned.getOps<ProgramOp>()) {
@@ -47,6 +52,8 @@ ScheduleReport fsdp::measureSchedule(ModuleOp planned) {
     if (program.getSymName() != "step" || !numbers)
       continue;
     report.isScheduled = true;
+    report.copyEngines = usesCopyEngines(program);
+    report.slowed = getNumber(numbers, "slowed");
     if (auto name = numbers.getAs<StringAttr>("cluster"))
       report.cluster = name.getValue();
     report.compute = getNumber(numbers, "compute");
@@ -84,11 +91,15 @@ static std::string formatSeconds(double seconds) {
 void fsdp::writeSchedule(const ScheduleReport &report, raw_ostream &os) {
   if (!report.isScheduled)
     return;
-  os << "\nSchedule, by estimates for '" << report.cluster << "'\n  "
+  os << "\nSchedule, by estimates for '" << report.cluster << "'"
+     << (report.copyEngines ? ", all-gathers by copy engines" : "") << "\n  "
      << formatSeconds(report.compute) << " compute + " << formatSeconds(report.getExposed())
      << " exposed communication; " << formatSeconds(report.unscheduled - report.compute)
      << " without a schedule, at least " << formatSeconds(report.bound - report.compute)
-     << " with any\n";
+     << (report.slowed > 0 ? " with any, slower kernels included\n" : " with any\n");
+  if (report.slowed > 0)
+    os << "  " << formatSeconds(report.slowed)
+       << " more compute, because collectives occupy multiprocessors\n";
   if (report.launches < report.collectives)
     os << "  " << report.collectives << " collectives start in " << report.launches
        << " launches\n";
@@ -105,6 +116,8 @@ void fsdp::writeSchedule(const ScheduleReport &report, llvm::json::OStream &json
     return;
   json.attributeObject("schedule", [&] {
     json.attribute("cluster", report.cluster);
+    json.attribute("copy_engines", report.copyEngines);
+    json.attribute("slowed_seconds", report.slowed);
     json.attribute("compute_seconds", report.compute);
     json.attribute("unscheduled_seconds", report.unscheduled);
     json.attribute("scheduled_seconds", report.scheduled);

@@ -6,14 +6,16 @@
 //
 // 1. On each set of links, the first unfinished transfer of each channel runs. Transfers that run
 //    at the same time on the same links share the bandwidth equally.
-// 2. A compute event advances the time by its duration. A wait advances the time until the transfer
-//    of the wait is done.
+// 2. A compute event advances the time by its duration. While transfers occupy multiprocessors, its
+//    time on multiprocessors grows, as in the simulator of the runtime. A wait advances the time
+//    until the transfer of the wait is done.
 //
 // The time is O(events + collectives * channels).
 //
 //===----------------------------------------------------------------------===//
 
 #include "fsdp/Analysis/Timeline.h"
+#include "fsdpcommon/KernelTime.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
@@ -29,10 +31,12 @@ namespace {
 class Links {
 public:
   explicit Links(Timeline &line)
-      : line(line), left(line.end.size(), 0), done(line.end.size(), false) {}
+      : line(line), left(line.end.size(), 0), occupied(line.end.size(), 0),
+        done(line.end.size(), false) {}
 
   void start(const TimelineEvent &event) {
     left[event.collective] = event.seconds;
+    occupied[event.collective] = event.multiprocessors;
     auto &queue = channels[{event.links, event.channel}];
     if (queue.empty())
       line.begin[event.collective] = now;
@@ -43,6 +47,28 @@ public:
     while (step(time))
       ;
     now = time;
+  }
+
+  /// Runs a compute event while transfers occupy some of the `all` multiprocessors.
+  void compute(const TimelineEvent &event, uint64_t all) {
+    fsdpcommon::KernelTime time;
+    time.seconds = event.seconds;
+    time.busySeconds = event.busySeconds;
+    time.memorySeconds = event.memorySeconds;
+    for (double rest = 1; rest > 0;) {
+      uint64_t taken = 0;
+      for (auto &[channel, queue] : channels)
+        taken += queue.empty() ? 0 : occupied[queue.front()];
+      double part = static_cast<double>(taken) / static_cast<double>(all),
+             whole = time.secondsOn(std::max(1 - part, 1 / static_cast<double>(all))), begin = now,
+             end = now + rest * whole;
+      // Another transfer may occupy other multiprocessors after the end of this one.
+      if (!step(end)) {
+        now = end;
+        return;
+      }
+      rest -= whole > 0 ? (now - begin) / whole : rest;
+    }
   }
 
   /// Advances the time until the transfer is done. Returns this time.
@@ -88,6 +114,7 @@ private:
 
   Timeline &line;
   llvm::SmallVector<double> left;
+  llvm::SmallVector<uint64_t> occupied; ///< multiprocessors of each transfer
   llvm::SmallVector<bool> done;
   std::map<std::pair<unsigned, unsigned>, std::deque<unsigned>>
       channels; // queues of transfers, by links and channel
@@ -95,7 +122,8 @@ private:
 
 } // namespace
 
-Timeline mlir::fsdp::simulate(llvm::ArrayRef<TimelineEvent> events, unsigned collectives) {
+Timeline mlir::fsdp::simulate(llvm::ArrayRef<TimelineEvent> events, unsigned collectives,
+                              uint64_t multiprocessors) {
   Timeline line;
   line.exposed.assign(collectives, 0);
   line.begin.assign(collectives, 0);
@@ -104,10 +132,17 @@ Timeline mlir::fsdp::simulate(llvm::ArrayRef<TimelineEvent> events, unsigned col
   for (const TimelineEvent &event : events) {
     line.moments.push_back(links.now);
     switch (event.kind) {
-    case TimelineEvent::Kind::compute:
+    case TimelineEvent::Kind::compute: {
+      double before = links.now;
+      if (multiprocessors && event.busySeconds > 0)
+        links.compute(event, multiprocessors);
+      else
+        links.runUntil(links.now + event.seconds);
       line.computeSeconds += event.seconds;
-      links.runUntil(links.now + event.seconds);
+      double slowed = links.now - before - event.seconds;
+      line.slowedSeconds += slowed > 1e-9 * event.seconds ? slowed : 0; // without rounding
       break;
+    }
     case TimelineEvent::Kind::start:
       links.start(event);
       break;

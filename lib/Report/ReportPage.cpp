@@ -48,9 +48,9 @@ public:
     SmallVector<unsigned> eventOf;
     for (const NumberedCommand &command : commands) {
       eventOf.push_back(events.size());
-      add(command.op, isa<LoopOp>(command.op) ? 0 : costs.getSeconds(command.op));
+      add(command.op, isa<LoopOp>(command.op) ? 0 : costs.getSeconds(command.op), costs);
     }
-    line = simulate(events, transferOf.size());
+    line = simulate(events, transferOf.size(), costs.getMultiprocessors());
     for (unsigned event : eventOf)
       moments.push_back(event < line.moments.size() ? line.moments[event] : line.seconds);
     moments.push_back(line.seconds);
@@ -101,13 +101,15 @@ private:
     return isReduction ? reduceChannel : gatherChannel;
   }
 
-  void add(Operation *op, double seconds) {
+  void add(Operation *op, double seconds, CostModel &costs) {
     std::optional<int64_t> id = getInFlightId(op);
     if (id || isa<CollectiveOp>(op)) {
       unsigned number = transferOf.size(), lane = getLane(op);
       transferOf[op] = number;
       events.push_back(
           {TimelineEvent::Kind::start, seconds, number, id ? lane : 0, getLinks(lane)});
+      if (auto collective = dyn_cast<CollectiveOp>(op))
+        events.back().multiprocessors = costs.getMultiprocessors(collective);
       if (id)
         byId[*id] = number;
       else
@@ -116,6 +118,10 @@ private:
       events.push_back({TimelineEvent::Kind::wait, 0, byId.lookup(wait.getId())});
     } else {
       events.push_back({TimelineEvent::Kind::compute, seconds});
+      if (auto launch = dyn_cast<LaunchOp>(op)) {
+        events.back().busySeconds = costs.getKernelTime(launch).busySeconds;
+        events.back().memorySeconds = costs.getKernelTime(launch).memorySeconds;
+      }
     }
   }
 
@@ -164,7 +170,7 @@ static std::string makeData(ModuleOp planned, ProgramOp step, const Cluster &clu
   llvm::raw_string_ostream os(text);
   llvm::json::OStream json(os);
   auto layout = SymbolTable::lookupNearestSymbolFrom<LayoutOp>(step, step.getLayoutAttr());
-  CostModel costs(cluster);
+  CostModel costs(cluster, usesCopyEngines(step));
   json.object([&] {
     json.attribute("title", title);
     json.attribute("cluster", cluster.name);

@@ -106,7 +106,8 @@ class SessionOptions(_Sized):
                 ("agreement", c_char_p), ("own_sums", c_uint32), ("ranks_on_machine", c_uint32),
                 ("control", c_char_p), ("local_rank", c_uint32), ("offload_directory", c_char_p),
                 ("cuda_graph", c_uint32), ("gemm", c_char_p), ("restrict_calls", c_uint32),
-                ("heartbeat_seconds", c_double)]
+                ("heartbeat_seconds", c_double), ("nccl_windows", c_char_p),
+                ("nccl_cta_policy", c_char_p), ("nccl_max_ctas", c_uint32)]
 
 
 class SessionInfo(_Sized):

@@ -65,6 +65,7 @@
 namespace fsdprt {
 
 class CudaQueue;
+class DeviceAllocator;
 struct DeviceSpan;
 
 /// Describes a collective command. All ranks have equal descriptions of the command.
@@ -77,6 +78,9 @@ struct CollectiveKey {
   std::vector<uint32_t> axes; ///< mesh axes over which the groups extend (Mesh::group)
   uint32_t id;                ///< index of the command in the program, used in messages
   std::string label, unit;    ///< label and unit of the command, used in messages
+  /// true if the source or the target is a rank's piece of a buffer, so that its offset in the
+  /// arena differs between ranks
+  bool isPiece = false;
 
   /// Returns true if each target is the whole source of one member.
   bool hasOneSender() const {
@@ -93,9 +97,9 @@ struct CollectiveKey {
 
 constexpr size_t collectiveKinds = 5; ///< number of kinds of collectives
 
-/// A rank's arena. `descriptor` is the file descriptor of the arena's memory if other processes can
-/// map this memory, and otherwise -1. If the arena is on a GPU, `queue` contains the streams that
-/// access the arena.
+/// A rank's arena, without its part in host memory if it is on a GPU. `descriptor` is the file
+/// descriptor of the arena's memory if other processes can map this memory, and otherwise -1. If
+/// the arena is on a GPU, `queue` contains the streams that access the arena.
 struct ArenaMemory {
   std::byte *base = nullptr;
   uint64_t bytes = 0;
@@ -141,6 +145,8 @@ public:
   }
   /// Returns true if arenas must be in memory that other processes can map.
   virtual bool needsSharedArenas() const { return false; }
+  /// Returns the object that allocates arenas on GPUs, or null for the driver.
+  virtual DeviceAllocator *arenaAllocator() { return nullptr; }
   virtual void registerArena(uint32_t rank, const ArenaMemory &memory) = 0;
   /// Releases the arenas. No collective may be started after this call. If the arenas were released
   /// before, does nothing.

@@ -65,6 +65,7 @@ Arena::Arena(const ArenaParts &parts, ArenaSource &memory)
     throw;
   }
   hostBegin = parts.hostBegin;
+  firstBytes = parts.deviceBytes;
   bytes = parts.hostBegin + parts.hostBytes;
 }
 

@@ -55,6 +55,9 @@ public:
     return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin);
   }
   uint64_t mappedBytes() const { return bytes; }
+  /// Returns the size in bytes of the memory that begins at at(0). It excludes a part in host
+  /// memory that another allocation holds.
+  uint64_t firstPartBytes() const { return hostBase ? firstBytes : bytes; }
   /// Returns the descriptor with which other processes map the memory. Returns -1 for Kind::own.
   int descriptor() const { return file; }
 
@@ -66,6 +69,7 @@ private:
   int file = -1;
   /// offset at which host memory begins; UINT64_MAX if there is none
   uint64_t hostBegin = UINT64_MAX;
+  uint64_t firstBytes = 0; ///< size of the part in device memory, if there is a host part
   std::byte *hostBase = nullptr;
   /// object that has allocated the memory; null if this class has mapped the memory itself
   ArenaSource *lent = nullptr;

@@ -19,11 +19,22 @@ namespace fsdprt {
 
 enum class DeviceKind { cpu, cuda, emulated };
 
+/// Allocates arenas on GPUs in place of the driver.
+class DeviceAllocator {
+public:
+  virtual ~DeviceAllocator() = default;
+  /// Allocates memory on the GPU whose context is current. Returns null if the driver must allocate
+  /// it. Throws Error.
+  virtual std::byte *allocate(uint64_t bytes) = 0;
+  virtual void release(std::byte *memory) = 0;
+};
+
 struct DeviceOptions {
   uint32_t ranks = 1;     ///< number of ranks that this process has
   uint32_t numCopies = 0; ///< asynchronous copies have the numbers 0 to numCopies - 1
   /// Rank i of this process uses GPU (firstDevice + i) modulo the number of GPUs.
   uint32_t firstDevice = 0;
+  DeviceAllocator *allocator = nullptr; ///< of arenas; null for the driver
 };
 
 /// Creates a device for each rank. `artifact` must contain code for devices of this kind.

@@ -148,5 +148,6 @@ uint32_t ProgramDecoder::addCollective(const fb::Collective &collective, const c
       known ? units->Get(static_cast<uint32_t>(collective.unit()))->name()->str() : "";
   return communicator.add({collective.kind(), collective.reduction(), collective.dtype(),
                            collective.count(), collective.root(), std::move(axes), collective.id(),
-                           label, std::move(unit)});
+                           label, std::move(unit),
+                           collective.source()->piece() || collective.target()->piece()});
 }

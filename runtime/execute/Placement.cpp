@@ -162,6 +162,31 @@ static std::unique_ptr<Communicator> makeControl(const Artifact &artifact,
                                            agreementOf(artifact, options), timeoutSeconds, spins);
 }
 
+/// Reads what `options` ask of NCCL. Throws Error.
+static NcclSettings ncclSettingsOf(const fsdprt_session_options &options) {
+  NcclSettings settings;
+  std::string windows = options.nccl_windows ? options.nccl_windows : "auto",
+              policy = options.nccl_cta_policy ? options.nccl_cta_policy : "default";
+  using Windows = NcclSettings::Windows;
+  if (windows != "auto" && windows != "on" && windows != "off")
+    badInput("windows of NCCL: expected 'auto', 'on' or 'off', found '%s'",
+             printable(windows).c_str());
+  settings.windows = windows == "on"    ? Windows::on
+                     : windows == "off" ? Windows::off
+                                        : Windows::automatic;
+  if (policy != "default" && policy != "efficiency" && policy != "zero")
+    badInput("CTA policy of NCCL: expected 'default', 'efficiency' or 'zero', found '%s'",
+             printable(policy).c_str());
+  if (policy != "default")
+    settings.ctaPolicy = policy == "zero" ? ncclPolicyZero : ncclPolicyEfficiency;
+  if (options.nccl_max_ctas > NcclSettings::mostCTAs)
+    badInput("expected at most %d multiprocessors for a collective of NCCL, found %u",
+             NcclSettings::mostCTAs, options.nccl_max_ctas);
+  if (options.nccl_max_ctas)
+    settings.maxCTAs = static_cast<int>(options.nccl_max_ctas);
+  return settings;
+}
+
 std::unique_ptr<Communicator> fsdprt::makeCommunicator(const Artifact &artifact,
                                                        const fsdprt_session_options &options,
                                                        double timeoutSeconds,
@@ -174,7 +199,7 @@ std::unique_ptr<Communicator> fsdprt::makeCommunicator(const Artifact &artifact,
   if (options.local_rank)
     localRank = options.local_rank - 1;
   return std::make_unique<NcclCommunicator>(std::move(control), spins, localRank,
-                                            isDevice(options, "cuda"));
+                                            isDevice(options, "cuda"), ncclSettingsOf(options));
 }
 
 std::unique_ptr<Communicator> fsdprt::makeSoloCommunicator(const Artifact &artifact,

@@ -26,7 +26,7 @@ RankExecutor::RankExecutor(const GroupContext &context, uint32_t number,
     chunk.resize(chunkBytes);
   device->attach(arena, pool);
   communicator.registerArena(
-      rank, {arena.at(0), arena.mappedBytes(), arena.descriptor(), device->queue()});
+      rank, {arena.at(0), arena.firstPartBytes(), arena.descriptor(), device->queue()});
 }
 
 void RankExecutor::addTransferWorkers(bool hasChannels, uint32_t copies) {

@@ -103,9 +103,9 @@ void RankGroup::stop() {
 }
 
 std::vector<std::unique_ptr<Device>> RankGroup::makeDevices() const {
-  return fsdprt::makeDevices(
-      options.device, artifact, layout,
-      {communicator->localRanks(), numAsyncCopies, communicator->firstDevice()});
+  return fsdprt::makeDevices(options.device, artifact, layout,
+                             {communicator->localRanks(), numAsyncCopies,
+                              communicator->firstDevice(), communicator->arenaAllocator()});
 }
 
 uint64_t RankGroup::deviceBytesBeside() const {

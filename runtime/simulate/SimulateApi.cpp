@@ -81,6 +81,8 @@ fsdprt_status fsdprt_artifact_simulate(const fsdprt_artifact *handle, const char
     filled.clocks_per_second =
         simulation.model == KernelModel::clocks ? cluster.clocksPerSecond : 0;
     filled.slowed_seconds = simulation.slowed;
+    filled.copies = simulation.copies;
+    filled.other_seconds = simulation.otherSeconds;
     giveStruct(filled, result);
     visitAll(simulation, cluster, taken);
   });

@@ -47,6 +47,9 @@ enum class KernelModel { rates, clocks };
 
 struct Simulation {
   double seconds = 0, compute = 0, exposed = 0;
+  bool copies = false; // whether copy engines do all-gathers
+  double otherSeconds =
+      0;             // of the step without copy engines, or with them; 0 without such a choice
   double slowed = 0; // part of `compute`: launches had fewer multiprocessors because of collectives
   uint64_t ranks = 0, tokens = 0, arenaBytes = 0, chunks = 0; // `tokens`: per step, over all ranks
   // for each level: seconds for which the links were busy
@@ -61,8 +64,9 @@ struct Simulation {
   std::vector<fsdprt_trace_event> events;
 };
 
-/// Simulates the program `step` of the artifact. Throws Error if the mesh has more ranks than the
-/// cluster, or if the ranks would behave differently.
+/// Simulates the program `step` of the artifact. If the cluster has copy engines, simulates it with
+/// and without them, and returns the faster simulation. Throws Error if the mesh has more ranks
+/// than the cluster, or if the ranks would behave differently.
 Simulation simulate(const Artifact &artifact, const Cluster &cluster);
 
 } // namespace fsdprt

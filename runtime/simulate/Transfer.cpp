@@ -20,6 +20,9 @@
 // size depends on the number of bytes (src/enqueue.cc). After each round, the links are idle for a
 // fixed latency.
 //
+// With copy engines, each rank writes its part of an all-gather to all others, without
+// multiprocessors.
+//
 // The transfer uses the protocol with the least estimated time, as in NCCL. The estimate is head +
 // bytes / bandwidth.
 //
@@ -127,8 +130,24 @@ static bool planSwitch(const Cluster &cluster, fb::CollectiveKind kind, double b
   return true;
 }
 
+/// Plans an all-gather by copy engines.
+static Transfer planCopies(const Cluster &cluster, double bytes, CollectiveGroup group) {
+  const fsdpcommon::CopyEngines &engines = cluster.links[0].copyEngines;
+  std::vector<double> levelSeconds(cluster.links.size(), 0);
+  levelSeconds[0] =
+      sentBytes(fb::CollectiveKind::all_gather, bytes, group.ranks) / engines.bytesPerSecond;
+  Transfer transfer;
+  transfer.protocol = "copy engines";
+  transfer.headSeconds = engines.seconds;
+  setBytes(transfer, bytes, ringChunkBytes, levelSeconds);
+  return transfer;
+}
+
 Transfer fsdprt::planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
-                              CollectiveGroup group) {
+                              CollectiveGroup group, bool copies) {
+  if (copies && kind == fb::CollectiveKind::all_gather &&
+      cluster.canCopy(group.ranks, group.stride))
+    return planCopies(cluster, bytes, group);
   Transfer best;
   best.chunkSeconds.assign(cluster.links.size(), 0);
   if (group.ranks < 2)

@@ -42,10 +42,11 @@ struct Transfer {
 };
 
 /// Plans the transfer of a collective. Chooses the fastest method: a ring with one of the
-/// protocols, or a reduction in a switch. `bytes` is the size of the full buffer. The full buffer
+/// protocols, or a reduction in a switch. If `copies` is true, copy engines do the all-gathers that
+/// they can do, as with NCCL's policy zero. `bytes` is the size of the full buffer. The full buffer
 /// is the source of a reduce-scatter, and the result of any other collective.
 Transfer planTransfer(const Cluster &cluster, fb::CollectiveKind kind, double bytes,
-                      CollectiveGroup group);
+                      CollectiveGroup group, bool copies = false);
 
 } // namespace fsdprt
 

@@ -18,6 +18,9 @@ std::string fsdprt::agreementOf(const TrainingOptions &options, double lr, uint6
   add("--backend", options.backend);
   add("--device", options.device);
   add("--gemm", options.gemm);
+  add("--nccl-windows", options.ncclWindows);
+  add("--nccl-cta-policy", options.ncclCtaPolicy);
+  add("--nccl-max-ctas", options.ncclMaxCtas ? number(options.ncclMaxCtas) : "");
   add("--steps", number(options.steps));
   add("the number of tokens", number(samples));
   std::string inputs, synthetic;

@@ -85,6 +85,10 @@ void Trainer::createSession() {
   wanted.backend = options.backend.c_str();
   if (options.backend == "nccl") {
     wanted.control = options.control.c_str();
+    wanted.nccl_windows = options.ncclWindows.empty() ? nullptr : options.ncclWindows.c_str();
+    wanted.nccl_cta_policy =
+        options.ncclCtaPolicy.empty() ? nullptr : options.ncclCtaPolicy.c_str();
+    wanted.nccl_max_ctas = options.ncclMaxCtas;
     wanted.local_rank =
         options.place && options.place->localRank ? *options.place->localRank + 1 : 0;
   }

@@ -26,6 +26,8 @@ struct TrainingOptions : LaunchOptions {
   /// true if system calls of the process are restricted (core/SystemCalls.h)
   bool restrictCalls = false;
   bool cudaGraph = false;
+  std::string ncclWindows, ncclCtaPolicy; ///< as in fsdprt_session_options, or empty
+  uint32_t ncclMaxCtas = 0;               ///< likewise
   double linkBandwidth = 0; ///< link bandwidth to simulate, in bytes per second; 0: no limit
   /// folder for files of offloaded states; empty to use $TMPDIR or /tmp
   std::string offloadDirectory;

@@ -40,6 +40,27 @@ TEST(TimelineTest, OneChannelIsAQueueTwoShareTheLinks) {
   EXPECT_DOUBLE_EQ(shared.end[0], 3);
 }
 
+// While a transfer occupies half of the multiprocessors, products take twice as long, and memory
+// traffic does not.
+TEST(TimelineTest, TransfersOccupyMultiprocessors) {
+  auto seconds = [](double busy, double memory, unsigned all, double latency = 0) {
+    TimelineEvent transfer = start(0, 1, 2), launch = compute(std::max(busy, memory) + latency);
+    transfer.multiprocessors = 50;
+    launch.busySeconds = busy;
+    launch.memorySeconds = memory;
+    Timeline line = simulate({transfer, launch, await(0)}, 1, all);
+    EXPECT_DOUBLE_EQ(line.seconds, line.computeSeconds + line.slowedSeconds);
+    return line.seconds;
+  };
+  EXPECT_DOUBLE_EQ(seconds(3, 1, 100), 4); // 2 s at half of the rate, then 2 s
+  EXPECT_DOUBLE_EQ(seconds(3, 1, 0), 3);
+  EXPECT_DOUBLE_EQ(seconds(1, 3, 100), 3);
+  EXPECT_DOUBLE_EQ(seconds(3, 4, 100),
+                   4 + 2 - 4.0 / 3);                 // the products take 6 s, 1/3 of them in 2 s
+  EXPECT_DOUBLE_EQ(seconds(2, 0, 50), 2 + 2 * 0.98); // one multiprocessor of 50 is left
+  EXPECT_DOUBLE_EQ(seconds(2, 0, 100, 1), 1 + 2 + 2.0 * 2 / 5);
+}
+
 TEST(TimelineTest, BoundOfFirstAndLastWork) {
   EXPECT_DOUBLE_EQ(getLowerBound(10, {}), 10);
   EXPECT_DOUBLE_EQ(getLowerBound(10, {{0, 2, 10}}), 12);           // transfer before all compute

@@ -47,6 +47,13 @@ struct SwitchReduce {
   uint64_t multiprocessors = 0;  ///< of the device, which the all-reduce occupies
 };
 
+/// Cost of an all-gather by copy engines, which occupies no multiprocessors. There are none if
+/// `bytesPerSecond` is 0.
+struct CopyEngines {
+  double seconds = 0; ///< of all copies of a rank and the waits for other ranks, without data
+  double bytesPerSecond = 0; ///< bandwidth of one rank in one direction
+};
+
 /// A level of links. All links of a level have equal rates.
 struct ClusterLink {
   std::string name;
@@ -57,6 +64,7 @@ struct ClusterLink {
   uint64_t multiprocessors = 0;
   std::map<std::string, LinkRate> protocols;
   SwitchReduce switchReduce;
+  CopyEngines copyEngines; ///< of the first level only
 };
 
 /// Measured rates, per second, of one kind of kernel. Where a rate is 0, the rate of the device is
@@ -90,6 +98,12 @@ struct Cluster {
   std::vector<ClusterLink> links;
 
   uint64_t ranks() const { return links.back().ranks; }
+  bool hasCopyEngines() const { return links.front().copyEngines.bytesPerSecond > 0; }
+  /// Returns true if copy engines can do the all-gathers of a group, whose ranks have numbers that
+  /// differ by `stride`: a link of the first level joins the group.
+  bool canCopy(uint64_t ranks, uint64_t stride) const {
+    return hasCopyEngines() && ranks > 1 && ranks * stride <= links.front().ranks;
+  }
 };
 
 /// Reads a cluster file. An unknown member and a value out of range are errors. On an error,

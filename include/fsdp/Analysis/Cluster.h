@@ -46,6 +46,14 @@ double getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64
 /// time. Other parameters are as in getRingSeconds.
 double getShiftSeconds(const Cluster &cluster, double bytes, int64_t ranks, int64_t stride);
 
+/// Returns the seconds of an all-gather by copy engines, which `cluster` must have (canCopy).
+/// Parameters are as in getRingSeconds.
+double getCopySeconds(const Cluster &cluster, double bytes, int64_t ranks);
+
+/// Returns how many multiprocessors of the device a ring occupies: those of the outermost level of
+/// links that it crosses.
+uint64_t getRingMultiprocessors(const Cluster &cluster, int64_t ranks, int64_t stride);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_ANALYSIS_CLUSTER_H

@@ -16,6 +16,7 @@
 
 #include "fsdp/Analysis/Cluster.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdpcommon/KernelTime.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace mlir::fsdp {
@@ -28,7 +29,9 @@ FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 /// Estimates the seconds that one rank needs for a command of a program.
 class CostModel {
 public:
-  explicit CostModel(const Cluster &cluster) : cluster(cluster) {}
+  /// If `copies` is true, copy engines do the all-gathers that they can do.
+  explicit CostModel(const Cluster &cluster, bool copies = false)
+      : cluster(cluster), copies(copies) {}
 
   /// Returns the seconds of one execution of a command.
   /// - Loop: the sum of the seconds of all commands in all iterations.
@@ -40,14 +43,29 @@ public:
   /// collective.
   double getLatency(CollectiveOp collective);
   /// Returns the seconds of one launch of a kernel.
-  double getKernelSeconds(func::FuncOp kernel);
+  double getKernelSeconds(func::FuncOp kernel) { return getKernelTime(kernel).seconds; }
+  /// Returns the parts of the time of a launch, from which its time beside collectives follows.
+  const fsdpcommon::KernelTime &getKernelTime(LaunchOp launch);
+  /// Returns how many of the device's multiprocessors a collective occupies.
+  uint64_t getMultiprocessors(CollectiveOp collective);
+  /// Returns the number of multiprocessors of the device, or 0 if collectives occupy none.
+  uint64_t getMultiprocessors() const { return cluster.multiprocessors; }
 
 private:
+  /// Numbers of neighbouring ranks of a group differ by `stride`. Without a mesh, a group has one
+  /// rank.
+  struct Group {
+    int64_t ranks = 1, stride = 1;
+  };
+  Group getGroup(CollectiveOp collective);
+  bool isCopied(CollectiveOp collective, Group group) const;
+  const fsdpcommon::KernelTime &getKernelTime(func::FuncOp kernel);
   double getCollectiveSeconds(CollectiveOp collective, double bytes);
   double getCopyBandwidth(CopyOp copy);
   const Cluster &cluster;
+  bool copies;
   SymbolTableCollection tables;
-  DenseMap<Attribute, double> kernels; // by name
+  DenseMap<Attribute, fsdpcommon::KernelTime> kernels; // by name
 };
 
 } // namespace mlir::fsdp

@@ -29,7 +29,9 @@ inline unsigned getLinks(int64_t channel) {
 inline constexpr StringLiteral secondsAttr = "fsdp.seconds", exposedAttr = "fsdp.exposed",
                                limitAttr = "fsdp.limit";
 /// Attribute of a scheduled program. It is a dictionary {cluster, compute, unscheduled, scheduled,
-/// bound}. The numbers in it are seconds of one execution of the program (see ScheduleReport).
+/// bound}, and may have two more entries: `slowed`, more seconds, and the unit `copy_engines`, if
+/// copy engines do all-gathers. The numbers in it are seconds of one execution of the program (see
+/// ScheduleReport).
 inline constexpr StringLiteral scheduleAttr = "fsdp.schedule";
 
 /// Returns true if one launch may start both collectives, that is, if they have the same kind and
@@ -47,21 +49,26 @@ struct ExposedReport {
 };
 
 struct ScheduleReport {
-  bool isScheduled = false;
+  bool isScheduled = false, copyEngines = false;
   StringRef cluster;
   /// Estimated seconds. `compute` is the sum over all commands that compute. `unscheduled` is the
   /// duration of the step if all commands run one after another. `scheduled` is the duration of the
   /// step with this schedule. `bound` is a lower bound of the duration with any schedule.
   double compute = 0, unscheduled = 0, scheduled = 0, bound = 0;
+  /// Seconds of `scheduled` by which kernels last longer, because collectives occupy
+  /// multiprocessors.
+  double slowed = 0;
   /// The step has `collectives` collectives, which `launches` launches start, and `copies` copies
   /// on channels. `exposed` lists the collectives and copies that stall the step for more than 1 %
   /// of their own duration, longest stall first.
   int64_t collectives = 0, launches = 0, copies = 0;
   SmallVector<ExposedReport> exposed;
 
-  double getExposed() const { return scheduled - compute; }
+  double getExposed() const { return scheduled - compute - slowed; }
 };
 
+/// Returns true if the schedule of a program assumes that copy engines do all-gathers.
+bool usesCopyEngines(ProgramOp program);
 /// Measures the schedule of the program `step`.
 ScheduleReport measureSchedule(ModuleOp planned);
 void writeSchedule(const ScheduleReport &report, raw_ostream &os);

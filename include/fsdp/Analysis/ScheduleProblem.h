@@ -46,6 +46,8 @@ public:
   struct Command {
     Kind kind = Kind::other;
     double seconds = 0;
+    /// Parts of the seconds of a launch (TimelineEvent).
+    double busySeconds = 0, memorySeconds = 0;
     int64_t live = 0; ///< live device bytes at the command in the original order
 
     // Derived.
@@ -67,6 +69,7 @@ public:
     bool isLate = false;
     bool isBackward = false; ///< whether the transfer is a gather in the backward
     double seconds = 0, latency = 0;
+    uint64_t multiprocessors = 0; ///< which the transfer occupies
     /// Payload of a collective in bytes.
     int64_t sentBytes = 0;
     /// Size in bytes of the device buffer that is live for a longer time if the transfer moves.
@@ -89,6 +92,13 @@ public:
 
   /// Adds a command and returns the index of the command.
   unsigned addCommand(Kind kind, double seconds, int64_t live);
+  void setParts(unsigned command, double busySeconds, double memorySeconds) {
+    commands[command].busySeconds = busySeconds;
+    commands[command].memorySeconds = memorySeconds;
+  }
+  /// Sets the number of multiprocessors of the device. If it is 0, transfers occupy none.
+  void setMultiprocessors(uint64_t number) { multiprocessors = number; }
+  uint64_t getMultiprocessors() const { return multiprocessors; }
   /// Adds the constraint that the command `later` must run after the command `earlier`.
   void addDependence(unsigned earlier, unsigned later);
   /// Declares that the command `transfer.command` is a transfer.
@@ -127,6 +137,7 @@ private:
   void findWindows();
   unsigned getSourceEnd(const Transfer &transfer) const;
 
+  uint64_t multiprocessors = 0;
   llvm::SmallVector<Command> commands;
   llvm::SmallVector<Transfer> transfers; ///< all transfers, sorted by channel
   llvm::SmallVector<unsigned> fixed;

@@ -27,10 +27,17 @@ struct TimelineEvent {
   /// `channel` and `links` are set only for a start. Transfers of the same channel run one after
   /// another. Channels with equal `links` share the bandwidth of these links equally.
   unsigned collective = 0, channel = 0, links = 0;
+  /// For a compute event, the parts of `seconds` on the multiprocessors and for memory traffic, of
+  /// which the longer one counts (fsdpcommon/KernelTime.h).
+  double busySeconds = 0, memorySeconds = 0;
+  /// For a start, the multiprocessors that the transfer occupies from its beginning to its end.
+  uint64_t multiprocessors = 0;
 };
 
 struct Timeline {
   double seconds = 0, computeSeconds = 0;
+  /// Seconds by which compute events last longer, because transfers occupy multiprocessors.
+  double slowedSeconds = 0;
   /// These vectors have one element for each transfer. The wait for the transfer stalls the rank
   /// for `exposed` seconds. The transfer begins at the time `begin` and ends at the time `end`.
   llvm::SmallVector<double> exposed, begin, end;
@@ -38,8 +45,10 @@ struct Timeline {
   llvm::SmallVector<double> moments;
 };
 
-/// Simulates `events` from time 0. For every start, `events` must contain a wait.
-Timeline simulate(llvm::ArrayRef<TimelineEvent> events, unsigned collectives);
+/// Simulates `events` from time 0. For every start, `events` must contain a wait. The device has
+/// `multiprocessors` multiprocessors; if it is 0, transfers occupy none.
+Timeline simulate(llvm::ArrayRef<TimelineEvent> events, unsigned collectives,
+                  uint64_t multiprocessors = 0);
 
 /// A transfer of `seconds` seconds on the links. `head` seconds of compute must precede the
 /// transfer, and `tail` seconds of compute must follow it.

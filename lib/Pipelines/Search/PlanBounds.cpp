@@ -60,8 +60,12 @@ double PlanProfile::Transfer::getSeconds(const MeshRanks &mesh, const Cluster &c
   int64_t stride = mesh.tensor * (overShard ? 1 : mesh.shard);
   double payload = bytes / (isPiece ? static_cast<double>(mesh.shard) : 1);
   unsigned rounds = isTwice ? 2 : 1;
-  return getRingSeconds(cluster, payload, ranks, stride, rounds) -
-         getRingSeconds(cluster, 0, ranks, stride, rounds);
+  double seconds = getRingSeconds(cluster, payload, ranks, stride, rounds) -
+                   getRingSeconds(cluster, 0, ranks, stride, rounds);
+  if (isGather && cluster.canCopy(ranks, stride))
+    seconds = std::min(seconds,
+                       getCopySeconds(cluster, payload, ranks) - getCopySeconds(cluster, 0, ranks));
+  return seconds;
 }
 
 /// Raises bounds of a candidate whose structure is not that of the plan. `isPart` says whether the

@@ -295,12 +295,17 @@ PlanProfile::Transfer PlanProfile::describe(CollectiveOp collective, UnitOp unit
   return transfer;
 }
 
+/// Returns the seconds of a collective without its latency.
+static double getPayloadSeconds(CostModel &costs, CollectiveOp op) {
+  return costs.getSeconds(op) - costs.getLatency(op);
+}
+
 void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
                               const Candidate &candidate, const Cluster &cluster) {
   const Strategy &strategy = getStrategy(candidate.options.shard.strategy);
   MeshRanks mesh = getMeshRanks(candidate.options);
   Kernels kernels(planned, layout, mesh.countPieces(strategy.parameters) > 1);
-  CostModel costs(cluster);
+  CostModel costs(cluster), copies(cluster, /*copies=*/true);
   SymbolTableCollection tables;
   // Gathers, with the number of their transfer and that of the kernel after them.
   SmallVector<std::tuple<CollectiveOp, unsigned, unsigned>> gathers;
@@ -333,8 +338,8 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
       auto first = cast<StringAttr>(collective.getAxes()[0]).getValue();
       if (!unit && collective.getAxes().size() == 1 &&
           (first == contextAxis || first == tensorAxis))
-        kernels.addExchange(collective,
-                            turns * (costs.getSeconds(collective) - costs.getLatency(collective)));
+        kernels.addExchange(collective, turns * std::min(getPayloadSeconds(costs, collective),
+                                                         getPayloadSeconds(copies, collective)));
       if (!unit || collective.getRows())
         continue;
       Transfer transfer = describe(collective, unit, mesh, turns);

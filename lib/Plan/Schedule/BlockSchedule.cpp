@@ -80,9 +80,9 @@ static ScheduleProblem::Kind getKind(Operation *command) {
 
 FailureOr<ScheduleProblem> fsdp::describeBlock(const CommandGraph &graph, LayoutOp layout,
                                                llvm::function_ref<double(Operation *)> getSeconds,
-                                               llvm::function_ref<double(CollectiveOp)> getLatency,
-                                               ArrayRef<int64_t> live) {
+                                               CostModel &model, ArrayRef<int64_t> live) {
   ScheduleProblem problem;
+  problem.setMultiprocessors(model.getMultiprocessors());
   llvm::DenseSet<Attribute> gathered;
   // Contains one collective of each group of collectives that may start as one launch.
   SmallVector<CollectiveOp> kinds;
@@ -90,6 +90,10 @@ FailureOr<ScheduleProblem> fsdp::describeBlock(const CommandGraph &graph, Layout
   for (auto [number, command] : llvm::enumerate(graph.getCommands())) {
     double seconds = getSeconds(command);
     problem.addCommand(getKind(command), seconds, live[number]);
+    if (auto launch = dyn_cast<LaunchOp>(command)) {
+      const fsdpcommon::KernelTime &time = model.getKernelTime(launch);
+      problem.setParts(number, time.busySeconds, time.memorySeconds);
+    }
     for (unsigned earlier : graph.getBefore(number))
       problem.addDependence(earlier, number);
     auto collective = dyn_cast<CollectiveOp>(command);
@@ -102,7 +106,8 @@ FailureOr<ScheduleProblem> fsdp::describeBlock(const CommandGraph &graph, Layout
       continue;
     transfer->seconds = seconds;
     if (collective) {
-      transfer->latency = std::min(seconds, getLatency(collective));
+      transfer->latency = std::min(seconds, model.getLatency(collective));
+      transfer->multiprocessors = model.getMultiprocessors(collective);
       transfer->sentBytes =
           std::max(collective.getSource().getBytes(), collective.getTarget().getBytes());
       auto alike = llvm::find_if(

@@ -13,18 +13,17 @@
 
 #include "Schedule/ScheduleSolver.h"
 #include "fsdp/Analysis/CommandGraph.h"
+#include "fsdp/Analysis/Cost.h"
 
 namespace mlir::fsdp {
 
 /// Returns the schedule problem of a block, after calling derive() on the problem. `getSeconds`
-/// returns the seconds of one run of a command. `getLatency` returns the seconds of a collective
-/// that do not depend on its bytes. `live` holds, for each command in the current order, how many
-/// bytes of the device's arena are alive at the command. Fails with an error if the problem is
-/// malformed.
+/// returns the seconds of one run of a command. `model` gives the other costs. `live` holds, for
+/// each command in the current order, how many bytes of the device's arena are alive at the
+/// command. Fails with an error if the problem is malformed.
 FailureOr<ScheduleProblem> describeBlock(const CommandGraph &graph, LayoutOp layout,
                                          llvm::function_ref<double(Operation *)> getSeconds,
-                                         llvm::function_ref<double(CollectiveOp)> getLatency,
-                                         ArrayRef<int64_t> live);
+                                         CostModel &model, ArrayRef<int64_t> live);
 
 /// Keeps the current order of the commands, and inserts the wait for each transfer directly after
 /// the transfer's start. Copies get the ids `nextId`, `nextId` + 1, and so on.

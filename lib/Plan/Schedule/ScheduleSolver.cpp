@@ -360,7 +360,11 @@ Timeline ScheduleSolver::simulate(double slower) const {
   SmallVector<TimelineEvent> events;
   for (const Event &event : getOrder()) {
     if (event.kind == Event::Kind::compute) {
-      events.push_back({TimelineEvent::Kind::compute, problem[event.index].seconds});
+      const ScheduleProblem::Command &command = problem[event.index];
+      TimelineEvent &launch =
+          events.emplace_back(TimelineEvent{TimelineEvent::Kind::compute, command.seconds});
+      launch.busySeconds = command.busySeconds;
+      launch.memorySeconds = command.memorySeconds;
       continue;
     }
     const Transfer &transfer = transfers[event.index];
@@ -371,11 +375,13 @@ Timeline ScheduleSolver::simulate(double slower) const {
       sum += getSeconds(transfers[member]);
     if (event.kind == Event::Kind::wait)
       events.push_back({TimelineEvent::Kind::wait, 0, launch});
-    else if (!members.empty())
+    else if (!members.empty()) {
       events.push_back({TimelineEvent::Kind::start, sum * slower, launch,
                         static_cast<unsigned>(transfer.channel), getLinks(transfer.channel)});
+      events.back().multiprocessors = transfer.multiprocessors;
+    }
   }
-  return fsdp::simulate(events, transfers.size());
+  return fsdp::simulate(events, transfers.size(), problem.getMultiprocessors());
 }
 
 double ScheduleSolver::getLowerBound() const {

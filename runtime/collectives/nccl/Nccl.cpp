@@ -45,11 +45,13 @@ bool isReduction(const CollectiveKey &key) {
 } // namespace
 
 NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> newControl, uint32_t spins,
-                                   std::optional<uint32_t> localRank, bool isOnDevice)
+                                   std::optional<uint32_t> localRank, bool isOnDevice,
+                                   const NcclSettings &settings)
     : Communicator(newControl->getMesh(),
                    LocalRanks{newControl->firstRank(), newControl->localRanks()},
                    newControl->shareWatchdog()),
       control(std::move(newControl)), spins(spins), localRank(localRank), onDevice(isOnDevice),
+      config(settings.configFor(nccl)), windows(nccl, settings, isOnDevice),
       library(nccl.text() + ", CUDA " + cuda.versionText()), arenas(localRanks()) {
   checkDevices();
   // Make NCCL launch the collectives of a rank in the order in which the host starts them.
@@ -95,13 +97,15 @@ void NcclCommunicator::registerArena(uint32_t rank, const ArenaMemory &memory) {
 
 void NcclCommunicator::findLanes() {
   for (const Collective &each : collectives) {
-    Lane lane = {each.groups, isReduction(each.key)};
+    Lane lane = {each.groups, isReduction(each.key), each.key.isPiece};
     auto known = std::find_if(lanes.begin(), lanes.end(), [&](const Lane &other) {
       return other.groups == lane.groups && other.reduces == lane.reduces;
     });
     laneOf.push_back(static_cast<uint32_t>(known - lanes.begin()));
     if (known == lanes.end())
       lanes.push_back(lane);
+    else
+      known->hasPieces |= lane.hasPieces;
   }
 }
 
@@ -145,6 +149,8 @@ struct NcclCommunicator::Word {
   NcclId id;
   int version;
   NcclResult result;
+  bool wantsWindows;
+  uint64_t arenaBytes;      ///< size of the first rank's arena
   unsigned char device[16]; ///< UUID of the GPU that the first rank of the process uses
 };
 
@@ -168,7 +174,10 @@ void NcclCommunicator::checkOthers(const std::vector<Word> &words) const {
 
 /// Creates a unique id in the process of rank 0, and returns this id in all processes.
 NcclId NcclCommunicator::agreeOnId() {
-  Word mine = {{}, nccl.version(), ncclOk, {}};
+  for (const ArenaMemory &arena : arenas)
+    if (windows.areWanted() && !windows.hasAllocated(arena.base))
+      windows.refuse("an arena is not memory of ncclMemAlloc");
+  Word mine = {{}, nccl.version(), ncclOk, windows.areWanted(), arenas[0].bytes, {}};
   int device = 0;
   cuda.check(cuda.deviceGet(&device, deviceOf(firstRank())), "find a device");
   cuda.check(cuda.deviceGetUuid(mine.device, device), "query a device's UUID");
@@ -179,7 +188,25 @@ NcclId NcclCommunicator::agreeOnId() {
   if (words[0].result != ncclOk)
     failed("rank 0 cannot create a unique id: %s", nccl.reason(words[0].result, nullptr).c_str());
   checkOthers(words);
+  compareArenas(words);
   return words[0].id;
+}
+
+/// Refuses windows unless all processes want them and all arenas have one size.
+void NcclCommunicator::compareArenas(const std::vector<Word> &words) {
+  auto compare = [&](uint64_t bytes, const std::string &where) {
+    if (windows.areWanted() && bytes != words[0].arenaBytes)
+      windows.refuse(format("expected arenas of one size, found %s on rank 0 and %s %s",
+                            bytesText(words[0].arenaBytes).c_str(), bytesText(bytes).c_str(),
+                            where.c_str()));
+  };
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (windows.areWanted() && !words[i].wantsWindows)
+      windows.refuse(format("process %zu has none", i));
+    compare(words[i].arenaBytes, format("in process %zu", i));
+  }
+  for (size_t i = 0; i < arenas.size(); ++i)
+    compare(arenas[i].bytes, format("on rank %zu", firstRank() + i));
 }
 
 /// Waits until no NCCL call of a rank of this process is in progress, and then returns true.
@@ -199,15 +226,15 @@ bool NcclCommunicator::awaitRanks(double seconds) {
 }
 
 /// Calls start(rank) for all ranks of this process in one NCCL group. Waits until the NCCL calls of
-/// these ranks have ended.
+/// these ranks have ended. The group may end with the error `tolerated`, which start() may set.
 template <typename Start>
-void NcclCommunicator::onEveryRank(const char *what, Start start) {
+void NcclCommunicator::onEveryRank(const char *what, Start start, const NcclResult &tolerated) {
   try {
     NcclGroup group(nccl);
     for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank)
       start(rank);
     NcclResult result = group.end();
-    if (result != ncclOk && result != ncclInProgress)
+    if (result != ncclOk && result != ncclInProgress && result != tolerated)
       throw NcclFailure(FSDPRT_FAILED, nccl.reason(result, nullptr));
     if (awaitRanks(watchdog->timeoutSeconds()))
       return;
@@ -226,12 +253,51 @@ void NcclCommunicator::join() {
   NcclId id = agreeOnId();
   for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank)
     ncclRanks.push_back(std::make_unique<NcclRank>(nccl, cuda, deviceOf(rank), lanes.size()));
-  onEveryRank("connect ranks", [&](uint32_t rank) { ncclRank(rank).joinAll(id, ranks(), rank); });
+  onEveryRank("connect ranks",
+              [&](uint32_t rank) { ncclRank(rank).joinAll(id, ranks(), rank, config); });
   for (size_t lane = 0; lane < lanes.size(); ++lane)
     onEveryRank("form groups", [&](uint32_t rank) {
       const Groups &groups = *lanes[lane].groups;
       ncclRank(rank).joinLane(lane, groups.members[rank][0], groups.index[rank]);
     });
+}
+
+/// Registers the arenas of all ranks as a window of a lane. Sets `refused` if NCCL refuses them.
+void NcclCommunicator::registerWindow(size_t lane, NcclResult &refused) {
+  try {
+    onEveryRank(
+        "register arenas as windows",
+        [&](uint32_t rank) {
+          if (NcclResult result = ncclRank(rank).registerWindow(lane, arenas[rank - firstRank()]);
+              result != ncclOk)
+            refused = result;
+        },
+        refused);
+  } catch (const Error &error) {
+    throw Error(error.status, error.message + "; --nccl-windows=off does without them");
+  }
+}
+
+/// Registers the arenas as windows of all lanes whose operands have the same offsets on all ranks.
+/// Either all ranks of all processes then have these windows, or none has one.
+void NcclCommunicator::registerWindows() {
+  NcclResult refused = ncclOk;
+  char mine = 1;
+  for (size_t lane = 0; lane < lanes.size(); ++lane) {
+    if (lanes[lane].hasPieces)
+      continue;
+    registerWindow(lane, refused);
+    for (auto &each : ncclRanks)
+      mine &= each->hasWindow(lane);
+  }
+  std::vector<char> all(processes());
+  control->exchange(&mine, sizeof mine, all.data());
+  if (std::count(all.begin(), all.end(), 1) == static_cast<ptrdiff_t>(all.size()))
+    return;
+  for (auto &each : ncclRanks)
+    each->dropWindows();
+  windows.refuse(refused != ncclOk ? nccl.reason(refused, nullptr)
+                                   : "NCCL made none, for a reason that NCCL_DEBUG=INFO shows");
 }
 
 void NcclCommunicator::connect() {
@@ -244,6 +310,9 @@ void NcclCommunicator::connect() {
     reduces.push_back(lane.reduces);
   try {
     join();
+    if (windows.areWanted())
+      registerWindows();
+    library += windows.describe();
     for (uint32_t rank = firstRank(); rank < firstRank() + localRanks(); ++rank) {
       ncclRank(rank).adopt(arenas[rank - firstRank()]);
       std::vector<NcclCall> calls;
@@ -282,6 +351,10 @@ void NcclCommunicator::begin(uint32_t collective, uint32_t rank, const std::byte
                              std::byte *target) {
   const Collective &each = collectives[collective];
   if (each.dropped == rank && isReduction(each.key)) {
+    if (ncclRank(rank).hasWindow(laneOf[collective]))
+      failed("a planted fault replaces the source of %s by memory outside of the arena, which is a "
+             "window; run with --nccl-windows=off",
+             describe(collective).c_str());
     uint64_t pieces = each.key.kind == fb::CollectiveKind::reduce_scatter
                           ? membersOf(collective, rank).size()
                           : 1;

@@ -22,6 +22,7 @@
 #define FSDPRT_COLLECTIVES_NCCL_NCCL_H
 
 #include "collectives/nccl/NcclRank.h"
+#include "collectives/nccl/NcclWindows.h"
 #include "device/Arena.h"
 #include <optional>
 
@@ -32,15 +33,17 @@ public:
   /// `control` must have the same mesh and must not be connected yet. `localRank` is the index of
   /// the rank among the ranks of its machine. It is set only if each process has one rank and the
   /// index is known. `isOnDevice` is the value that isOnDevice() returns. Throws Error if NCCL
-  /// cannot be loaded.
+  /// cannot be loaded, or if it is too old for `settings`.
   NcclCommunicator(std::unique_ptr<Communicator> control, uint32_t spins,
-                   std::optional<uint32_t> localRank = {}, bool isOnDevice = false);
+                   std::optional<uint32_t> localRank = {}, bool isOnDevice = false,
+                   const NcclSettings &settings = {});
   ~NcclCommunicator() override;
 
   const char *name() const override { return "nccl"; }
   const char *text() const override { return library.c_str(); }
   uint32_t processes() const override { return control->processes(); }
   bool needsSharedArenas() const override { return !onDevice && control->needsSharedArenas(); }
+  DeviceAllocator *arenaAllocator() override { return windows.areWanted() ? &windows : nullptr; }
   bool allowsTransferWorkers() const override { return !onDevice; }
   bool isOnDevice() const override { return onDevice; }
   DeviceSpan spanOnDevice(uint32_t collective, uint32_t rank) const override {
@@ -71,6 +74,7 @@ private:
   struct Lane {
     const Groups *groups;
     bool reduces;
+    bool hasPieces = false; ///< whether operands have other offsets on other ranks
   };
   NcclRank &ncclRank(uint32_t rank) const { return *ncclRanks[rank - firstRank()]; }
   void begin(uint32_t collective, uint32_t rank, const std::byte *source,
@@ -85,9 +89,12 @@ private:
   void findLanes();
   NcclCall callOf(uint32_t collective, uint32_t rank) const;
   NcclId agreeOnId();
+  void compareArenas(const std::vector<Word> &words);
   void join();
+  void registerWindows();
+  void registerWindow(size_t lane, NcclResult &refused);
   template <typename Start>
-  void onEveryRank(const char *what, Start start);
+  void onEveryRank(const char *what, Start start, const NcclResult &tolerated = ncclOk);
   bool awaitRanks(double seconds);
   bool hasBegun(uint32_t collective, uint32_t rank, uint32_t member) const;
   [[noreturn]] void reportStuck(uint32_t collective, uint32_t rank) const;
@@ -98,6 +105,8 @@ private:
   uint32_t spins;
   std::optional<uint32_t> localRank;
   bool onDevice;
+  NcclConfig config; ///< of all NCCL communicators
+  NcclWindows windows;
   std::vector<std::unique_ptr<Arena>> unused; ///< host arenas that only `control` requires
   /// a text with the versions of NCCL and of the driver
   std::string library;

@@ -24,6 +24,7 @@ NcclLibrary::NcclLibrary() {
 #define FSDPRT_NEEDED(NAME, member, ...) library.find(#NAME, true, member);
 #define FSDPRT_OPTIONAL(NAME, member, ...) library.find(#NAME, false, member);
   FSDPRT_NCCL_FUNCTIONS(FSDPRT_NEEDED, FSDPRT_OPTIONAL)
+  FSDPRT_NCCL_WINDOW_FUNCTIONS(FSDPRT_OPTIONAL)
 }
 
 std::string NcclLibrary::versionText(int code) {

@@ -20,6 +20,7 @@
 namespace fsdprt {
 
 using NcclComm = struct NcclCommOpaque *;
+using NcclWindow = struct NcclWindowOpaque *;
 
 enum NcclResult : int {
   ncclOk = 0,
@@ -48,20 +49,35 @@ struct NcclId {
   char bytes[128];
 };
 
-/// Corresponds to ncclConfig_t of NCCL 2.18. Newer versions of NCCL read the member `version`, and
-/// use defaults for the members that were added after this version.
+constexpr int ncclWindowSymmetric = 1; // NCCL_WIN_COLL_SYMMETRIC
+/// Values of NcclConfig::ctaPolicy: few multiprocessors, or none where copy engines suffice.
+constexpr int ncclPolicyEfficiency = 1, ncclPolicyZero = 2; // NCCL_CTA_POLICY_*
+
+/// Corresponds to ncclConfig_t of NCCL 2.18, or of NCCL 2.27 after setPolicy(). Newer versions of
+/// NCCL read the member `version`, and use defaults for the members that were added after this
+/// version. Older versions read no further than to the end of their own struct.
 struct NcclConfig {
   static constexpr int unset = INT_MIN;
-  size_t size = sizeof(NcclConfig);
+  static constexpr size_t bytesOf218 = 48;
+  size_t size = bytesOf218;
   uint32_t magic = 0xcafebeef;
   uint32_t version = 21800;
   int blocking = 0;
   int cgaClusterSize = unset, minCTAs = unset, maxCTAs = unset;
   const char *netName = nullptr;
   int splitShare = unset;
-  int padding = unset; ///< newer versions of NCCL have another member here
+  int trafficClass = unset; ///< of 2.25; NCCL 2.18 has padding here
+  // The members of 2.27:
+  const char *commName = nullptr;
+  int collnetEnable = unset, ctaPolicy = unset, shrinkShare = unset, nvlsCTAs = unset;
+
+  void setPolicy(int policy) {
+    ctaPolicy = policy;
+    size = sizeof(NcclConfig);
+    version = 22700;
+  }
 };
-static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
+static_assert(sizeof(NcclConfig) == 72, "the layout of 2.27");
 
 /// Each entry has the name of a function in NCCL, its name in NcclLibrary, and its type. Functions
 /// in OPTIONAL entries do not exist in older versions of NCCL.
@@ -93,17 +109,27 @@ static_assert(sizeof(NcclConfig) == 48, "the layout of 2.18");
            NcclResult (*)(const void *, size_t, NcclType, int, NcclComm, CudaStream))              \
   FUNCTION(ncclRecv, receive, NcclResult (*)(void *, size_t, NcclType, int, NcclComm, CudaStream)) \
   OPTIONAL(ncclCommRegister, commRegister, NcclResult (*)(NcclComm, void *, size_t, void **))      \
-  OPTIONAL(ncclCommDeregister, commDeregister, NcclResult (*)(NcclComm, void *))
+  OPTIONAL(ncclCommDeregister, commDeregister, NcclResult (*)(NcclComm, void *))                   \
+  OPTIONAL(ncclMemAlloc, memAlloc, NcclResult (*)(void **, size_t))                                \
+  OPTIONAL(ncclMemFree, memFree, NcclResult (*)(void *))
+
+/// These functions exist in NCCL 2.27 and later.
+#define FSDPRT_NCCL_WINDOW_FUNCTIONS(FUNCTION)                                                     \
+  FUNCTION(ncclCommWindowRegister, windowRegister,                                                 \
+           NcclResult (*)(NcclComm, void *, size_t, NcclWindow *, int))                            \
+  FUNCTION(ncclCommWindowDeregister, windowDeregister, NcclResult (*)(NcclComm, NcclWindow))
 
 /// Contains the functions of NCCL. The library is never unloaded.
 class NcclLibrary {
 public:
-  static constexpr int oldest = 21801; ///< first version that has ncclCommSplit
+  /// First versions that have ncclCommSplit, windows and CTA policies, and the policy zero.
+  static constexpr int oldest = 21801, withWindows = 22700, withPolicyZero = 22800;
 
   /// Loads the library. Throws Error if the library is missing or too old.
   NcclLibrary();
 
   FSDPRT_NCCL_FUNCTIONS(FSDPRT_MEMBER, FSDPRT_MEMBER)
+  FSDPRT_NCCL_WINDOW_FUNCTIONS(FSDPRT_MEMBER)
 
   int version() const { return code; }
   /// Returns a text such as "NCCL 2.30.7 (libnccl.so.2)".

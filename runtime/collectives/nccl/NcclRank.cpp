@@ -12,6 +12,7 @@
 
 #include "collectives/nccl/NcclRank.h"
 #include <tuple>
+#include <utility>
 
 using namespace fsdprt;
 
@@ -61,9 +62,8 @@ void NcclRank::onEveryComm(Call call) {
     call(all);
 }
 
-void NcclRank::joinAll(const NcclId &id, uint32_t ranks, uint32_t rank) {
+void NcclRank::joinAll(const NcclId &id, uint32_t ranks, uint32_t rank, NcclConfig config) {
   useDevice();
-  NcclConfig config;
   expect(
       nccl.commInitRankConfig(&all, static_cast<int>(ranks), id, static_cast<int>(rank), &config),
       nullptr);
@@ -95,6 +95,23 @@ bool NcclRank::isSettled() {
   return true;
 }
 
+NcclResult NcclRank::registerWindow(size_t lane, const ArenaMemory &memory) {
+  useDevice();
+  NcclResult result = nccl.windowRegister(lanes[lane].comm, memory.base, memory.bytes,
+                                          &lanes[lane].window, ncclWindowSymmetric);
+  if (result == ncclInvalidArgument || result == ncclInvalidUsage)
+    return result;
+  expect(result, lanes[lane].comm);
+  return ncclOk;
+}
+
+void NcclRank::dropWindows() {
+  useDevice();
+  for (Lane &lane : lanes)
+    if (NcclWindow window = std::exchange(lane.window, nullptr))
+      expect(nccl.windowDeregister(lane.comm, window), lane.comm);
+}
+
 void NcclRank::adopt(const ArenaMemory &memory) {
   useDevice();
   queue = memory.queue;
@@ -106,6 +123,8 @@ void NcclRank::adopt(const ArenaMemory &memory) {
   if (type != cudaMemoryOnDevice || !nccl.commRegister)
     return;
   for (Lane &lane : lanes) {
+    if (lane.window)
+      continue;
     NcclResult result = nccl.commRegister(lane.comm, memory.base, memory.bytes, &lane.registration);
     // The result ncclInvalidArgument means that NCCL cannot register the memory. This result is not
     // an error.
@@ -157,7 +176,7 @@ void NcclRank::finalize() {
   std::lock_guard<std::mutex> guard(lock);
   if (hasExpired)
     return;
-  useDevice();
+  dropWindows();
   for (Lane &lane : lanes)
     if (lane.registration)
       nccl.commDeregister(lane.comm, lane.registration);

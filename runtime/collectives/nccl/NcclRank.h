@@ -66,16 +66,23 @@ public:
 
   /// Makes the CUDA context of the rank's device current for the calling thread.
   void useDevice() const;
-  void joinAll(const NcclId &id, uint32_t ranks, uint32_t rank);
+  void joinAll(const NcclId &id, uint32_t ranks, uint32_t rank, NcclConfig config);
   /// Creates the communicator of a lane. joinAll() must have been called and must have completed.
   /// Ranks that pass the same `color` form a group, in which they are ordered by `key`.
   void joinLane(size_t lane, uint32_t color, uint32_t key);
   /// Returns true if no NCCL call of the rank is in progress. Throws Error if an earlier call has
   /// failed.
   bool isSettled();
+  /// Registers the arena as a symmetric window of a lane. All ranks of the lane must do so. The
+  /// window exists when the call has completed, if NCCL supports windows here. Returns the error if
+  /// NCCL refuses the memory.
+  NcclResult registerWindow(size_t lane, const ArenaMemory &memory);
+  bool hasWindow(size_t lane) const { return lanes[lane].window; }
+  /// Deregisters all windows. No collective may be in progress.
+  void dropWindows();
   /// Makes the arena accessible to the GPU. If the arena is in device memory, registers it with
-  /// NCCL. If the arena has a queue, the collectives use the streams of this queue. joinLane() must
-  /// have been called for all lanes and must have completed.
+  /// NCCL for the lanes without a window. If the arena has a queue, the collectives use the streams
+  /// of this queue. joinLane() must have been called for all lanes and must have completed.
   void adopt(const ArenaMemory &memory);
   void prepare(std::vector<NcclCall> calls, const std::vector<bool> &reduces);
   /// Begins to finalise the communicators of the rank. All ranks must call finalize(). As soon as
@@ -122,6 +129,7 @@ private:
   struct Lane {
     NcclComm comm = nullptr;
     void *registration = nullptr;
+    NcclWindow window = nullptr;
     bool reduces = false;
   };
 

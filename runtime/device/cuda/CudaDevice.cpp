@@ -33,7 +33,7 @@ CudaPointer addressOf(const void *pointer) { return reinterpret_cast<CudaPointer
 class CudaDevice : public Device, public ArenaSource {
 public:
   CudaDevice(std::shared_ptr<CudaDriver> driver, std::shared_ptr<CudaPhysicalDevice> device,
-             const Artifact &artifact, uint32_t numCopies);
+             const Artifact &artifact, const DeviceOptions &options);
   ~CudaDevice() override;
 
   Arena allocate(const fb::Layout &layout, Arena::Kind kind) override;
@@ -82,6 +82,7 @@ private:
   CudaHeartbeat heartbeats;
   std::byte *staging = nullptr;
   uint64_t arenaBytes = 0;
+  DeviceAllocator *allocator; ///< of the arena; null for the driver
   /// mark on the compute stream before an asynchronous copy; the stream of the copy waits for it
   CudaMark here;
   std::vector<std::unique_ptr<CudaMark>> moved; ///< for each copy: the mark that follows the copy
@@ -92,11 +93,11 @@ private:
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaDriver> givenDriver,
                        std::shared_ptr<CudaPhysicalDevice> on, const Artifact &artifact,
-                       uint32_t numCopies)
+                       const DeviceOptions &options)
     : artifact(artifact), driver(std::move(givenDriver)), device(std::move(on)), cuda(device->cuda),
       lanes(cuda, device->getOrdinal(), device->getContext(), &device->getSums()),
-      heartbeats(lanes), here(lanes), spans(numCopies) {
-  for (uint32_t i = 0; i < numCopies; ++i)
+      heartbeats(lanes), allocator(options.allocator), here(lanes), spans(options.numCopies) {
+  for (uint32_t i = 0; i < options.numCopies; ++i)
     moved.push_back(std::make_unique<CudaMark>(lanes));
   void *memory = nullptr;
   cuda.check(cuda.memHostAlloc(&memory, stagingBytes, cudaPortableMapped),
@@ -124,8 +125,11 @@ std::byte *CudaDevice::allocate(uint64_t bytes, Place place) {
     std::memset(memory, 0, bytes);
     return static_cast<std::byte *>(memory);
   }
-  CudaPointer memory = 0;
-  cuda.check(cuda.memAlloc(&memory, bytes), "allocate memory for a rank's arena on a GPU");
+  CudaPointer memory = allocator ? addressOf(allocator->allocate(bytes)) : 0;
+  if (!memory) {
+    allocator = nullptr;
+    cuda.check(cuda.memAlloc(&memory, bytes), "allocate memory for a rank's arena on a GPU");
+  }
   cuda.check(cuda.memsetAsync(memory, 0, bytes, lanes.stream(CudaQueue::compute)),
              "fill a rank's arena with zeros");
   arenaBytes = bytes;
@@ -139,7 +143,10 @@ void CudaDevice::release(std::byte *memory, Place place) {
     cuda.memFreeHost(memory);
     return;
   }
-  cuda.memFree(addressOf(memory));
+  if (allocator)
+    allocator->release(memory);
+  else
+    cuda.memFree(addressOf(memory));
   device->countArena(-static_cast<int64_t>(arenaBytes));
 }
 
@@ -292,8 +299,7 @@ std::vector<std::unique_ptr<Device>> fsdprt::makeCudaDevices(const Artifact &art
     each->load();
   std::vector<std::unique_ptr<Device>> devices;
   for (uint32_t i = 0; i < options.ranks; ++i)
-    devices.push_back(
-        std::make_unique<CudaDevice>(driver, physical[i % used], artifact, options.numCopies));
+    devices.push_back(std::make_unique<CudaDevice>(driver, physical[i % used], artifact, options));
   for (const auto &each : physical)
     each->checkMemory();
   return devices;

@@ -317,6 +317,13 @@ typedef struct fsdprt_session_options {
   uint32_t restrict_calls;
   /* mpi: time in seconds after which a process without messages is lost; 0 for 3 */
   double heartbeat_seconds;
+  /* cuda with "nccl": "on" to register arenas as symmetric windows, NULL or "auto" to do so if NCCL
+     can, "off" not to do so */
+  const char *nccl_windows;
+  /* nccl: CTA policy of all collectives: "efficiency" (NCCL 2.27), "zero" (NCCL 2.28: all-gathers
+     by copy engines), or NULL or "default" */
+  const char *nccl_cta_policy;
+  uint32_t nccl_max_ctas; /* nccl: most multiprocessors of a collective, 1 to 32; 0 for any */
 } fsdprt_session_options;
 
 typedef struct fsdprt_session_info {
@@ -560,6 +567,9 @@ typedef struct fsdprt_simulation {
   double clocks_per_second;
   /* Part of compute_seconds by which collectives, which occupy multiprocessors, slow kernels. */
   double slowed_seconds;
+  /* Time of a step with the other way of all-gathers; 0 if the cluster has no copy engines. */
+  double other_seconds;
+  uint32_t copies; /* 1 if all-gathers run on copy engines, which is then the faster way */
 } fsdprt_simulation;
 
 /* Sums over the collectives of one type and one unit. The strings are valid during the callback. */

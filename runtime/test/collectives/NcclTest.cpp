@@ -13,43 +13,17 @@
 #include "collectives/local/Local.h"
 #include "device/Arena.h"
 #include "device/cuda/CudaQueue.h"
-#include "testing/nccl/NcclStub.h"
+#include "test/collectives/NcclStubControl.h"
 #include <cstdlib>
 #include <cstring>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <thread>
 
 using namespace fsdprt;
 using fb::CollectiveKind;
+using test::Stub;
 
 namespace {
-/// The functions by which a test controls the stub. The functions are looked up in the library that
-/// the runtime loads.
-struct Stub {
-  template <typename Function>
-  static Function *function(const char *name) {
-    static void *library = dlopen(FSDPRT_NCCL_STUB_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    return reinterpret_cast<Function *>(dlsym(library, name));
-  }
-  static void set(const char *name, int64_t value) {
-    function<decltype(fsdprt_nccl_stub_set)>("fsdprt_nccl_stub_set")(name, value);
-  }
-  static void reset() { function<void()>("fsdprt_nccl_stub_reset")(); }
-  static uint64_t calls(const char *of) {
-    return function<decltype(fsdprt_nccl_stub_calls)>("fsdprt_nccl_stub_calls")(of);
-  }
-  static uint64_t count(const char *name) { return function<uint64_t()>(name)(); }
-  static uint64_t made() { return count("fsdprt_nccl_stub_made"); }
-  static uint64_t living() { return count("fsdprt_nccl_stub_living"); }
-  static std::string firstViolation() {
-    const char *first = nullptr;
-    uint64_t number =
-        function<decltype(fsdprt_nccl_stub_violations)>("fsdprt_nccl_stub_violations")(&first);
-    return number ? first : "";
-  }
-};
-
 CollectiveKey keyOf(CollectiveKind kind, std::vector<uint32_t> axes = {0}, uint64_t count = 100) {
   return {kind, fb::Reduction::sum, DType::f32, count, 0, std::move(axes), 42, "h.0 gather", "h.0"};
 }
@@ -407,8 +381,8 @@ TEST_F(Nccl, StandInSeesSizesThatDiffer) {
       ++i;
     ASSERT_TRUE(a.isSettled() && b.isSettled());
   };
-  a.joinAll(id, 2, 0);
-  b.joinAll(id, 2, 1);
+  a.joinAll(id, 2, 0, NcclConfig());
+  b.joinAll(id, 2, 1, NcclConfig());
   settle();
   a.joinLane(0, 0, 0);
   b.joinLane(0, 0, 1);

@@ -117,6 +117,22 @@ TEST(NvidiaHeaders, Driver) {
 TEST(NvidiaHeaders, Nccl) {
 #ifdef NCCL_VERSION_CODE
   FSDPRT_NCCL_FUNCTIONS(EXPECT_SAME_FUNCTION, EXPECT_SAME_FUNCTION)
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 0)
+  FSDPRT_NCCL_WINDOW_FUNCTIONS(EXPECT_SAME_FUNCTION)
+  EXPECT_SAME_NUMBER(ncclWindowSymmetric, NCCL_WIN_COLL_SYMMETRIC);
+  EXPECT_SAME_NUMBER(ncclPolicyEfficiency, NCCL_CTA_POLICY_EFFICIENCY);
+  for (auto [own, other] :
+       {std::pair(offsetof(NcclConfig, trafficClass), offsetof(ncclConfig_t, trafficClass)),
+        std::pair(offsetof(NcclConfig, commName), offsetof(ncclConfig_t, commName)),
+        std::pair(offsetof(NcclConfig, collnetEnable), offsetof(ncclConfig_t, collnetEnable)),
+        std::pair(offsetof(NcclConfig, ctaPolicy), offsetof(ncclConfig_t, CTAPolicy)),
+        std::pair(offsetof(NcclConfig, shrinkShare), offsetof(ncclConfig_t, shrinkShare)),
+        std::pair(offsetof(NcclConfig, nvlsCTAs), offsetof(ncclConfig_t, nvlsCTAs))})
+    EXPECT_EQ(own, other);
+#endif
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 0)
+  EXPECT_SAME_NUMBER(ncclPolicyZero, NCCL_CTA_POLICY_ZERO);
+#endif
   EXPECT_SAME_NUMBER(NcclResult::ncclOk, ::ncclSuccess);
   EXPECT_SAME_NUMBER(NcclResult::ncclUnhandledCudaError, ::ncclUnhandledCudaError);
   EXPECT_SAME_NUMBER(NcclResult::ncclSystemError, ::ncclSystemError);
@@ -137,7 +153,7 @@ TEST(NvidiaHeaders, Nccl) {
   EXPECT_EQ(sizeof(NcclId), sizeof(ncclUniqueId));
   ncclConfig_t theirs = NCCL_CONFIG_INITIALIZER;
   NcclConfig ours;
-  EXPECT_LE(sizeof ours, sizeof theirs);
+  EXPECT_LE(NcclConfig::bytesOf218, sizeof theirs);
   EXPECT_EQ(ours.magic, theirs.magic);
   EXPECT_EQ(NcclConfig::unset, theirs.splitShare);
   EXPECT_EQ(offsetof(NcclConfig, magic), offsetof(ncclConfig_t, magic));

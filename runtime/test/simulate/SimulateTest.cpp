@@ -291,6 +291,10 @@ INSTANTIATE_TEST_SUITE_P(
         Misspelt{
             "\"ranks\": 4", "\"ranks\": 1",
             "link \"a\": \"ranks\": expected a whole number of at least 2, found the number 1"},
+        Misspelt{"\"ranks\": 4, ", "\"ranks\": 4, \"copy_engines\": {\"seconds\": 0}, ",
+                 "\"copy_engines\": expected a member \"bytes_per_second\""},
+        Misspelt{"\"b\",", "\"b\", \"copy_engines\": {},",
+                 "link \"b\": \"copy_engines\": expected it in the first link only"},
         Misspelt{"\"ranks\": 4, ", "", "link \"a\": only the last link may omit \"ranks\""},
         Misspelt{"\"b\",", "\"b\", \"ranks\": 6,",
                  "link \"b\": \"ranks\": expected a multiple of the 4 ranks of the previous link, "

@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "testing/nccl/NcclStub.h"
-#include "testing/nccl/NcclStubState.h"
+#include "testing/nccl/NcclStubCalls.h"
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -81,6 +81,16 @@ static uint64_t read(uint64_t State::*count) {
 uint64_t fsdprt_nccl_stub_made() { return read(&State::made); }
 uint64_t fsdprt_nccl_stub_living() { return read(&State::living); }
 uint64_t fsdprt_nccl_stub_registered() { return read(&State::registered); }
+uint64_t fsdprt_nccl_stub_windows() { return read(&State::windows); }
+uint64_t fsdprt_nccl_stub_allocated() {
+  Guard guard("");
+  return state().allocated.size();
+}
+
+int64_t fsdprt_nccl_stub_config(const char *member) {
+  Guard guard("");
+  return std::strcmp(member, "maxCTAs") == 0 ? state().maxCTAs : state().ctaPolicy;
+}
 
 uint64_t fsdprt_nccl_stub_pinned() {
   Guard guard("");
@@ -95,67 +105,10 @@ uint64_t fsdprt_nccl_stub_violations(const char **first) {
 }
 
 namespace {
-NcclComm handleOf(Comm *comm) { return reinterpret_cast<NcclComm>(comm); }
-
-thread_local int groupDepth = 0;
-thread_local bool groupHasUnderWay = false;
+constexpr int64_t newestVersion = 23007;
 /// The arguments of an ncclSend, which an ncclRecv of a shift must follow. The first is the peer.
 using Send = std::tuple<int, const void *, size_t, NcclType, NcclComm, CudaStream>;
 thread_local Send openSend{-1, {}, {}, {}, {}, {}};
-// Number of the current group. Within a group, several calls may use the same communicator.
-thread_local uint64_t groupNumber = 0;
-
-/// Checks a call on a communicator. It must exist, and no other thread may be using it. Unless
-/// `anyTime` is true, no earlier call on the communicator may be in progress.
-class CommCall {
-public:
-  CommCall(const char *function, NcclComm handle, bool anyTime)
-      : comm(reinterpret_cast<Comm *>(handle)), isAlone(!comm || !comm->inside.exchange(true)),
-        guard(function) {
-    State &all = state();
-    if (!comm)
-      result = all.wrong(format("%s: the communicator is null", function));
-    else if (!isAlone)
-      result = all.wrong(format("%s: another thread is in a call on this communicator", function));
-    else if (comm->isGone)
-      result = all.wrong(format("%s: this communicator has been destroyed or aborted", function));
-    else if (!anyTime && isUnderWay())
-      result = all.wrong(format("%s: this communicator has a call under way", function));
-  }
-  ~CommCall() {
-    if (comm && isAlone)
-      comm->inside = false;
-  }
-  Comm *comm;
-  NcclResult result = ncclOk;
-
-private:
-  bool isUnderWay() const {
-    WorldLock lock(*comm->world);
-    return !lock || (comm->self().underWay && (groupDepth == 0 || comm->group != groupNumber));
-  }
-  bool isAlone;
-  Guard guard;
-};
-
-/// Marks a call as in progress. The caller holds the lock of the world.
-NcclResult began(Comm *comm) {
-  comm->self().underWay = true;
-  comm->group = groupDepth > 0 ? groupNumber : 0;
-  groupHasUnderWay |= groupDepth > 0;
-  return ncclInProgress;
-}
-
-/// Marks the calls of all members that are in progress as ended.
-void complete(CommunicatorGroup &clique) {
-  for (Member &member : clique.members)
-    member.underWay = false;
-}
-
-NcclResult standsStill() {
-  state().lastError = "a stopped process holds the lock of the communicators";
-  return ncclSystemError;
-}
 
 Comm *makeComm(std::shared_ptr<World> world, uint32_t clique, uint32_t place, uint32_t worldRank,
                CudaContext context) {
@@ -198,14 +151,22 @@ bool split(World &world, CommunicatorGroup &parent) {
   return true;
 }
 
+/// Returns true if the library's version has the config, and if only known members are set.
 bool isGood(const NcclConfig *config) {
   const int unset = NcclConfig::unset;
-  return config && config->size >= 24 && config->magic == 0xcafebeef && config->version >= 21400 &&
-         config->blocking == 0 &&
-         (config->size < sizeof(NcclConfig) ||
-          (config->cgaClusterSize == unset && config->minCTAs == unset &&
-           config->maxCTAs == unset && !config->netName && config->splitShare == unset &&
-           config->padding == unset));
+  if (!config || config->magic != 0xcafebeef || config->blocking != 0 ||
+      config->cgaClusterSize != unset || config->minCTAs != unset || config->netName ||
+      config->splitShare != unset || config->trafficClass != unset ||
+      (config->maxCTAs != unset && (config->maxCTAs < 1 || config->maxCTAs > 32)))
+    return false;
+  int64_t version = state().value("version", newestVersion);
+  if (config->size == NcclConfig::bytesOf218)
+    return config->version == 21800;
+  bool isPolicy = config->ctaPolicy == ncclPolicyEfficiency ||
+                  (config->ctaPolicy == ncclPolicyZero && version >= 22800);
+  return config->size == sizeof(NcclConfig) && config->version == 22700 && version >= 22700 &&
+         isPolicy && !config->commName && config->collnetEnable == unset &&
+         config->shrinkShare == unset && config->nvlsCTAs == unset;
 }
 } // namespace
 
@@ -213,7 +174,7 @@ extern "C" {
 
 NcclResult ncclGetVersion(int *version) {
   Guard guard("ncclGetVersion");
-  *version = static_cast<int>(state().value("version", 23007));
+  *version = static_cast<int>(state().value("version", newestVersion));
   return ncclOk;
 }
 
@@ -259,6 +220,8 @@ NcclResult ncclCommInitRankConfig(NcclComm *comm, int ranks, NcclId id, int rank
     all.lastError = "bootstrap: no socket interface found";
     return static_cast<NcclResult>(all.value("init_error", 0));
   }
+  all.maxCTAs = config->maxCTAs;
+  all.ctaPolicy = config->size > NcclConfig::bytesOf218 ? config->ctaPolicy : NcclConfig::unset;
   std::shared_ptr<World> world = World::find(id);
   if (world == all.promised)
     all.promised = nullptr;
@@ -326,6 +289,7 @@ NcclResult ncclCommGetAsyncError(NcclComm handle, NcclResult *error) {
   if (!lock)
     return standsStill();
   takeChild(call.comm);
+  takeWindow(call.comm);
   Member &self = call.comm->self();
   *error = self.error != ncclOk ? self.error : self.underWay ? ncclInProgress : ncclOk;
   if (self.error != ncclOk && *call.comm->shared().problem)
@@ -339,6 +303,8 @@ NcclResult ncclCommFinalize(NcclComm handle) {
   CommCall call("ncclCommFinalize", handle, false);
   if (call.result != ncclOk)
     return call.result;
+  if (!call.comm->windows.empty())
+    return state().wrong("ncclCommFinalize: a window has not been deregistered");
   WorldLock lock(*call.comm->world);
   if (!lock)
     return standsStill();
@@ -353,6 +319,7 @@ static void end(Comm *comm) {
   comm->isGone = true;
   --state().living;
   state().registered -= comm->registrations;
+  dropWindows(comm);
   forget(comm);
   comm->world = nullptr;
 }
@@ -375,27 +342,6 @@ NcclResult ncclCommAbort(NcclComm handle) {
     // The other members can no longer complete collectives without this member.
     call.comm->shared().isBroken = true;
   end(call.comm);
-  return ncclOk;
-}
-
-NcclResult ncclCommRegister(NcclComm handle, void *base, size_t bytes, void **registration) {
-  CommCall call("ncclCommRegister", handle, false);
-  if (call.result != ncclOk)
-    return call.result;
-  if (!isOnDevice(base, bytes))
-    return state().wrong("ncclCommRegister: expected memory of the device");
-  ++call.comm->registrations;
-  ++state().registered;
-  *registration = base;
-  return ncclOk;
-}
-
-NcclResult ncclCommDeregister(NcclComm handle, void *) {
-  CommCall call("ncclCommDeregister", handle, false);
-  if (call.result != ncclOk)
-    return call.result;
-  --call.comm->registrations;
-  --state().registered;
   return ncclOk;
 }
 
@@ -432,6 +378,10 @@ static NcclResult collective(Call what, const void *source, void *target, NcclCo
   if (!canReach(source, bytes * (what.kind == fb::CollectiveKind::reduce_scatter ? members : 1)) ||
       !canReach(target, bytes * (what.kind == fb::CollectiveKind::all_gather ? members : 1)))
     return all.wrong(format("%s: the device cannot reach the source or the target", what.function));
+  if (!findOffsets(*comm, what, source, target))
+    return all.wrong(format("%s: the source or the target is outside of the windows of the "
+                            "communicator",
+                            what.function));
   uint64_t number;
   {
     WorldLock lock(*comm->world);

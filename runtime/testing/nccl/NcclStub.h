@@ -13,7 +13,11 @@
 //     thread;
 //   - n-th collectives of a communicator that differ between two members in kind, type, count,
 //     operation or root;
-//   - a call with a blocking communicator, a stream of another device, or inaccessible memory.
+//   - a call with a blocking communicator, a stream of another device, or inaccessible memory;
+//   - a config that the version of the library does not have;
+//   - a window of memory that ncclMemAlloc has not allocated, that is a window already, or whose
+//     size differs between members; a collective outside of the windows of its communicator, or at
+//     offsets that differ between members; the end of a communicator, or of memory, with windows.
 //
 // A rejected call fails, ncclGetLastError returns the reason, and fsdprt_nccl_stub_violations
 // counts the call. Tests load the library as the runtime does, and find the functions of this file
@@ -31,6 +35,11 @@
 //   error_rank      rank that gets the asynchronous error
 //   error_at        index, from 1, of the rank's collective with the asynchronous error
 //   hang_at         index, from 1, of a collective that never ends after all ranks have begun it
+//   alloc_error     result of ncclMemAlloc
+//   windows         if 0, ncclCommWindowRegister succeeds without making a window, as NCCL does
+//                   where it does not support windows
+//   window_fails_on rank on which this happens
+//   window_error    result of ncclCommWindowRegister
 //   late_rank       rank whose collectives reach their stream late
 //   late_ms         delay of these collectives in milliseconds
 //
@@ -54,6 +63,12 @@ uint64_t fsdprt_nccl_stub_living(void);
 /// These functions return the number of registrations with communicators, and the number of ranges
 /// of host memory that are pinned.
 uint64_t fsdprt_nccl_stub_registered(void);
+/// These functions return the number of windows of this process, and the number of its allocations
+/// by ncclMemAlloc.
+uint64_t fsdprt_nccl_stub_windows(void);
+uint64_t fsdprt_nccl_stub_allocated(void);
+/// Returns the member "maxCTAs" or "CTAPolicy" of the last config, or INT_MIN if it is not set.
+int64_t fsdprt_nccl_stub_config(const char *member);
 uint64_t fsdprt_nccl_stub_pinned(void);
 /// Returns the number of rejected calls. Sets `first` to the message of the first rejected call.
 uint64_t fsdprt_nccl_stub_violations(const char **first);

@@ -16,6 +16,11 @@
 using namespace fsdprt;
 using namespace fsdprt::stub;
 
+extern "C" {
+CudaResult cuMemAlloc_v2(CudaPointer *memory, size_t bytes);
+CudaResult cuMemFree_v2(CudaPointer memory);
+}
+
 thread_local CudaContext State::current = nullptr;
 
 CudaContext stub::currentContext() { return State::current; }
@@ -96,6 +101,12 @@ bool stub::canReach(const void *base, size_t bytes) {
   return bytes == 0 || state().value("pageable", 0) || isOnDevice(base, bytes) ||
          isWithin(state().pinned, base, bytes);
 }
+
+CudaResult stub::allocate(CudaPointer *memory, size_t bytes) {
+  return cuMemAlloc_v2(memory, bytes);
+}
+
+CudaResult stub::release(CudaPointer memory) { return cuMemFree_v2(memory); }
 
 extern "C" {
 
@@ -248,6 +259,8 @@ CudaResult cuMemAlloc_v2(CudaPointer *memory, size_t bytes) {
 CudaResult cuMemFree_v2(CudaPointer memory) {
   Guard guard("cuMemFree");
   auto *known = reinterpret_cast<char *>(memory);
+  if (state().allocated.count(known))
+    state().wrong("cuMemFree: expected ncclMemFree for memory of ncclMemAlloc");
   if (!state().onDevice.erase(known))
     return cudaInvalidValue;
   std::free(known);

@@ -105,6 +105,16 @@ bool stub::isOnDevice(const void *base, size_t bytes) {
   return isThere(0) && (bytes == 0 || isThere(bytes - 1));
 }
 
+CudaResult stub::allocate(CudaPointer *memory, size_t bytes) {
+  static auto *make = driver<CudaResult(CudaPointer *, size_t)>("cuMemAlloc_v2");
+  return make(memory, bytes);
+}
+
+CudaResult stub::release(CudaPointer memory) {
+  static auto *free = driver<CudaResult(CudaPointer)>("cuMemFree_v2");
+  return free(memory);
+}
+
 bool stub::canReach(const void *base, size_t bytes) {
   return bytes == 0 || isOnDevice(base, bytes);
 }

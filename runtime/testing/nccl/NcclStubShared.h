@@ -41,6 +41,7 @@ struct Call {
   uint64_t count = 0;
   int root = 0;
   char function[24] = "";
+  int64_t sourceOffset = -1, targetOffset = -1; // in windows, or -1
 };
 
 /// A collective in progress. Collective n of a clique uses the slot n % mostUnderWay, after the
@@ -59,13 +60,15 @@ struct Member {
   NcclResult error;
   int color, key;             // arguments of ncclCommSplit
   uint32_t child, childPlace; // clique, and rank in this clique, after the last split
+  uint64_t windowBytes;       // size of the memory that the member registers as a window
 };
 
 struct CommunicatorGroup {
   // `size` is the number of members. `joined`, `finalized` and `splits` are the numbers of members
-  // that have called the function for initialisation, finalisation or a split.
-  uint32_t size, joined, finalized, splits;
-  uint64_t splitRounds;
+  // that have called the function for initialisation, finalisation or a split, and `windows` that
+  // of members that have registered a window.
+  uint32_t size, joined, finalized, splits, windows;
+  uint64_t splitRounds, windowRounds;
   bool isBroken;     // true if a member has aborted
   char problem[256]; // text that says how the calls of members differ
   Member members[mostMembers];

@@ -27,6 +27,13 @@
 
 namespace fsdprt::stub {
 
+/// Registered memory of a member.
+struct Window {
+  const char *base = nullptr;
+  size_t bytes = 0;
+  NcclWindow handle = nullptr;
+};
+
 struct Comm {
   std::shared_ptr<World> world;
   // `place` is the rank in the clique. `worldRank` is the rank in the communicator of all ranks.
@@ -39,6 +46,10 @@ struct Comm {
   NcclComm *splitTo = nullptr; // where split `splitRound` stores its communicator
   uint64_t splitRound = 0;
   uint64_t submitted = 0, registrations = 0;
+  NcclWindow *windowTo = nullptr; // where registration `windowRound` stores its window
+  uint64_t windowRound = 0;
+  Window pending; // of this registration; without bytes if there will be no window
+  std::vector<Window> windows;
 
   CommunicatorGroup &shared() const { return (*world)->clique[clique]; }
   Member &self() const { return shared().members[place]; }
@@ -84,11 +95,13 @@ struct State {
   std::mutex lock;
   std::map<std::string, int64_t> switches;
   std::map<std::string, uint64_t> calls;
-  uint64_t violations = 0, made = 0, living = 0, registered = 0;
+  uint64_t violations = 0, made = 0, living = 0, registered = 0, windows = 0;
+  int64_t maxCTAs = 0, ctaPolicy = 0; // of the last ncclCommInitRankConfig
   std::string firstViolation, lastError;
   std::shared_ptr<World> promised; // world of the last created id, until a rank uses it
   std::set<Stream *> streams;
   std::map<const char *, size_t> pinned, onDevice;
+  std::map<const char *, size_t> allocated; // by ncclMemAlloc
   static thread_local CudaContext current;
 
   void setFromText(const char *text);
@@ -121,12 +134,21 @@ inline uint64_t sizeOf(NcclType type) {
                                                : 4;
 }
 
+/// If the registration of a window has ended, stores the window.
+void takeWindow(Comm *comm);
+void dropWindows(Comm *comm);
+/// Stores the offsets of a collective in windows. Returns false if the communicator has windows
+/// that do not contain the source or the target.
+bool findOffsets(const Comm &comm, Call &call, const void *source, const void *target);
+
 /// NcclStubDevice.cpp and NcclStubEmulated.cpp both implement the functions that follow.
 CudaContext currentContext();
 /// Returns the context of a stream, or null if the stream is unknown.
 CudaContext contextOf(CudaStream stream);
 bool canReach(const void *base, size_t bytes);
 bool isOnDevice(const void *base, size_t bytes);
+CudaResult allocate(CudaPointer *memory, size_t bytes);
+CudaResult release(CudaPointer memory);
 bool submit(Comm *comm, CudaStream stream, const Call &call, const void *source, void *target);
 void advance();
 bool hasWork(const Comm *comm);

@@ -25,8 +25,13 @@ static DType dtypeOf(NcclType type) {
 
 /// Returns a text that contains the arguments that must be equal on all members.
 static std::string textOf(const Call &call) {
-  return format("%s(%zu, type %d, op %d, root %d)", call.function, static_cast<size_t>(call.count),
-                static_cast<int>(call.type), static_cast<int>(call.operation), call.root);
+  std::string offsets = call.sourceOffset < 0 ? ""
+                                              : format(", offsets %lld and %lld",
+                                                       static_cast<long long>(call.sourceOffset),
+                                                       static_cast<long long>(call.targetOffset));
+  return format("%s(%zu, type %d, op %d, root %d%s)", call.function,
+                static_cast<size_t>(call.count), static_cast<int>(call.type),
+                static_cast<int>(call.operation), call.root, offsets.c_str());
 }
 
 static bool agree(CommunicatorGroup &clique, const Slot &slot) {

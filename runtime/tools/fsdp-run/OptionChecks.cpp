@@ -84,6 +84,14 @@ static std::optional<std::string> contradictionOfDevice(const CLI::App &app,
                        "libraries of GPUs and MPI make other system calls");
   if (options.cudaGraph && options.device != "cuda")
     return "--cuda-graph needs --device=cuda, found --device=" + options.device;
+  for (const char *name : {"--nccl-windows", "--nccl-cta-policy", "--nccl-max-ctas"})
+    if (app.count(name) && options.backend != "nccl")
+      return std::string(name) + " needs --backend=nccl, found --backend=" + options.backend;
+  if (options.ncclWindows == "on" && options.device != "cuda")
+    return "--nccl-windows=on needs arenas on GPUs, --device=cuda, found --device=" +
+           options.device;
+  if (options.ncclCtaPolicy == "zero" && options.ncclWindows == "off")
+    return std::string("--nccl-cta-policy=zero needs windows, which --nccl-windows=off prevents");
   if (!options.gemm.empty() && options.device != "cuda" && options.device != "emulate")
     return "--gemm applies to GPU kernels: expected --device=cuda or emulate, found --device=" +
            options.device;

@@ -215,6 +215,18 @@ static void addExecution(CLI::App &app, Options &options) {
          "Communication: local (threads), shm, mpi or nccl (default: local, or by the launcher)")
       ->check(oneOf({"local", "shm", "mpi", "nccl"}))
       ->type_name("HOW");
+  app.add_option("--nccl-windows", options.ncclWindows,
+                 "Register arenas as symmetric windows of NCCL: auto (if it can), on or off")
+      ->check(oneOf({"auto", "on", "off"}))
+      ->type_name("WHEN");
+  app.add_option("--nccl-cta-policy", options.ncclCtaPolicy,
+                 "Policy of NCCL for multiprocessors: default, efficiency, or zero (copy engines)")
+      ->check(oneOf({"default", "efficiency", "zero"}))
+      ->type_name("POLICY");
+  app.add_option("--nccl-max-ctas", options.ncclMaxCtas,
+                 "Multiprocessors that a collective over NCCL may use (default: NCCL's choice)")
+      ->check(wholeNumber(1, 32))
+      ->type_name("N");
   app.add_flag("--processes", options.processes,
                "Start one process per rank on this machine: docs/how-to/launch.md");
   app.add_option("--launched-rank", options.launchedRank)

@@ -117,6 +117,11 @@ void fsdprt::simulate(const Options &options, const fsdprt_artifact *artifact, P
   if (result.slowed_seconds > 0)
     printer.line("compute includes %.3f ms, because collectives occupy multiprocessors",
                  1e3 * result.slowed_seconds);
+  if (result.other_seconds > 0)
+    printer.line("all-gathers by %s; by %s, a step takes %.3f ms%s",
+                 result.copies ? "copy engines" : "kernels",
+                 result.copies ? "kernels" : "copy engines", 1e3 * result.other_seconds,
+                 result.copies ? " (run with --nccl-cta-policy=zero)" : "");
   printer.line("tokens: %s per second, %s per rank", grouped(perSecond(result.tokens), all),
                grouped(perSecond(result.tokens / result.ranks), one));
   printer.line("peak memory: %s per rank (arena)", shortBytes(result.arena_bytes, memory));
