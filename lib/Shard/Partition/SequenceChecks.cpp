@@ -135,6 +135,10 @@ static SmallVector<unsigned> getOrder(Operation *op) {
   return dims;
 }
 
+bool fsdp::isCopy(Operation *op) {
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op) || !getOrder(op).empty();
+}
+
 /// Returns true if a reshape joins or divides exactly the dimensions `first` and `first` + 1 of the
 /// larger shape, possibly after dimensions of blocks.
 static bool dividesDim(ArrayRef<ReassociationIndices> groups, int64_t first) {

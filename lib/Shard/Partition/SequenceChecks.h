@@ -21,6 +21,9 @@ bool isCoordinate(Value value, StringRef axis);
 LogicalResult checkIndices(AttentionOp op, int64_t dim, const SplitAxis &axis,
                            function_ref<InFlightDiagnostic()> fail);
 
+/// Returns true if `op` reshapes its operand, or copies it in another order of dimensions.
+bool isCopy(Operation *op);
+
 /// Returns the number of rows of a rank if the first function of attention that reads the index of
 /// a row expects stripes, else 0.
 int64_t countStripes(func::FuncOp func);

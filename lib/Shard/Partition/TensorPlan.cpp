@@ -27,6 +27,7 @@ static constexpr std::pair<StringLiteral, TensorWord> words[] = {
     {"colwise", TensorWord::Colwise},
     {"rowwise", TensorWord::Rowwise},
     {"replicate", TensorWord::Replicate},
+    {"sequence_parallel", TensorWord::SequenceParallel},
 };
 
 StringRef fsdp::nameOf(TensorWord word) {
@@ -56,8 +57,8 @@ LogicalResult TensorPlan::read(StringRef path, MLIRContext *context) {
                                 << "tensor-parallel: expected a word for pattern '"
                                 << shortText(member.name) << "', found " << value.describe();
       diag.attachNote() << "use \"colwise\" to split output features, \"rowwise\" to split input "
-                           "features, or \"replicate\"; other words of Hugging Face are not "
-                           "supported";
+                           "features, \"replicate\", or \"sequence_parallel\" for norms; other "
+                           "words of Hugging Face are not supported";
       return diag;
     }
     entries.push_back({at(member.line, member.column), member.name, row->second});

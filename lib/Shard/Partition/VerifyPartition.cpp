@@ -12,7 +12,8 @@
 //   entered   equal values, and cotangents that are parts      reduce_cotangent; on the axis
 //                                                              `context`: parameters, all_gather
 //   split     slices                                           parameters with a slice, own_piece,
-//                                                              a part that the coordinate picks
+//                                                              flat_reduce_scatter, a part that
+//                                                              the coordinate picks
 //   partial   terms of a sum                                   a reduced loop that is split
 //
 //  1. An op with a split operand follows the rule of SplitRules.h. All its operands must have the
@@ -20,8 +21,8 @@
 //     axis `context`, they must not depend on a sum over the ranks, unless they are entered.
 //  2. An op without split operands must have whole operands, or entered operands. Its results are
 //     then entered too. On the axis `tensor`, it has no operands of both kinds.
-//  3. Only all_reduce reads a partial sum, and it reads nothing else. Over another axis, its result
-//     is a partial sum too.
+//  3. Only all_reduce and flat_reduce_scatter read a partial sum, or views and copies of it, and
+//     they read nothing else. Over another axis, the result of an all_reduce is a partial sum too.
 //  4. The function returns whole values.
 //  5. Slices of a dimension may have the size 1, which a reshape does not distinguish from a whole
 //     dimension. Accept the program if it is consistent for one of its meanings.
@@ -29,6 +30,8 @@
 //     ranks have these rows, and the weight of a cross-entropy. On the axis `tensor`,
 //     VocabularyChecks.cpp checks lookups in rows of a table, and the classes of a cross-entropy.
 //     HeadChecks.cpp checks which part of a whole value a rank reads.
+//  7. Rows of the axis `tensor` may cut the blocks of the axis `context`: a rank of both has a part
+//     of some block. Until these rows are gathered, they are one block.
 //
 // This is a check of PartitionTensors.cpp from its result: a missing or additional all_reduce or
 // reduce_cotangent is an error. O(uses).
@@ -71,6 +74,7 @@ private:
     return axes.size() == 1 && cast<StringAttr>(axes[0]).getValue() == axis.name;
   }
   LogicalResult checkOrder(Operation *op);
+  bool checkRowsOfTensor(Operation *op);
   std::optional<LogicalResult> checkCollective(Operation *op, bool isSplit);
   LogicalResult check(Operation *op);
 
@@ -80,6 +84,7 @@ private:
   DenseSet<Value> partial, entered;
   DenseMap<Value, int64_t> lookups; ///< rows of slices of tables, and the sizes of the slices
   DenseSet<Value> sums;             ///< values that depend on a sum over the ranks of the axis
+  DenseMap<Value, size_t> cuts; ///< numbers of blocks that rows of the axis `tensor` cut
   UnitSplit units;                  ///< which dimensions of size 1 are split (SplitRules.h)
 };
 } // namespace
@@ -222,8 +227,16 @@ LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
     return checkLookup(op, cast<RankedTensorType>(lookup.getTable().getType()).getDimSize(0));
   if (auto loss = dyn_cast<CrossEntropyOp>(op); loss && !axis.isContext())
     return checkClasses(loss, [&] { return fail(op); });
+  for (Value operand : op->getOperands())
+    if (auto cut = cuts.find(operand); cut != cuts.end()) {
+      size_t blocks = cut->second;
+      for (Value result : op->getResults())
+        cuts[result] = blocks;
+    }
   for (auto [result, expected] : llvm::zip_equal(op->getResults(), derived->results)) {
-    if (expected && axis.striped && !llvm::all_of(op->getUsers(), llvm::IsaPred<AllGatherOp>) &&
+    if (expected && axis.striped && !cuts.contains(result) &&
+        !llvm::all_of(op->getUsers(),
+                      llvm::IsaPred<AllGatherOp, FlatReduceScatterOp, OwnPieceOp>) &&
         llvm::any_of(expected->blocks, [&](int64_t block) { return block != stripes; }))
       return fail(op) << "expected blocks of " << stripes
                       << " rows in its results, because the rows of a rank are stripes";
@@ -308,6 +321,13 @@ std::optional<LogicalResult> PartitionChecker::checkCollective(Operation *op, bo
     sums.insert(result);
     return success();
   }
+  if (auto scatter = dyn_cast<FlatReduceScatterOp>(op)) {
+    if (!partial.contains(input))
+      return fail(op) << "expected a partial sum, found " << describeValue(input)
+                      << " that is none";
+    splits[result] = TensorSplit{0, {scatter.getResult().getType().getDimSize(0)}};
+    return success();
+  }
   if (isSplit != isa<AllGatherOp>(op))
     return fail(op) << "expected a " << (isSplit ? "whole" : "split") << " operand, found operand 0"
                     << " that is " << (isSplit ? "split" : "whole") << " over axis '" << axis.name
@@ -317,9 +337,12 @@ std::optional<LogicalResult> PartitionChecker::checkCollective(Operation *op, bo
   if (failed(checkOrder(op)))
     return failure();
   if (isa<OwnPieceOp>(op)) {
-    if (sums.contains(input))
+    if (axis.isContext() && sums.contains(input))
       return fail(op) << "expected no sum over axis '" << axis.name
                       << "', because each rank computes a part of its cotangent";
+    if (!axis.isContext() && entered.contains(input))
+      return fail(op) << "expected no result of an 'fsdp.reduce_cotangent', because each rank has "
+                         "the whole cotangent of its piece";
     splits[result] = TensorSplit{0, {cast<RankedTensorType>(result.getType()).getDimSize(0)}};
   } else if (isa<ShareCotangentOp>(op)) {
     if (!entered.contains(input))
@@ -329,6 +352,34 @@ std::optional<LogicalResult> PartitionChecker::checkCollective(Operation *op, bo
     entered.insert(result);
   }
   return success();
+}
+
+/// Finds the rows, split over the axis `context`, that `op` scatters or gathers over the axis
+/// `tensor`. Returns false if `op` is another op.
+bool PartitionChecker::checkRowsOfTensor(Operation *op) {
+  auto split = op->getNumOperands() ? splits.find(op->getOperand(0)) : splits.end();
+  auto axes = op->getAttrOfType<ArrayAttr>("axes");
+  if (!axis.isContext() || split == splits.end() ||
+      !isa<AllGatherOp, FlatReduceScatterOp, OwnPieceOp>(op) || isOverAxis(axes))
+    return false;
+  Value result = op->getResult(0);
+  int64_t from = cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(0),
+          to = cast<RankedTensorType>(result.getType()).getDimSize(0);
+  size_t count = split->second.blocks.size();
+  int64_t block = split->second.blocks.front();
+  auto cut = cuts.find(op->getOperand(0));
+  if (isa<AllGatherOp>(op)) {
+    count = cut == cuts.end() ? count * (to / from) : cut->second;
+    block = to / static_cast<int64_t>(count);
+  } else if (count % (from / to) == 0) {
+    count /= from / to;
+  } else {
+    cuts[result] = count;
+    count = 1;
+    block = to;
+  }
+  splits[result] = TensorSplit{0, SmallVector<int64_t>(count, block)};
+  return true;
 }
 
 /// Checks that `op` reads no partial sum except by an all_reduce, and split values only as
@@ -370,6 +421,12 @@ LogicalResult PartitionChecker::check(Operation *op) {
     partial.insert_range(op->getResults());
     return checkMask(op, rows->second, [&] { return fail(op); });
   }
+  if (op->getNumOperands() && partial.contains(op->getOperand(0)) && isCopy(op)) {
+    partial.insert_range(op->getResults());
+    return success();
+  }
+  if (auto scatter = dyn_cast<FlatReduceScatterOp>(op); scatter && isOverAxis(scatter.getAxes()))
+    return *checkCollective(op, /*isSplit=*/false);
   if (auto sum = dyn_cast<AllReduceOp>(op)) {
     if (isOverAxis(sum.getAxes()))
       return *checkCollective(op, /*isSplit=*/false);
@@ -396,6 +453,8 @@ LogicalResult PartitionChecker::check(Operation *op) {
       return success();
     }
   }
+  if (checkRowsOfTensor(op))
+    return success();
   if (std::optional<LogicalResult> checked = checkCollective(op, first.has_value()))
     return *checked;
   if (first && isa<func::ReturnOp>(op))

@@ -4,6 +4,7 @@
     split_axes.py FOLDER options           options that change sums, kernels or collectives: bits of the reference only
     split_axes.py FOLDER foreign MODELS [--all]
                                            the same on programs that PyTorch and JAX wrote (MODELS/*.mlir.gz)
+    split_axes.py FOLDER rows [--all]      the same with --sequence-parallel: meshes with the axis tensor, options, foreign models
     split_axes.py FOLDER faults PLANT      planted faults are found (PLANT: test/Shard/Inputs/plant-partition.py)
 
 Each run of three steps must equal, bit for bit, the program `reference` of its artifact: the unsharded program, whose sums
@@ -16,6 +17,7 @@ HERE = os.path.dirname(__file__)
 AXES = ["replicate", "shard", "context", "tensor"]
 OPTIONS = ["--optimizer=sgd", "--momentum=0.9", "--clip-grad-norm=1"]
 RUN = ["--steps=3", "--lr=0.1", "--seed=3"]
+ROWS = ["--sequence-parallel"] if sys.argv[2] == "rows" else []
 
 
 def call(*command, fails=False):
@@ -39,12 +41,13 @@ def name_of(mesh):
     return ",".join(f"{axis}={mesh[axis]}" for axis in AXES if axis in mesh)
 
 
-def generate(folder, kind, mesh):
+def generate(folder, kind, mesh, odd=1):
     """Writes a model whose heads and sequence the mesh divides. Llama has half as many heads of keys and values."""
     heads = 2 * mesh.get("tensor", 1) * (2 if kind == "llama" else 1)
-    model = f"{folder}/{kind}.{heads}.{mesh.get('context', 1)}.mlir"
-    shape = ["--layers=1", f"--hidden={8 * heads}", f"--heads={heads}", "--batch=2", f"--vocab={16 * heads + 1}",
-             f"--seq={4 * mesh.get('context', 1)}"]
+    model = f"{folder}/{kind}.{heads}.{mesh.get('context', 1)}.{odd}.mlir"
+    rows = mesh["tensor"] if ROWS else 1
+    shape = ["--layers=1", f"--hidden={8 * heads}", f"--heads={heads}", "--batch=2", f"--vocab={16 * heads + odd}",
+             f"--seq={4 * rows * mesh.get('context', 1)}"]
     if kind == "llama":
         shape += [f"--kv-heads={heads // 2}", f"--intermediate={12 * heads}"]
     if not os.path.exists(model):
@@ -75,7 +78,7 @@ def compare(run, plain):
 def check(folder, model, mesh, mayRefuse=False):
     """Trains the model on the mesh. Fails unless it has the bits of the reference and the values of a plain run."""
     out = f"{folder}/run"
-    told = call("fsdp-compile", model, *OPTIONS, f"--mesh={name_of(mesh)}", "-o", out + ".fsdp", fails=mayRefuse)
+    told = call("fsdp-compile", model, *OPTIONS, *ROWS, f"--mesh={name_of(mesh)}", "-o", out + ".fsdp", fails=mayRefuse)
     if mayRefuse and re.search("does not divide|would be split along two dimensions", told):
         return False
     said = train(out + ".fsdp", out, "--check-against=unsharded", "--assert-no-allocations")
@@ -96,6 +99,16 @@ def grid(folder, isAll):
         print(f"{kind}: {len(pairs)} meshes, bits of the reference, equal within 2e-6 to one rank")
 
 
+def rows(folder, isAll):
+    """Rows of norms are split. Vocabularies that the axis tensor divides are split, and others stay whole."""
+    chosen = ({2, 2}, {2, 4})
+    pairs = [m for m in meshes(range(2, 9) if isAll else (2, 3, 4, 8)) if "tensor" in m and (isAll or len(m) == 1 or set(m.values()) in chosen)]
+    for kind in ("gpt2", "llama"):
+        for mesh in pairs:
+            check(folder, generate(folder, kind, mesh, odd=sum(mesh.values()) % 2), mesh)
+        print(f"{kind}: {len(pairs)} meshes, bits of the reference, equal within 2e-6 to one rank")
+
+
 def options(folder):
     three = "--mesh=shard=2,context=2,tensor=2"
     for kind, *given in [("gpt2", three, "--grad-accum=2"), ("gpt2", three, "--grad-accum=2", "--grad-sync=last"),
@@ -112,7 +125,7 @@ def options(folder):
         dropout = [o for o in given if o.startswith("--dropout")]
         shape = ["--layers=1", "--hidden=48", "--heads=4", "--vocab=97", "--seq=8", "--batch=2"]
         call("fsdp-modelgen", kind, *shape, *(["--kv-heads=2", "--intermediate=80"] if kind == "llama" else dropout), "-o", model)
-        call("fsdp-compile", model, "--clip-grad-norm=1", *(o for o in given if o not in dropout), "-o", artifact)
+        call("fsdp-compile", model, "--clip-grad-norm=1", *ROWS, *(o for o in given if o not in dropout), "-o", artifact)
         said = call("fsdp-run", artifact, "--steps=3", "--check-against=unsharded", "--assert-no-allocations", fails=True)
         passed = re.search("check against unsharded passed: 3 steps on 8 ranks", said)
         print(f"{kind} {' '.join(given)}: {passed[0] if passed else said[-2000:]}")
@@ -126,7 +139,7 @@ def foreign(folder, models, isAll):
             file.write(gzip.decompress(open(f"{models}/{name}.mlir.gz", "rb").read()))
         count = 0
         for mesh in meshes((2, 4) if isAll else (2,)):
-            if not isAll and len(mesh) == 1:
+            if (not isAll and len(mesh) == 1) or (ROWS and "tensor" not in mesh):
                 continue
             count += check(folder, model, mesh, mayRefuse=isAll)
         print(f"{name}: {count} meshes, bits of the reference, equal within 2e-6 to one rank")
@@ -187,6 +200,10 @@ folder, what = sys.argv[1:3]
 os.makedirs(folder, exist_ok=True)
 if what == "grid":
     grid(folder, "--all" in sys.argv)
+elif what == "rows":
+    rows(folder, "--all" in sys.argv)
+    options(folder)
+    foreign(folder, sys.argv[3], isAll=False)
 elif what == "options":
     options(folder)
 elif what == "foreign":
