@@ -42,11 +42,11 @@ static void lowerPiece(OwnPieceOp op) {
   OpBuilder b(op);
   RankedTensorType piece = op.getResult().getType();
   int64_t size = piece.getDimSize(0), count = op.getInput().getType().getDimSize(0) / size;
-  Value parts = tensor::ExpandShapeOp::create(b, op.getLoc(), piece.clone({count, size}),
-                                              op.getInput(),
-                                              ArrayRef<ReassociationIndices>{{0, 1}});
-  op.getResult().replaceAllUsesWith(buildPick(b, parts, piece, /*loop=*/0, /*copies=*/1,
-                                              findCoordinate(op, tensorAxis)));
+  Value parts =
+      tensor::ExpandShapeOp::create(b, op.getLoc(), piece.clone({count, size}), op.getInput(),
+                                    ArrayRef<ReassociationIndices>{{0, 1}});
+  op.getResult().replaceAllUsesWith(
+      buildPick(b, parts, piece, /*loop=*/0, /*copies=*/1, findCoordinate(op, tensorAxis)));
   op.erase();
 }
 

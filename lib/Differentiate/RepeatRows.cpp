@@ -55,9 +55,8 @@ static DenseSet<Value> findGathered(func::FuncOp func, const ForwardPart &forwar
   DenseSet<Value> gathered;
   for (Operation &op : func.getBody().front()) {
     auto gather = dyn_cast<AllGatherOp>(op);
-    if (forward.contains(&op) &&
-        ((gather && isOverTensor(gather.getAxes())) || picksRandom(&op) ||
-         (isCopy(&op) && gathered.contains(op.getOperand(0)))))
+    if (forward.contains(&op) && ((gather && isOverTensor(gather.getAxes())) || picksRandom(&op) ||
+                                  (isCopy(&op) && gathered.contains(op.getOperand(0)))))
       gathered.insert(op.getResult(0));
   }
   return gathered;

@@ -43,7 +43,7 @@ SmallVector<Value> fsdp::lowerToLinalg(RandomOp op, OpBuilder &b) {
 }
 
 Value fsdp::buildPick(OpBuilder &b, Value value, RankedTensorType type, unsigned loop,
-                       int64_t copies, Value coordinate) {
+                      int64_t copies, Value coordinate) {
   Location loc = value.getLoc();
   Type element = type.getElementType();
   unsigned rank = type.getRank() + 1;

@@ -170,8 +170,8 @@ LogicalResult PartitionTensorsPass::checkRowParameters(func::FuncOp loss, const 
     for (Operation *user : argument.getUsers())
       if (!region.group.ops.contains(user)) {
         InFlightDiagnostic diag = emitError(owner->loc)
-                                  << "tensor-parallel: '" << name << "' is "
-                                  << nameOf(owner->word) << ", but " << describeOp(user)
+                                  << "tensor-parallel: '" << name << "' is " << nameOf(owner->word)
+                                  << ", but " << describeOp(user)
                                   << " that reads it is not computed on rows; use \"replicate\"";
         diag.attachNote(user->getLoc()) << "the op is here; --remarks prints why it stays whole";
         return diag;

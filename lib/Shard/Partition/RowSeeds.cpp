@@ -70,7 +70,7 @@ private:
   func::FuncOp func;
   RowRegion region;
   DenseSet<Value> own; ///< values that depend on slices of parameters and are not whole
-  llvm::MapVector<Value, TensorSplit> pieces; ///< whole values of which a rank reads its rows
+  llvm::MapVector<Value, TensorSplit> pieces;      ///< whole values of which a rank reads its rows
   llvm::MapVector<Operation *, std::string> whole; ///< ops that do not join, and the reasons
   SmallVector<Value> open;
   SmallVector<RowSeed> seeds; ///< of rows that are neighbours in memory
@@ -123,11 +123,11 @@ std::string RowChooser::checkRows(Value value, const TensorSplit &split) {
   for (int64_t block : split.blocks)
     if (block % ranks != 0 || block == ranks)
       return "axis 'tensor' of " + std::to_string(ranks) +
-             (block == ranks ? " ranks would leave one row of dimension "
+             (block == ranks ? " ranks would leave size 1 of dimension "
                              : " ranks does not divide dimension ") +
              std::to_string(split.dim) + " of " + describeSplitValue(func, value) + ", " +
-             std::to_string(block) + " rows; sizes of the axis that divide it: " +
-             listDivisors(block);
+             std::to_string(block) +
+             " rows; sizes of the axis that divide it: " + listDivisors(block);
   return llvm::all_equal(split.blocks) ? "" : "its rows are blocks of different sizes";
 }
 
@@ -236,8 +236,8 @@ void RowChooser::remark() {
                             << " between split products";
   for (auto &[op, why] : whole)
     if (!region.group.ops.contains(op))
-      emitRemark(op->getLoc()) << describeOp(op) << " stays whole on each rank of axis 'tensor': "
-                               << why;
+      emitRemark(op->getLoc()) << describeOp(op)
+                               << " stays whole on each rank of axis 'tensor': " << why;
 }
 
 FailureOr<RowRegion> RowChooser::run(bool remarks) {

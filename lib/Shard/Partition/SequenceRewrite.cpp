@@ -206,8 +206,8 @@ Value SplitRewrite::slice(Value value, const TensorSplit &split) {
   }
   b.setInsertionPointAfterValue(value);
   return slices[key] = cut(value, split, [&](RankedTensorType piece, Value flat) -> Value {
-    return OwnPieceOp::create(b, value.getLoc(), piece, flat, getMesh(), getAxes());
-  });
+           return OwnPieceOp::create(b, value.getLoc(), piece, flat, getMesh(), getAxes());
+         });
 }
 
 /// Gathers a split value from all ranks. `type` is the type of the whole value. `isView` tells that

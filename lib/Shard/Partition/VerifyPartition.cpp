@@ -84,7 +84,7 @@ private:
   DenseSet<Value> partial, entered;
   DenseMap<Value, int64_t> lookups; ///< rows of slices of tables, and the sizes of the slices
   DenseSet<Value> sums;             ///< values that depend on a sum over the ranks of the axis
-  DenseMap<Value, size_t> cuts; ///< numbers of blocks that rows of the axis `tensor` cut
+  DenseMap<Value, size_t> cuts;     ///< numbers of blocks that rows of the axis `tensor` cut
   UnitSplit units;                  ///< which dimensions of size 1 are split (SplitRules.h)
 };
 } // namespace

@@ -156,11 +156,11 @@ def plant(ir, fault, script, where):
     return ir[:begin] + done.stdout + ir[end:]
 
 
-def compile_planted(folder, model, mesh, fault, script, where):
+def compile_planted(folder, model, mesh, fault, script, where, rows):
     """Compiles a step with a fault. Returns the messages of the compiler if it refuses the fault."""
     stage = {"model": "shard", "step": "differentiate"}[where]
     ir, artifact = f"{folder}/{stage}.mlir", f"{folder}/fault.fsdp"
-    call("fsdp-compile", model, *OPTIONS, f"--mesh={mesh}", f"--compile-to={stage}", "-o", ir)
+    call("fsdp-compile", model, *OPTIONS, f"--mesh={mesh}", f"--compile-to={stage}", *rows, "-o", ir)
     if where == "step":  # the reference has no fault
         call("fsdp-opt", ir, "--fsdp-add-reference", "-o", f"{folder}/reference.mlir")
         ir = f"{folder}/reference.mlir"
@@ -178,13 +178,16 @@ def faults(folder, script):
     model = f"{folder}/model.mlir"
     call("fsdp-modelgen", "gpt2", "--layers=1", "--hidden=32", "--heads=4", "--vocab=65", "--seq=8", "--batch=1", "-o", model)
     plain = train_plain(folder, model, 1)
-    for where, mesh, fault in [("step", "tensor=2", "missing-sum"), ("step", "context=2", "missing-gather"),
+    for where, mesh, fault, *rows in [("step", "tensor=2", "missing-sum"), ("step", "context=2", "missing-gather"),
                                ("step", "context=2", "first-rows"), ("step", "context=2", "wrong-offset"),
                                ("model", "tensor=2", "missing-sum"), ("model", "tensor=2", "wrong-heads"),
                                ("model", "tensor=2", "missing-entry"), ("model", "context=2", "missing-gather"),
                                ("model", "context=2", "missing-offset"), ("model", "context=2", "first-rows"),
-                               ("model", "context=2", "missing-weight")]:
-        refused = compile_planted(folder, model, mesh, fault, script, where)
+                               ("model", "context=2", "missing-weight"),
+                               ("step", "tensor=2", "other-rows", "--sequence-parallel"),
+                               ("model", "tensor=2", "missing-norm-sum", "--sequence-parallel"),
+                               ("model", "tensor=2", "first-rows", "--sequence-parallel")]:
+        refused = compile_planted(folder, model, mesh, fault, script, where, rows)
         if refused:
             found = re.search("error: (.*)", refused)[1]
         else:
