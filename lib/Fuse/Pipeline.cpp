@@ -14,7 +14,6 @@ using namespace mlir;
 
 void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
   std::shared_ptr<const TargetInfo> target = getTargetInfo(options.codegen);
-  pm.addNestedPass<func::FuncOp>(createExpandRingPass());
   pm.addNestedPass<func::FuncOp>(configure(createDecomposeNamedOpsPass(target), options));
   // Merge the ops that a loss and its gradient have in common. Equal fills are also merged. Each
   // dispatch nevertheless gets its own copy of the fills that it uses.

@@ -12,20 +12,18 @@
 //
 //  1. Clone the step. Replace each cross-entropy of split classes by ops and an all_reduce.
 //  2. Replace each op by one copy per pair of coordinates (c, t). If two copies have equal
-//  operands,
-//     build only one of them. A value that is equal on all ranks is thus computed once.
-//  3. Arguments: the coordinates of a rank become constants. A unit of slices of parameters becomes
-//     the flat buffers of its T slices, one after another. A unit of whole parameters becomes its
-//     flat buffer.
+//     operands, build only one of them. A value that is equal on all ranks is thus computed once.
+//  3. Arguments: the coordinates of a rank become results of kernels without inputs. A unit of
+//     slices of parameters becomes the flat buffers of its T slices, one after another. A unit of
+//     whole parameters becomes its flat buffer.
 //  4. Collectives over the two axes become sums in the order of ranks, concatenations and slices.
 //     The collectives of units become views of their flat buffers, because `@solo` has one rank.
 //  5. Results: gradients of slices are laid out as the slices are. Any other result must be the
 //     same value for all t. If C > 1, a result has a leading dimension of the results of all c,
 //     which AccumulateGradients.cpp adds in order.
 //
-// O(ops · C·T). If C·T is larger than 8, the program would have too many ops, or attention is a
-// ring (which adds softmax terms in another order on each rank), the module gets the attribute
-// `fsdp.no_reference` instead.
+// O(ops · C·T). If C·T is larger than 8, or the program would have too many ops, the module gets
+// the attribute `fsdp.no_reference` instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -80,7 +78,10 @@ private:
   LogicalResult unroll(Operation *op);
   LogicalResult unrollCollective(Operation *op, ArrayAttr axes);
   SmallVector<Value> build(Operation *op, int64_t copy);
+  Value buildKernel(Location loc, Type type, ValueRange inputs,
+                    function_ref<Value(ValueRange)> build);
   Value buildSum(Location loc, ValueRange parts, ReductionKind kind);
+  Value buildCoordinate(BlockArgument arg, int64_t coordinate);
   Value buildConcatenation(Location loc, ValueRange parts);
   Value buildPiece(Location loc, Value whole, int64_t index, int64_t size);
   LogicalResult addResults();
@@ -128,11 +129,24 @@ Value Unrolling::buildConcatenation(Location loc, ValueRange parts) {
                            : tensor::ConcatOp::create(b, loc, /*dim=*/0, parts).getResult();
 }
 
+/// Returns the result of a kernel with the inputs `inputs`, which `build` writes.
+Value Unrolling::buildKernel(Location loc, Type type, ValueRange inputs,
+                             function_ref<Value(ValueRange)> build) {
+  auto dispatch = DispatchOp::create(b, loc, TypeRange(type), inputs, b.getDenseI64ArrayAttr({-1}));
+  dispatch->setAttr("kind", b.getStringAttr("map"));
+  OpBuilder::InsertionGuard guard(b);
+  Block *block = b.createBlock(&dispatch.getBody(), {}, inputs.getTypes(),
+                               SmallVector<Location>(inputs.size(), loc));
+  YieldOp::create(b, loc, build(block->getArguments()));
+  return dispatch.getResult(0);
+}
+
 /// Adds tensors as a collective does: in order from +0, in the compute type. A mean is then the sum
 /// times 1/n. The sum is a kernel of its own, as the collective is in the step, so that the kernels
 /// around it are those of the step.
 Value Unrolling::buildSum(Location loc, ValueRange parts, ReductionKind kind) {
-  Type element = getTensorType(parts.front()).getElementType(), wide = getComputeType(element);
+  Type type = parts.front().getType(), element = getTensorType(parts.front()).getElementType(),
+       wide = getComputeType(element);
   auto body = [&](ImplicitLocOpBuilder &b, ValueRange args) -> SmallVector<Value> {
     Value sum = createConstant(b, wide, 0);
     for (Value part : args.drop_back())
@@ -141,16 +155,23 @@ Value Unrolling::buildSum(Location loc, ValueRange parts, ReductionKind kind) {
       sum = arith::MulFOp::create(b, sum, createConstant(b, wide, 1.0 / double(parts.size())));
     return {castFloat(b, sum, element)};
   };
-  Type type = parts.front().getType();
-  auto dispatch = DispatchOp::create(b, loc, TypeRange(type), parts, b.getDenseI64ArrayAttr({-1}));
-  dispatch->setAttr("kind", b.getStringAttr("map"));
-  OpBuilder::InsertionGuard guard(b);
-  Block *block = b.createBlock(&dispatch.getBody(), {}, parts.getTypes(),
-                               SmallVector<Location>(parts.size(), loc));
-  Value sum =
-      createElementwise(b, loc, block->getArguments(), createEmpty(b, loc, type), body).front();
-  YieldOp::create(b, loc, sum);
-  return dispatch.getResult(0);
+  return buildKernel(loc, type, parts, [&](ValueRange args) {
+    return createElementwise(b, loc, args, createEmpty(b, loc, type), body).front();
+  });
+}
+
+/// Returns a coordinate of ranks in the form of the argument `arg`. It is the result of a kernel,
+/// not a constant, so that the kernels that read it are those of the step.
+Value Unrolling::buildCoordinate(BlockArgument arg, int64_t coordinate) {
+  Value &known = pieces[{arg, coordinate}];
+  Location loc = arg.getLoc();
+  if (!known)
+    known = buildKernel(loc, arg.getType(), {}, [&](ValueRange) -> Value {
+      Value number = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(coordinate));
+      Value empty = createEmpty(b, loc, arg.getType());
+      return linalg::FillOp::create(b, loc, number, empty).getResult(0);
+    });
+  return known;
 }
 
 /// Adds the arguments of the reference, and maps those of the step to them.
@@ -172,12 +193,7 @@ void Unrolling::addArguments() {
       if (unit)
         value = buildPiece(unit.getLoc(), whole, copy % tensors, unit.getFlatSize());
       else if (axis == contextAxis || axis == tensorAxis)
-        value =
-            pieces[{arg, coordinate}]
-                ? pieces[{arg, coordinate}]
-                : pieces[{arg, coordinate}] = arith::ConstantOp::create(
-                      b, arg.getLoc(),
-                      DenseElementsAttr::get(getTensorType(arg), b.getI64IntegerAttr(coordinate)));
+        value = buildCoordinate(arg, coordinate);
       map.map(arg, value);
     }
   }
@@ -236,6 +252,8 @@ LogicalResult Unrolling::unrollCollective(Operation *op, ArrayAttr axes) {
       value = all([&] { return buildConcatenation(loc, group.operands); });
     else if (auto broadcast = dyn_cast<BroadcastOp>(op))
       value = group.operands[broadcast.getRoot()];
+    else if (isa<ShiftOp>(op))
+      value = group.operands[(position + group.operands.size() - 1) % group.operands.size()];
     else
       value = buildPiece(loc, group.operands[position], position, size);
     maps[copy].map(result, value);
@@ -258,7 +276,7 @@ SmallVector<Value> Unrolling::build(Operation *op, int64_t copy) {
 
 LogicalResult Unrolling::unroll(Operation *op) {
   auto axes = op->getAttrOfType<ArrayAttr>("axes");
-  if (isa<AllReduceOp, AllGatherOp, FlatReduceScatterOp, OwnPieceOp, BroadcastOp>(op))
+  if (isa<AllReduceOp, AllGatherOp, FlatReduceScatterOp, OwnPieceOp, BroadcastOp, ShiftOp>(op))
     return unrollCollective(op, axes);
   if (axes && isa<FSDPDialect>(op->getDialect()))
     return op->emitOpError("has no counterpart in the program 'reference'");
@@ -370,10 +388,7 @@ void AddReferencePass::runOnOperation() {
     return;
   int64_t copies = mesh.getNumReaders();
   int64_t ops = std::distance(step.getBody().front().begin(), step.getBody().front().end());
-  bool hasRing = llvm::any_of(step.getOps<AttentionOp>(), [](AttentionOp attention) {
-    return attention.getRing().has_value();
-  });
-  if (copies > mostCopies || ops * copies > mostOps || hasRing) {
+  if (copies > mostCopies || ops * copies > mostOps) {
     module->setAttr(noReferenceAttr, UnitAttr::get(&getContext()));
     return;
   }

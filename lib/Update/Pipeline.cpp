@@ -12,6 +12,7 @@
 using namespace mlir;
 
 void fsdp::buildUpdatePipeline(OpPassManager &pm, const StepOptions &options) {
+  pm.addNestedPass<func::FuncOp>(createExpandRingPass());
   pm.addPass(createAddReferencePass());
   pm.addPass(createAccumulateGradientsPass());
   pm.addPass(createExchangeRowsPass());

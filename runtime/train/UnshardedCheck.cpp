@@ -11,15 +11,25 @@
 using namespace fsdprt;
 using ull = unsigned long long;
 
+/// Returns why the compiler has left out the program `reference` (lib/Update/AddReference.cpp).
+static std::string findReason(const fsdprt_artifact_info &info) {
+  uint64_t together = info.ranks / info.data_ranks;
+  if (together == 1)
+    return "";
+  if (together > 8)
+    return format("; expected at most 8 ranks of the axes 'tensor' and 'context' to compute a "
+                  "sample together, found %llu",
+                  ull(together));
+  return format("; for %llu ranks that compute a sample together, it would have more than 50000 "
+                "operations; compile with fewer layers",
+                ull(together));
+}
+
 UnshardedCheck::UnshardedCheck(const TrainingRun &run) : run(run) {
   for (const char *program : {"reference_init", "reference"})
     if (!fsdprt_artifact_has_program(run.artifact, program))
       badInput("%s: has no program '%s' to check against%s", run.options.artifact.c_str(), program,
-               run.info.ranks == run.info.data_ranks
-                   ? ""
-                   : "; with an axis 'tensor' or 'context', artifacts have it if at most 8 ranks "
-                     "compute a sample together, the step has few ops, and keys and values are "
-                     "gathered");
+               findReason(run.info).c_str());
 }
 
 void UnshardedCheck::expectInputs(const std::vector<fsdprt_input_info> &inputs) const {

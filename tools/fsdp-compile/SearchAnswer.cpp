@@ -98,16 +98,17 @@ static void printTooLarge(const SearchResult &result, int64_t limit, size_t most
   });
 }
 
-/// Prints how many candidates were refused for each reason.
-static void printRefused(const SearchResult &result) {
-  llvm::MapVector<StringRef, size_t> reasons;
+/// Prints how many candidates are in the states `states` for each reason, and the first of them.
+static void printReasons(const SearchResult &result, ArrayRef<State> states, StringRef title) {
+  llvm::MapVector<StringRef, std::pair<size_t, const SearchedPlan *>> reasons;
   for (const SearchedPlan &plan : result.plans)
-    if (plan.state == State::refused)
-      ++reasons[plan.problem];
+    if (llvm::is_contained(states, plan.state))
+      ++reasons.try_emplace(plan.problem, 0, &plan).first->second.first;
   if (!reasons.empty())
-    llvm::outs() << "\nRefused by the model\n";
-  for (auto [reason, candidates] : reasons)
-    llvm::outs() << llvm::right_justify(std::to_string(candidates), 28) << "  " << reason << "\n";
+    llvm::outs() << "\n" << title << "\n";
+  for (auto [reason, found] : reasons)
+    llvm::outs() << llvm::right_justify(std::to_string(found.first), 28) << "  " << reason
+                 << "; such as " << llvm::join(found.second->spelled, " ") << "\n";
 }
 
 /// Prints the candidates that no stage could plan, and the numbers of candidates.
@@ -115,21 +116,12 @@ static void printRest(const SearchResult &result, int64_t limit) {
   auto countState = [&](State state) {
     return count(result, [=](const SearchedPlan &plan) { return plan.state == state; });
   };
-  printRefused(result);
+  printReasons(result, State::refused, "Refused by the model");
   std::optional<double> least;
   for (const SearchedPlan &plan : result.plans)
     if (plan.state == State::tooSlow)
       least = std::min(least.value_or(plan.seconds), plan.seconds);
-  auto hasFailed = [](const SearchedPlan &plan) {
-    return plan.state == State::unplannable || plan.state == State::lost;
-  };
-  size_t failures = count(result, hasFailed);
-  if (failures > 0) {
-    llvm::outs() << "\nCannot be planned\n";
-    for (const SearchedPlan &plan : result.plans)
-      if (hasFailed(plan))
-        llvm::outs() << "  " << llvm::join(plan.spelled, " ") << ": " << plan.problem << "\n";
-  }
+  printReasons(result, {State::unplannable, State::lost}, "Cannot be planned");
   llvm::outs() << "\n"
                << result.plans.size() << " candidates, " << countState(State::planned)
                << " planned";
@@ -143,7 +135,7 @@ static void printRest(const SearchResult &result, int64_t limit) {
                  << " not planned because fewer ranks on 'context' or 'tensor' are faster";
   if (size_t refused = countState(State::refused))
     llvm::outs() << "; " << refused << " refused";
-  if (failures > 0)
+  if (size_t failures = countState(State::unplannable) + countState(State::lost))
     llvm::outs() << "; " << failures << " cannot be planned";
   llvm::outs() << "\n";
 }

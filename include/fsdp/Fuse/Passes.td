@@ -10,20 +10,6 @@
 include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
-def ExpandRingPass : Pass<"fsdp-expand-ring", "::mlir::func::FuncOp"> {
-  let summary = "Rewrite attention with a ring as attention to one block per step";
-  let description = [{
-    - Requires: static shapes.
-    - Ensures: no op has the attribute `ring`. Blocks of keys and values, and the sums of their
-      gradients, travel by `fsdp.shift` over the axis `context`. The results of the steps are merged
-      by their log-sum-exp.
-    - Keeps: values, up to the order of sums.
-  }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
-  let statistics = [Statistic<"numExpanded", "num-expanded", "Ops rewritten">];
-}
-
 def DecomposeNamedOpsPass : Pass<"fsdp-decompose-named-ops", "::mlir::func::FuncOp"> {
   let summary = "Rewrite raised ops as linalg.generic";
   let description = [{

@@ -10,6 +10,20 @@
 include "fsdp/Options/StepOption.td"
 include "mlir/Pass/PassBase.td"
 
+def ExpandRingPass : Pass<"fsdp-expand-ring", "::mlir::func::FuncOp"> {
+  let summary = "Rewrite attention with a ring as attention to one block per step";
+  let description = [{
+    - Requires: `fsdp-verify-differentiated` has run.
+    - Ensures: no op has the attribute `ring`. Blocks of keys and values, and the sums of their
+      gradients, travel by `fsdp.shift` over the axis `context`. The results of the steps are merged
+      by their log-sum-exp.
+    - Keeps: values, up to the order of sums.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+  let statistics = [Statistic<"numExpanded", "num-expanded", "Ops rewritten">];
+}
+
 def AddReferencePass : Pass<"fsdp-add-reference", "::mlir::ModuleOp"> {
   let summary = "Add the unsharded program of a step whose ranks compute a sample together";
   let description = [{
@@ -20,10 +34,10 @@ def AddReferencePass : Pass<"fsdp-add-reference", "::mlir::ModuleOp"> {
     | in the step, for C·T ranks | in the reference |
     |---|---|
     | an op | one copy per rank; one copy for all ranks with equal operands |
-    | the coordinate of a rank | a constant |
+    | the coordinate of a rank | the result of a kernel without inputs |
     | a unit of slices of parameters | the flat buffers of all T slices, one after another |
     | `fsdp.all_reduce`, `fsdp.flat_reduce_scatter` | the sum of the copies, in rank order from +0 |
-    | `fsdp.all_gather`, `fsdp.own_piece` | a concatenation, a slice |
+    | `fsdp.all_gather`, `fsdp.own_piece`, `fsdp.shift` | a concatenation, a slice, another copy's value |
     | result of a rank of the axis `context` | an element of a leading dimension of size C |
 
     A result that is not the gradient of a unit of slices must be one value for all ranks of the
@@ -32,8 +46,8 @@ def AddReferencePass : Pass<"fsdp-add-reference", "::mlir::ModuleOp"> {
 
     - Requires: `fsdp-verify-differentiated` has run.
     - Ensures: if the mesh has the axis `tensor` or `context`, the module has the program
-      `reference`. If C·T is more than 8, the program would have more than 50,000 ops, or attention
-      is a ring, the module has the attribute `fsdp.no_reference` instead.
+      `reference`. If C·T is more than 8, or the program would have more than 50,000 ops, the module
+      has the attribute `fsdp.no_reference` instead.
     - Keeps: all other programs.
   }];
   let statistics = [

@@ -7,7 +7,7 @@
 //   tensor   1    2    4          + planned, the fastest so far is here
 //   context                       - planned, no faster plan
 //      1     +    -    .          . not tried: no pair before it has the fastest plan
-//      2     -    .    .          x refused: 3 does not divide the heads, and 6 is not tried either
+//      2     -    .    .          x refused: the axis tensor does not divide the heads
 //
 // Bounds exclude few pairs, because programs of different pairs have different kernels. Hence a
 // pair is tried only if a pair before it, with one axis smaller by a prime factor, has the fastest
@@ -15,8 +15,10 @@
 // on this axis do not make it faster. Of a pair whose first plans take 1.5 times as long as the
 // fastest plan, no others are tried. This assumes that strategies differ by less.
 //
-// A pair is refused if the pass fsdp-partition-tensors fails for it. All pairs whose axes are
-// multiples of those of a refused pair are refused with it, without another run of the pass.
+// A pair is refused if the pass fsdp-partition-tensors fails for it. Without another run of the
+// pass, pairs with the same ranks on tensor and a multiple of the ranks on context are refused too.
+// Multiples on tensor are tried: 3 ranks do not divide 2 heads of keys, of which 6 ranks have
+// copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -83,7 +85,7 @@ static bool isBefore(const AxisPair &before, const AxisPair &pair) {
 bool AxisPairs::mayBeFaster(const AxisPair &pair, double fastest) const {
   bool isFirst = true;
   for (const AxisPair &before : pairs) {
-    if (!isBefore(before, pair))
+    if (!isBefore(before, pair) || before.state == State::refused)
       continue;
     isFirst = false;
     double seconds = before.isPlanned ? before.seconds : before.bound;
@@ -114,7 +116,8 @@ bool AxisPairs::isWorthwhile(const AxisPair &pair, double fastest) {
 
 const AxisPair *AxisPairs::findRefused(const AxisPair &pair) const {
   auto isRefused = [&](const AxisPair &other) {
-    return other.state == State::refused && isMultiple(pair, other);
+    return other.state == State::refused && isMultiple(pair, other) &&
+           (other.tensor == 1 || other.tensor == pair.tensor);
   };
   auto found = llvm::find_if(pairs, isRefused);
   return found == pairs.end() ? nullptr : &*found;
@@ -145,5 +148,6 @@ bool AxisPairs::open(double fastest, bool all) {
       pair.state = State::refused;
       pair.problem = refused->problem;
     }
-  return isAnyOpen;
+  // If all of these pairs are refused, pairs after them are the next.
+  return isAnyOpen || (!chosen.empty() && open(fastest, all));
 }

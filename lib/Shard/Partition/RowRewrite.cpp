@@ -9,9 +9,9 @@
 //   %n = norm %s, %g                          %n = norm %s, reduce_cotangent %g
 //   %e = reduce_cotangent %n                  %e = all_gather %n                 16 x 32
 //
-//  1. Give the ops on rows the shape of the rows of a rank (SplitRewrite.cpp). Of a whole value with
-//     rows, they read the rank's piece. Another whole value, such as a weight, is entered: each
-//     rank computes a part of its cotangent.
+//  1. Give the ops on rows the shape of the rows of a rank (SplitRewrite.cpp). They read the piece
+//     of the rank of a whole value with rows. Another whole value, such as a weight, is entered:
+//     each rank computes a part of its cotangent.
 //  2. Replace the sums of the region by reduce-scatters. The rows of a rank have the terms and the
 //     order of terms that they have in an all-reduce.
 //  3. Replace each reduce_cotangent of rows by an all-gather. An op that stays whole reads the same

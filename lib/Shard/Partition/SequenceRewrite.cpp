@@ -17,7 +17,7 @@
 //  1. A split op reads the rank's own slice of a whole value that has the split dimension.
 //  2. Attention has the queries of a rank, and the keys and values of all ranks. The adjoint of the
 //     gather adds the cotangents of keys and values over the ranks (reduce-scatter). With a ring,
-//     attention has the attribute `ring` instead, and lib/Fuse/ExpandRing.cpp rewrites it.
+//     attention has the attribute `ring` instead, and lib/Update/ExpandRing.cpp rewrites it.
 //  3. The loss of a cross-entropy is a mean over the rows of a rank. Its weight is 1/C or, with
 //     ignored targets, the part of the targets that count. The sum over the ranks is then the mean
 //     over all rows.

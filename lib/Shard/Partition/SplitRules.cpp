@@ -81,14 +81,26 @@ static std::string findForeignReads(linalg::LinalgOp op, unsigned loop) {
   return why;
 }
 
+/// Returns whether each index is a loop of its own, or 0 for all loops.
+static bool readsOwnElements(AffineMap map) {
+  SmallVector<AffineExpr> loops;
+  for (AffineExpr index : map.getResults())
+    if (isa<AffineDimExpr>(index))
+      loops.push_back(index);
+    else if (index != 0)
+      return false;
+  return AffineMap::get(map.getNumDims(), 0, loops, map.getContext()).isProjectedPermutation();
+}
+
 static std::optional<OpSplits> deriveLinalg(linalg::LinalgOp op, ValuePlace place,
                                             const TensorSplit &split, std::string &why) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  if (!llvm::all_of(maps, [](AffineMap map) { return map.isProjectedPermutation(); })) {
+  unsigned operand = place.isResult ? op.getNumDpsInputs() + place.index : place.index;
+  if (!llvm::all_of(maps, readsOwnElements) ||
+      !isa<AffineDimExpr>(maps[operand].getResult(split.dim))) {
     why = "has indices that are not dimensions of a loop";
     return std::nullopt;
   }
-  unsigned operand = place.isResult ? op.getNumDpsInputs() + place.index : place.index;
   OpSplits splits(op);
   splits.loop = maps[operand].getDimPosition(split.dim);
   if (why = findForeignReads(op, splits.loop); !why.empty())

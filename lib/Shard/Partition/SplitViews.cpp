@@ -122,7 +122,8 @@ static SmallVector<int64_t> takeBlocks(ArrayRef<int64_t> blocks, int64_t offset,
 SmallVector<int64_t> fsdp::findBlocks(Value source, int64_t dim) {
   SmallVector<std::pair<int64_t, int64_t>> ranges;
   for (Operation *user : source.getUsers())
-    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(user))
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
+        slice && slice.getStaticStride(dim) == 1)
       ranges.push_back({slice.getStaticOffset(dim), slice.getStaticSize(dim)});
   llvm::sort(ranges);
   ranges.erase(llvm::unique(ranges), ranges.end());
@@ -139,9 +140,8 @@ SmallVector<int64_t> fsdp::findBlocks(Value source, int64_t dim) {
 
 static std::optional<OpSplits> deriveSlice(tensor::ExtractSliceOp op, ValuePlace place,
                                            const TensorSplit &split, std::string &why) {
-  if (!op.getOffsets().empty() || !op.getSizes().empty() || !op.getStrides().empty() ||
-      !op.hasUnitStride()) {
-    why = "is a slice with strides, or at a computed place";
+  if (!op.getOffsets().empty() || !op.getSizes().empty() || !op.getStrides().empty()) {
+    why = "is a slice at a computed place";
     return std::nullopt;
   }
   llvm::SmallBitVector dropped = op.getDroppedDims();
@@ -150,6 +150,10 @@ static std::optional<OpSplits> deriveSlice(tensor::ExtractSliceOp op, ValuePlace
     if (!dropped[dim])
       kept.push_back(dim);
   int64_t dim = place.isResult ? kept[split.dim] : split.dim;
+  if (op.getStaticStride(dim) != 1) {
+    why = "is a slice of the dimension with a stride";
+    return std::nullopt;
+  }
   auto resultDim = llvm::find(kept, dim);
   int64_t size = op.getStaticSize(dim), whole = op.getSourceType().getDimSize(dim);
   SmallVector<int64_t> source = split.blocks, result = split.blocks;

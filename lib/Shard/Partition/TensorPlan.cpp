@@ -23,15 +23,34 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using Kind = JsonValue::Kind;
 
-static constexpr std::pair<StringLiteral, TensorWord> words[] = {
+namespace {
+struct Spelling {
+  StringLiteral text;
+  TensorWord word;
+  std::optional<int64_t> dim = std::nullopt;
+};
+} // namespace
+
+/// The words of transformers 5, and their earlier names. The first spelling of a word is its name.
+/// Collectives before and after a product, in which some words differ, follow from the program.
+static constexpr Spelling words[] = {
     {"colwise", TensorWord::Colwise},
     {"rowwise", TensorWord::Rowwise},
     {"replicate", TensorWord::Replicate},
     {"sequence_parallel", TensorWord::SequenceParallel},
+    {"colwise_gather_output", TensorWord::Colwise},
+    {"colwise_rep", TensorWord::Colwise},
+    {"packed_colwise", TensorWord::Colwise},
+    {"rowwise_split_input", TensorWord::Rowwise},
+    {"rowwise_rep", TensorWord::Rowwise},
+    {"packed_rowwise", TensorWord::Rowwise},
+    {"replicated_with_grad_allreduce", TensorWord::Replicate},
+    {"embedding_rowwise", TensorWord::Rowwise, 0},
+    {"embedding_colwise", TensorWord::Colwise, 1},
 };
 
 StringRef fsdp::nameOf(TensorWord word) {
-  return llvm::find_if(words, [&](auto row) { return row.second == word; })->first;
+  return llvm::find_if(words, [&](const Spelling &row) { return row.word == word; })->text;
 }
 
 LogicalResult TensorPlan::read(StringRef path, MLIRContext *context) {
@@ -51,17 +70,19 @@ LogicalResult TensorPlan::read(StringRef path, MLIRContext *context) {
            << (plan->is(Kind::object) ? "an empty one" : plan->describe());
   for (const JsonMember &member : plan->members) {
     const JsonValue &value = member.value;
-    auto row = llvm::find_if(words, [&](auto known) { return known.first == value.text; });
+    auto row =
+        llvm::find_if(words, [&](const Spelling &known) { return known.text == value.text; });
     if (!value.is(Kind::string) || row == std::end(words)) {
       InFlightDiagnostic diag = emitError(at(value.line, value.column))
                                 << "tensor-parallel: expected a word for pattern '"
                                 << shortText(member.name) << "', found " << value.describe();
       diag.attachNote() << "use \"colwise\" to split output features, \"rowwise\" to split input "
-                           "features, \"replicate\", or \"sequence_parallel\" for norms; other "
-                           "words of Hugging Face are not supported";
+                           "features, \"replicate\", or \"sequence_parallel\" for norms; of the "
+                           "other words of Hugging Face, those for experts and for latent "
+                           "attention are not supported";
       return diag;
     }
-    entries.push_back({at(member.line, member.column), member.name, row->second});
+    entries.push_back({at(member.line, member.column), member.name, row->word, row->dim});
   }
   return success();
 }

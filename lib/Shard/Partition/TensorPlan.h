@@ -9,6 +9,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Support/LLVM.h"
+#include <optional>
 #include <string>
 
 namespace mlir::fsdp {
@@ -29,6 +30,7 @@ struct TensorPlanEntry {
   Location loc;
   std::string pattern;
   TensorWord word;
+  std::optional<int64_t> dim; ///< of a table, if the word is about tables
 };
 
 /// The plan of --tensor-parallel=FILE.

@@ -145,6 +145,8 @@ LogicalResult SplitChooser::findDim(Parameter &param) {
     param.dim = 0;
     return success();
   }
+  if (type.getRank() == 2)
+    param.dim = param.entry->dim;
   for (int64_t dim = 0; dim < type.getRank() && !param.dim; ++dim)
     if (std::optional<bool> output = isOutput(param.value, dim);
         output && *output == (word == TensorWord::Colwise))

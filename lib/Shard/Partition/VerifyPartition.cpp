@@ -67,14 +67,12 @@ private:
   LogicalResult checkSplit(Operation *op, unsigned first);
   LogicalResult checkAttention(AttentionOp op);
   LogicalResult checkPart(Operation *op);
-  LogicalResult checkRing(AttentionOp op, const TensorSplit &rows);
   LogicalResult checkWhole(Operation *op);
   LogicalResult checkReads(Operation *op, std::optional<unsigned> &first);
   bool isOverAxis(ArrayAttr axes) {
     return axes.size() == 1 && cast<StringAttr>(axes[0]).getValue() == axis.name;
   }
   LogicalResult checkOrder(Operation *op);
-  bool checkRowsOfTensor(Operation *op);
   std::optional<LogicalResult> checkCollective(Operation *op, bool isSplit);
   LogicalResult check(Operation *op);
 
@@ -134,32 +132,6 @@ static bool isFloatTensor(Value value) {
   return type && isa<FloatType>(type.getElementType());
 }
 
-/// Checks that the keys and values of attention with `ring` are the blocks of the rank.
-LogicalResult PartitionChecker::checkRing(AttentionOp op, const TensorSplit &rows) {
-  if (static_cast<int64_t>(*op.getRing()) != axis.ranks || op.getStriped() != axis.striped)
-    return fail(op) << "expected a ring of " << axis.ranks << " ranks and "
-                    << (axis.striped ? "stripes" : "neighbouring rows")
-                    << ", as on axis 'context', found one of " << *op.getRing() << " and "
-                    << (op.getStriped() ? "stripes" : "neighbouring rows");
-  TensorSplit block{2, {cast<RankedTensorType>(op.getK().getType()).getDimSize(2)}};
-  for (unsigned i : {1, 2})
-    if (auto found = splits.find(op->getOperand(i));
-        found == splits.end() || !(found->second == block))
-      return fail(op) << "expected operand " << i << ", the " << (i == 1 ? "keys" : "values")
-                      << ", to be the block of the rank: split along dimension 2 over axis '"
-                      << axis.name << "'";
-  for (auto [region, key] : {std::pair(&op.getScoreMod(), 4), std::pair(&op.getMaskMod(), 3),
-                             std::pair(&op.getWeightMod(), 3)})
-    if (!region->empty() && !region->front().getArgument(key).use_empty() &&
-        (op.getCaptures().empty() || !isCoordinate(op.getCaptures().back(), axis.name)))
-      return fail(op) << "has functions that read the index of a key; expected the last captured "
-                         "tensor to be the coordinate of the rank on axis '"
-                      << axis.name << "'";
-  for (Value result : op->getResults())
-    splits[result] = rows;
-  return checkIndices(op, /*dim=*/2, axis, [&] { return fail(op); });
-}
-
 /// Checks attention on the axis `context`: a rank has its rows of queries, and all keys and values
 /// or, with a ring, its rows of these.
 LogicalResult PartitionChecker::checkAttention(AttentionOp op) {
@@ -168,15 +140,38 @@ LogicalResult PartitionChecker::checkAttention(AttentionOp op) {
   if (query == splits.end() || !(query->second == rows))
     return fail(op) << "expected queries of which dimension 2 is split over axis '" << axis.name
                     << "'";
-  if (op.getRing())
-    return checkRing(op, rows);
+  auto isSplit = [&](Value value, const TensorSplit &split) {
+    auto found = splits.find(value);
+    return found != splits.end() && found->second == split;
+  };
+  if (op.getRing() && failed(checkRing(op, axis, isSplit, [&] { return fail(op); })))
+    return failure();
   for (unsigned i : {1, 2})
-    if (splits.contains(op->getOperand(i)) || !entered.contains(op->getOperand(i)))
+    if (!op.getRing() &&
+        (splits.contains(op->getOperand(i)) || !entered.contains(op->getOperand(i))))
       return fail(op) << "expected operand " << i << ", the " << (i == 1 ? "keys" : "values")
                       << ", to be gathered by an 'fsdp.all_gather' over axis '" << axis.name << "'";
   for (Value result : op->getResults()) // each insertion can move the other entries
     splits[result] = rows;
   return checkIndices(op, /*dim=*/2, axis, [&] { return fail(op); });
+}
+
+/// Returns whether all slices of `value` along `dim` are equal, as those of a head that all heads
+/// read. A part of the slices is then the same on each rank.
+static bool repeats(Value value, int64_t dim) {
+  auto generic = value.getDefiningOp<linalg::GenericOp>();
+  if (!generic || generic.getNumParallelLoops() != generic.getNumLoops() ||
+      llvm::any_of(generic.getRegionOutputArgs(), [](Value init) { return !init.use_empty(); }))
+    return false;
+  unsigned result = cast<OpResult>(value).getResultNumber();
+  AffineExpr loop =
+      generic.getMatchingIndexingMap(generic.getDpsInitOperand(result)).getResult(dim);
+  auto reads = [&](OpOperand *input) {
+    return generic.getMatchingIndexingMap(input).isFunctionOfDim(
+        cast<AffineDimExpr>(loop).getPosition());
+  };
+  return isa<AffineDimExpr>(loop) && !llvm::any_of(generic.getDpsInputOperands(), reads) &&
+         !generic.hasIndexSemantics();
 }
 
 /// Checks an op whose operand `first` is split.
@@ -203,12 +198,14 @@ LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
     if (isUniform(value) || !isa<RankedTensorType>(value.getType()) ||
         (!expected && isConstantOrUniform(value)))
       continue;
-    if (expected.has_value() != isSplit || (isSplit && !(found->second == *expected)))
+    bool isRepeated = expected && !isSplit && repeats(value, expected->dim);
+    if (!isRepeated &&
+        (expected.has_value() != isSplit || (isSplit && !(found->second == *expected))))
       return fail(op) << "expected operand " << operand.getOperandNumber() << " to be "
                       << (expected ? "split" : "whole") << " over axis '" << axis.name
                       << "' as the other operands require";
     bool isEntered = axis.isContext() ? !sums.contains(value) : entered.contains(value);
-    if (!expected && !isInit && isFloatTensor(value) && !isEntered)
+    if ((!expected || isRepeated) && !isInit && isFloatTensor(value) && !isEntered)
       return fail(op) << "expected whole operand " << operand.getOperandNumber()
                       << " of an op that is split over axis '" << axis.name
                       << "' to be the result of an 'fsdp.reduce_cotangent', because each rank "
@@ -354,34 +351,6 @@ std::optional<LogicalResult> PartitionChecker::checkCollective(Operation *op, bo
   return success();
 }
 
-/// Finds the rows, split over the axis `context`, that `op` scatters or gathers over the axis
-/// `tensor`. Returns false if `op` is another op.
-bool PartitionChecker::checkRowsOfTensor(Operation *op) {
-  auto split = op->getNumOperands() ? splits.find(op->getOperand(0)) : splits.end();
-  auto axes = op->getAttrOfType<ArrayAttr>("axes");
-  if (!axis.isContext() || split == splits.end() ||
-      !isa<AllGatherOp, FlatReduceScatterOp, OwnPieceOp>(op) || isOverAxis(axes))
-    return false;
-  Value result = op->getResult(0);
-  int64_t from = cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(0),
-          to = cast<RankedTensorType>(result.getType()).getDimSize(0);
-  size_t count = split->second.blocks.size();
-  int64_t block = split->second.blocks.front();
-  auto cut = cuts.find(op->getOperand(0));
-  if (isa<AllGatherOp>(op)) {
-    count = cut == cuts.end() ? count * (to / from) : cut->second;
-    block = to / static_cast<int64_t>(count);
-  } else if (count % (from / to) == 0) {
-    count /= from / to;
-  } else {
-    cuts[result] = count;
-    count = 1;
-    block = to;
-  }
-  splits[result] = TensorSplit{0, SmallVector<int64_t>(count, block)};
-  return true;
-}
-
 /// Checks that `op` reads no partial sum except by an all_reduce, and split values only as
 /// operands. Sets `first` to the first operand that is split.
 LogicalResult PartitionChecker::checkReads(Operation *op, std::optional<unsigned> &first) {
@@ -453,8 +422,12 @@ LogicalResult PartitionChecker::check(Operation *op) {
       return success();
     }
   }
-  if (checkRowsOfTensor(op))
-    return success();
+  if (auto split = op->getNumOperands() ? splits.find(op->getOperand(0)) : splits.end();
+      axis.isContext() && split != splits.end())
+    if (std::optional<TensorSplit> rows = cutRows(op, split->second, cuts)) {
+      splits[op->getResult(0)] = *rows;
+      return success();
+    }
   if (std::optional<LogicalResult> checked = checkCollective(op, first.has_value()))
     return *checked;
   if (first && isa<func::ReturnOp>(op))
@@ -477,6 +450,14 @@ static bool isConsistent(func::FuncOp func, SplitAxis axis, int64_t stripes, Uni
   return succeeded(PartitionChecker(axis, stripes, units).check(func));
 }
 
+/// Returns attention of which a rank of the axis `context` has one row of queries, or null.
+static AttentionOp findSingleRow(func::FuncOp func, const SplitAxis &axis) {
+  for (auto op : func.getBody().front().getOps<AttentionOp>())
+    if (axis.isContext() && op.getQ().getType().getDimSize(2) == 1)
+      return op;
+  return {};
+}
+
 LogicalResult fsdp::verifyPartition(ModuleOp module, MeshOp mesh) {
   for (auto func : module.getOps<func::FuncOp>()) {
     auto program = func->getAttrOfType<StringAttr>(FSDPDialect::programAttr);
@@ -487,9 +468,17 @@ LogicalResult fsdp::verifyPartition(ModuleOp module, MeshOp mesh) {
       int64_t stripes = axis.isContext() ? countStripes(func) : 0;
       axis.striped = stripes > 0;
       axis.isRank = true;
-      if (axis.ranks > 1 && !isConsistent(func, axis, stripes, UnitSplit::First) &&
-          !isConsistent(func, axis, stripes, UnitSplit::Last) &&
-          failed(PartitionChecker(axis, stripes, UnitSplit::None).check(func)))
+      if (axis.ranks == 1 || isConsistent(func, axis, stripes, UnitSplit::First) ||
+          isConsistent(func, axis, stripes, UnitSplit::Last))
+        continue;
+      AttentionOp single = findSingleRow(func, axis);
+      if (single && !isConsistent(func, axis, stripes, UnitSplit::None))
+        return emitError(single.getLoc())
+               << "a rank of axis 'context' has one of " << axis.ranks
+               << " rows of this attention, so that split dimensions of size 1 cannot be told from "
+                  "whole ones; expected at least 2 rows on each rank; use an axis of at most "
+               << axis.ranks / 2 << " ranks";
+      if (failed(PartitionChecker(axis, stripes, UnitSplit::None).check(func)))
         return failure();
     }
   }

@@ -1,6 +1,8 @@
 """Pairs of mesh axes x models: runs have the bits of the unsharded program, and the values of one plain rank.
 
     split_axes.py FOLDER grid [--all]      meshes of 2 to 8 ranks with one or two axes, on models of fsdp-modelgen
+    split_axes.py FOLDER rings             meshes with the axis context, where keys and values travel in rings
+    split_axes.py FOLDER views             meshes on a model with rotary pairs and keys that heads share
     split_axes.py FOLDER options           options that change sums, kernels or collectives: bits of the reference only
     split_axes.py FOLDER foreign MODELS [--all]
                                            the same on programs that PyTorch and JAX wrote (MODELS/*.mlir.gz)
@@ -75,10 +77,10 @@ def compare(run, plain):
     return call(sys.executable, f"{HERE}/compare-runs.py", run, plain, fails=True)
 
 
-def check(folder, model, mesh, mayRefuse=False):
-    """Trains the model on the mesh. Fails unless it has the bits of the reference and the values of a plain run."""
+def check(folder, model, mesh, *more, mayRefuse=False):
+    """Compiles the model for the mesh, with more options, and trains it. Fails unless it has the bits of the reference and the values of a plain run."""
     out = f"{folder}/run"
-    told = call("fsdp-compile", model, *OPTIONS, *ROWS, f"--mesh={name_of(mesh)}", "-o", out + ".fsdp", fails=mayRefuse)
+    told = call("fsdp-compile", model, *OPTIONS, *ROWS, *more, f"--mesh={name_of(mesh)}", "-o", out + ".fsdp", fails=mayRefuse)
     if mayRefuse and re.search("does not divide|would be split along two dimensions", told):
         return False
     said = train(out + ".fsdp", out, "--check-against=unsharded", "--assert-no-allocations")
@@ -109,6 +111,22 @@ def rows(folder, isAll):
         print(f"{kind}: {len(pairs)} meshes, bits of the reference, equal within 2e-6 to one rank")
 
 
+def rings(folder):
+    chosen = [{"context": ranks} for ranks in (2, 3, 4)] + [m for m in meshes((2, 4)) if len(m) == 2 and "context" in m]
+    for kind in ("gpt2", "llama"):
+        for mesh in chosen:
+            check(folder, generate(folder, kind, mesh), mesh, "--context-attention=ring")
+        print(f"{kind}: {len(chosen)} meshes with rings, bits of the reference, equal within 2e-6 to one rank")
+
+
+def views(folder):
+    """Trains a model with slices that have strides, indices of a row, and a part of the keys that all heads read."""
+    chosen = [{axis: ranks} for axis in ("context", "tensor") for ranks in (2, 4)] + [m for m in meshes((2,)) if len(m) == 2]
+    for mesh in chosen:
+        check(folder, f"{HERE}/rotated-heads.mlir", mesh)
+    print(f"rotated heads: {len(chosen)} meshes, bits of the reference, equal within 2e-6 to one rank")
+
+
 def options(folder):
     three = "--mesh=shard=2,context=2,tensor=2"
     for kind, *given in [("gpt2", three, "--grad-accum=2"), ("gpt2", three, "--grad-accum=2", "--grad-sync=last"),
@@ -120,7 +138,10 @@ def options(folder):
                          ("gpt2", "--mesh=shard=4,tensor=2", "--sharding-strategy=shard_grad_op", "--grad-accum=2"),
                          ("llama", three, "--gather-rows=always"), ("llama", three, "--param-dtype=bf16", "--reduce-dtype=bf16"),
                          ("llama", three, "--param-dtype=f16", "--reduce-dtype=f16", "--loss-scale-init=262144"),
-                         ("llama", three, "--optimizer-state-dtype=bf16")]:
+                         ("llama", three, "--optimizer-state-dtype=bf16"),
+                         ("llama", three, "--context-attention=ring", "--param-dtype=bf16", "--reduce-dtype=bf16", "--overlap"),
+                         ("gpt2", three, "--fuse-attention=false"), ("llama", "--mesh=context=4,tensor=2", "--fuse-attention=false"),
+                         ("gpt2", three, "--context-attention=ring", "--activation-checkpointing=full", "--grad-accum=2")]:
         model, artifact = f"{folder}/{kind}.mlir", f"{folder}/options.fsdp"
         dropout = [o for o in given if o.startswith("--dropout")]
         shape = ["--layers=1", "--hidden=48", "--heads=4", "--vocab=97", "--seq=8", "--batch=2"]
@@ -207,6 +228,8 @@ elif what == "rows":
     rows(folder, "--all" in sys.argv)
     options(folder)
     foreign(folder, sys.argv[3], isAll=False)
+elif what in ("rings", "views"):
+    {"rings": rings, "views": views}[what](folder)
 elif what == "options":
     options(folder)
 elif what == "foreign":

@@ -25,6 +25,7 @@ other-heads      a rank adds the heads of keys of other ranks
 first-head       all ranks read the first head of keys
 missing-heads    ranks do not add the gradients of a weight of keys
 missing-keys     ranks do not add the cotangents of a single head of keys
+missing-repeated ranks do not add the cotangents of the part of the keys that all heads have
 
 Of rows of norms and residuals (--sequence-parallel):
 
@@ -105,8 +106,8 @@ elif fault == "first-head":
     head = f"{found[1]}%head = tensor.extract_slice {found[3]}[0, 0, 0] [1, 8, 32] [1, 1, 1] : tensor<2x8x32xf32> to tensor<8x32xf32>\n"
     begin, end = text.split(found[0])
     text = begin + found[0] + head + re.sub(found[2] + r"\b", "%head", end)
-elif fault in ("missing-heads", "missing-keys"):
-    kind, source = ("16x32", r"%\w+#\d+") if fault == "missing-heads" else ("2x1x8x8", r"%\w+")
+elif fault in ("missing-heads", "missing-keys", "missing-repeated"):
+    kind, source = {"missing-heads": ("16x32", r"%\w+#\d+"), "missing-keys": ("2x1x8x8", r"%\w+"), "missing-repeated": ("2x8x2x2", r"%\w+")}[fault]
     found = re.search(r"( *)(%\w+) = fsdp\.reduce_cotangent (" + source + ") .* : tensor<" + kind + r"xf32>\n", text)
     text = re.sub(found[2] + r"\b", found[3], text.replace(found[0], ""))
 elif fault == "missing-norm-sum":

@@ -32,16 +32,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fsdp/Fuse/Passes.h"
 #include "fsdp/IR/Decompositions.h"
 #include "fsdp/IR/TensorSplit.h"
+#include "fsdp/Update/Passes.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace mlir::fsdp {
 #define GEN_PASS_DEF_EXPANDRINGPASS
-#include "fsdp/Fuse/Passes.h.inc"
+#include "fsdp/Update/Passes.h.inc"
 } // namespace mlir::fsdp
 
 using namespace mlir;
