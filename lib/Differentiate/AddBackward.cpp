@@ -21,7 +21,7 @@
 // 5. Return one gradient per unit. The gradient is the result of the reduce_scatter of the unit or,
 //    if the unit has no reduce_scatter, of the first reduce_rows of the unit. After that, return
 //    the results of all other reduce_rows.
-// 6. Erase dead ops. Replace each fsdp.stop_gradient and fsdp.reduce_cotangent by its input.
+// 6. Erase dead ops. Replace the ops that only determine cotangents (DropMarkers.cpp).
 //
 // The time is O(ops).
 //
@@ -410,16 +410,6 @@ static void useMeans(func::FuncOp eval) {
     op.getResult().replaceAllUsesWith(
         arith::ConstantOp::create(b, op.getLoc(), b.getFloatAttr(type, 1)));
     op.erase();
-  });
-}
-
-/// Replaces each op that only determines a cotangent by its input.
-static void dropMarkers(ModuleOp module) {
-  module.walk([](Operation *op) {
-    if (isa<StopGradientOp, ReduceCotangentOp, ShareCotangentOp>(op)) {
-      op->replaceAllUsesWith(op->getOperands());
-      op->erase();
-    }
   });
 }
 

@@ -49,6 +49,16 @@ Value addEqualRows(OpBuilder &b, Location loc, Value updates, Value ids);
 std::optional<LogicalResult> differentiateTensorOp(Operation *op, Cotangents &cotangents);
 std::optional<LogicalResult> differentiateRaisedOp(Operation *op, Cotangents &cotangents);
 
+/// Replaces the ops of `module` that only determine cotangents.
+void dropMarkers(ModuleOp module);
+
+/// Returns true if `axes` is the axis `tensor` alone.
+bool isOverTensor(ArrayAttr axes);
+
+/// Returns the argument of the function of `op` that contains the coordinate of the rank on `axis`,
+/// or null.
+BlockArgument findCoordinate(Operation *op, StringRef axis);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_LIB_DIFFERENTIATE_ADJOINTS_H

@@ -19,9 +19,10 @@
 //  of the value. Parameters, arguments, constants, and
 //  values that are saved anyway do not count.
 //
-// If an op in the backward reads a reshaped forward value, the pass first gives this op a reshape
-// of its own. After that, the pass visits the forward values from last to first. The operands of a
-// clone remain saved, so a clone never reads another clone. The time is O(ops).
+// Rows that the forward gathers over the axis `tensor` are gathered again (RepeatRows.cpp). If an
+// op in the backward reads a reshaped forward value, the pass gives this op a reshape of its own.
+// After that, the pass visits the forward values from last to first. The operands of a clone remain
+// saved, so a clone never reads another clone. The time is O(ops).
 //
 // This pass recomputes only cheap values. The stage Plan recomputes costly values, because the
 // compiler can choose these only after it has packed the arena.
@@ -32,6 +33,7 @@
 
 #include "ForwardPart.h"
 #include "ParameterDerived.h"
+#include "RepeatRows.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -167,6 +169,7 @@ struct CloneCheapForwardPass : fsdp::impl::CloneCheapForwardPassBase<CloneCheapF
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (func.isExternal() || !hasGradients(func))
         continue;
+      numRepeated += repeatRows(func);
       CheapClones clones(func, maxOps);
       int64_t before = clones.getSavedBytes();
       clones.moveReshapes();

@@ -201,25 +201,30 @@ static LogicalResult differentiate(AllGatherOp op, Cotangents &c) {
   return success();
 }
 
-/// Returns the argument that contains the coordinate of the rank on the axis `context`, or null.
-static Value findCoordinate(Operation *op) {
-  auto func = op->getParentOfType<func::FuncOp>();
-  for (BlockArgument argument : func.getArguments()) {
-    auto key = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), FSDPDialect::keyAttr);
-    if (key && key.getValue() == contextAxis)
-      return argument;
-  }
-  return {};
+static LogicalResult differentiate(FlatReduceScatterOp op, Cotangents &c) {
+  if (op.getReduction() != ReductionKind::sum)
+    return op.emitError("no gradient for a flat_reduce_scatter with 'avg'; expected 'sum'");
+  Value g = c.get(op.getResult());
+  auto whole = cast<RankedTensorType>(g.getType()).clone(op.getInput().getType().getShape());
+  c.add(op.getInput(),
+        AllGatherOp::create(c.b, op.getLoc(), whole, g, op.getMeshAttr(), op.getAxes()));
+  return success();
 }
 
 static LogicalResult differentiate(OwnPieceOp op, Cotangents &c) {
-  Value g = c.get(op.getResult()), coordinate = findCoordinate(op);
+  Value g = c.get(op.getResult()), coordinate = findCoordinate(op, contextAxis);
+  if (isOverTensor(op.getAxes()) && findCoordinate(op, tensorAxis)) {
+    auto whole = cast<RankedTensorType>(g.getType()).clone(op.getInput().getType().getShape());
+    c.add(op.getInput(),
+          AllGatherOp::create(c.b, op.getLoc(), whole, g, op.getMeshAttr(), op.getAxes()));
+    return success();
+  }
   if (!coordinate || op.getAxes().size() != 1 ||
       cast<StringAttr>(op.getAxes()[0]).getValue() != contextAxis)
     return op.emitError(
-               "no gradient for an own_piece over other axes than 'context', or without an "
-               "argument with '")
-           << FSDPDialect::keyAttr << " = \"context\"'";
+               "no gradient for an own_piece over other axes than 'context' or 'tensor', or "
+               "without an argument with '")
+           << FSDPDialect::keyAttr << "' equal to the axis";
   OpBuilder &b = c.b;
   Location loc = op.getLoc();
   int64_t size = op.getResult().getType().getDimSize(0),
@@ -250,7 +255,7 @@ static LogicalResult differentiate(OwnPieceOp op, Cotangents &c) {
 std::optional<LogicalResult> fsdp::differentiateRaisedOp(Operation *op, Cotangents &cotangents) {
   return llvm::TypeSwitch<Operation *, std::optional<LogicalResult>>(op)
       .Case<linalg::SoftmaxOp, GatherRowsOp, CrossEntropyOp, AttentionOp, AllReduceOp,
-            ReduceCotangentOp, ShareCotangentOp, AllGatherOp, OwnPieceOp>(
+            ReduceCotangentOp, ShareCotangentOp, AllGatherOp, FlatReduceScatterOp, OwnPieceOp>(
           [&](auto known) { return differentiate(known, cotangents); })
       .Default(std::nullopt);
 }

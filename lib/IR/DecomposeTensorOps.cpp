@@ -42,6 +42,37 @@ SmallVector<Value> fsdp::lowerToLinalg(RandomOp op, OpBuilder &b) {
       linalg::GenericOp::create(b, op.getLoc(), type, key, empty, maps, loops, body).getResult(0)};
 }
 
+Value fsdp::buildPick(OpBuilder &b, Value value, RankedTensorType type, unsigned loop,
+                      int64_t copies, Value coordinate) {
+  Location loc = value.getLoc();
+  Type element = type.getElementType();
+  unsigned rank = type.getRank() + 1;
+  AffineMap all = b.getMultiDimIdentityMap(rank), scalar = AffineMap::get(rank, 0, b.getContext());
+  SmallVector<utils::IteratorType> loops(rank, utils::IteratorType::parallel);
+  loops[loop] = utils::IteratorType::reduction;
+  Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
+  Value init = tensor::EmptyOp::create(b, loc, type.getShape(), element);
+  init = linalg::FillOp::create(b, loc, zero, init).getResult(0);
+  return linalg::GenericOp::create(
+             b, loc, type, ValueRange{value, coordinate}, init,
+             ArrayRef{all, scalar, all.dropResult(loop)}, loops,
+             [&](OpBuilder &at, Location, ValueRange args) {
+               Value index = linalg::IndexOp::create(at, loc, loop);
+               Value number = arith::IndexCastOp::create(at, loc, at.getI64Type(), index);
+               Value part = args[1];
+               if (copies > 1) {
+                 Value divisor = arith::ConstantOp::create(at, loc, at.getI64IntegerAttr(copies));
+                 part = arith::DivSIOp::create(at, loc, part, divisor);
+               }
+               Value isOwn = arith::CmpIOp::create(at, loc, arith::CmpIPredicate::eq, number, part);
+               Value none = arith::ConstantOp::create(at, loc, at.getZeroAttr(element));
+               Value term = arith::SelectOp::create(at, loc, isOwn, args[0], none);
+               Value sum = arith::AddFOp::create(at, loc, args[2], term);
+               linalg::YieldOp::create(at, loc, sum);
+             })
+      .getResult(0);
+}
+
 Value fsdp::convertFloat(OpBuilder &b, Location loc, Value v, Type to) {
   auto from = cast<FloatType>(v.getType());
   if (from == to)

@@ -293,14 +293,15 @@ LogicalResult FunctionPlan::planShard(ShardOp op) {
   return success();
 }
 
-/// Returns true if a collective over `axes` adds activations or their cotangents, and not a few
-/// numbers per unit or row.
-static bool addsActivations(ArrayAttr axes, RankedTensorType type) {
+/// Returns true if a collective over `axes` adds or gathers activations or their cotangents, and
+/// not a few numbers per unit or row.
+static bool addsActivations(CollectiveKind kind, ArrayAttr axes, RankedTensorType type) {
   if (axes.size() != 1)
     return false;
   StringRef axis = cast<StringAttr>(axes[0]).getValue();
-  // A gather of keys has the rank 1, as a sum of losses has the rank 0.
-  return (axis == tensorAxis && type.getRank() > 1) || (axis == contextAxis && type.getRank() > 0);
+  // Gathers of keys and of rows have the rank 1, as a sum of losses has the rank 0.
+  return (axis == tensorAxis && (type.getRank() > 1 || kind != CollectiveKind::all_reduce)) ||
+         (axis == contextAxis && type.getRank() > 0);
 }
 
 LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, ArrayAttr axes,
@@ -308,7 +309,7 @@ LogicalResult FunctionPlan::planCollective(Operation *op, CollectiveKind kind, A
   RankedTensorType type = getTensorType(op->getResult(0));
   auto rows = op->getAttrOfType<FlatSymbolRefAttr>(FSDPDialect::rowsAttr);
   Category category = gradients.contains(op->getResult(0))     ? Category::gradients
-                      : addsActivations(axes, type)            ? Category::activations
+                      : addsActivations(kind, axes, type)      ? Category::activations
                       : !rows                                  ? Category::control
                       : kind == CollectiveKind::reduce_scatter ? Category::activations
                                                                : Category::staging;

@@ -82,6 +82,9 @@ def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp">
     these additional bytes are at most 1/8 of the bytes that need no longer be saved. Parameters,
     arguments, and operands that the backward reads anyway do not count as additional bytes.
 
+    The backward also repeats each all-gather over the axis `tensor` of rows that the forward
+    gathers (`--sequence-parallel`), so that a rank saves its own rows only.
+
     - Requires: `fsdp-add-backward` has run.
     - Ensures: clones carry `fsdp.recompute`, so that later passes do not merge a clone with its
       original op.
@@ -93,6 +96,7 @@ def CloneCheapForwardPass : Pass<"fsdp-clone-cheap-forward", "::mlir::ModuleOp">
                         "Print a remark with the statistics of each function.">];
   let statistics = [
     Statistic<"numCloned", "num-cloned", "Forward ops that are recomputed">,
+    Statistic<"numRepeated", "num-repeated", "Gathers of rows over the axis tensor that are repeated">,
     Statistic<"bytesNotSaved", "bytes-not-saved", "Size of the forward values that the backward no longer reads, in bytes">
   ];
 }

@@ -33,6 +33,11 @@ SmallVector<Value> lowerToLinalg(AttentionGradOp op, OpBuilder &b);
 /// cloned region yields.
 Value inlineFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures);
 
+/// Adds the parts of `value`, which are the indices of dimension `loop`, so that only part
+/// (coordinate div copies) has a term that is not zero. Returns this part, which has type `type`.
+Value buildPick(OpBuilder &b, Value value, RankedTensorType type, unsigned loop, int64_t copies,
+                Value coordinate);
+
 /// Converts the float `v` to the float type `to`, which may be narrower or wider.
 Value convertFloat(OpBuilder &b, Location loc, Value v, Type to);
 

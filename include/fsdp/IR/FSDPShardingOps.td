@@ -273,8 +273,9 @@ def FSDP_AllGatherOp : FSDP_CollectiveOp<"all_gather"> {
 def FSDP_FlatReduceScatterOp : FSDP_CollectiveOp<"flat_reduce_scatter"> {
   let summary = "reduce a 1-D tensor over the ranks of some mesh axes and keep this rank's piece";
   let description = [{
-    This is the adjoint of `fsdp.all_gather`. The contributions of the ranks are added in rank
-    order, starting from +0. With `avg`, the sum is then multiplied by 1/n for n ranks.
+    This is the adjoint of `fsdp.all_gather`, which is its adjoint. The contributions of the ranks
+    are added in rank order, starting from +0. With `avg`, the sum is then multiplied by 1/n for n
+    ranks.
 
     Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times as many elements
     as the result, where n is the number of ranks.
@@ -291,7 +292,9 @@ def FSDP_OwnPieceOp : FSDP_CollectiveOp<"own_piece"> {
   let description = [{
     This is the inverse of `fsdp.all_gather`. Of n equal pieces, the op selects the piece whose
     index is the rank's index on `axes`. The op is a view and needs no communication. The cotangent
-    that a rank computes is zero outside of its piece.
+    that a rank computes is zero outside of its piece. Over the axis `tensor`, each rank has the
+    whole cotangent of its piece: the adjoint is an `fsdp.all_gather`, and Differentiate replaces
+    the op by a kernel.
 
     Constraints: (C1), (C2) as in `fsdp.all_reduce`; (C3) the operand has n times as many elements
     as the result.

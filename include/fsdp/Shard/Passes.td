@@ -69,6 +69,17 @@ def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
 
     The page docs/explanation/tensor-parallel.md describes how the split values are found.
 
+    With `sequence-parallel`, whole values between a sum and the next split op are split along their
+    rows instead:
+
+    | place | op | adjoint |
+    |---|---|---|
+    | partial sum, read by an op on rows | `fsdp.flat_reduce_scatter` | all-gather |
+    | rows, read by an op that is split in another way | `fsdp.all_gather` | reduce-scatter |
+    | rows, read by an op that stays whole | `fsdp.all_gather` and `fsdp.share_cotangent` | reduce-scatter of 1/T of the cotangent |
+    | whole value with rows, read by an op on rows | `fsdp.own_piece` | all-gather |
+    | other whole value, such as the weight of a norm, read by an op on rows | `fsdp.reduce_cotangent` | all-reduce |
+
     The ranks of the axis `context` also run the same program on the same samples, and the sequence
     is split: each rank has some rows of every activation. These are neighbours, or every C-th row
     if attention of neighbours would be unbalanced. Parameters are whole, and the cotangent of a
@@ -96,6 +107,7 @@ def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
   let options = [
     StepOption<"mesh", "mesh", "std::string">,
     StepOption<"tensorParallel", "tensor-parallel", "std::string">,
+    StepOption<"sequenceParallel", "sequence-parallel", "bool">,
     StepOption<"contextAttention", "context-attention", "std::string">,
     StepOption<"cluster", "cluster", "std::string">,
     StepOption<"remarks", "remarks", "bool">
@@ -103,7 +115,8 @@ def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
   let statistics = [
     Statistic<"numSplit", "split-parameters", "Parameters of which a rank has a slice">,
     Statistic<"numReduced", "partial-sums", "Partial sums that are added over ranks">,
-    Statistic<"numEntered", "whole-operands", "Whole values that split ops read">
+    Statistic<"numEntered", "whole-operands", "Whole values that split ops read">,
+    Statistic<"numRows", "row-ops", "Ops that compute the rows of one rank of the axis tensor">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::fsdp::FSDPDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];

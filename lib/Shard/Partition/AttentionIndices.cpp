@@ -24,6 +24,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 bool SplitRewrite::needsCoordinate() const {
+  if (axis.rows)
+    return readsPieces();
   return axis.isContext() || !group.sliced.empty() || llvm::any_of(group.ops, [](auto &entry) {
            auto &[op, splits] = entry;
            auto attention = dyn_cast<AttentionOp>(op);
@@ -34,6 +36,12 @@ bool SplitRewrite::needsCoordinate() const {
 
 /// Adds the argument that contains the coordinate of the rank.
 void SplitRewrite::addCoordinate() {
+  for (BlockArgument argument : func.getArguments())
+    if (auto key = func.getArgAttrOfType<StringAttr>(argument.getArgNumber(), FSDPDialect::keyAttr);
+        key && key.getValue() == axis.name) {
+      coordinate = argument;
+      return;
+    }
   unsigned index = func.getNumArguments();
   auto mark = b.getNamedAttr(FSDPDialect::keyAttr, b.getStringAttr(axis.name));
   (void)func.insertArgument(index, RankedTensorType::get({}, b.getI64Type()),

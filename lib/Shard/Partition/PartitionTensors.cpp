@@ -17,11 +17,14 @@
 //     rewrite the function (SplitRewrite.cpp).
 //  3. Do the same for the axis `context` (SequenceSeeds.cpp), with the program of one rank of the
 //     axis `tensor`.
+//  4. With `sequence-parallel`, split the rows of values that are still whole on the axis `tensor`
+//     (RowSeeds.cpp, RowRewrite.cpp).
 //
 // O(uses of split values), apart from the choice.
 //
 //===----------------------------------------------------------------------===//
 
+#include "RowSeeds.h"
 #include "SequenceSeeds.h"
 #include "SplitRewrite.h"
 #include "TensorRemarks.h"
@@ -49,8 +52,12 @@ private:
   LogicalResult splitTensors(func::FuncOp loss, int64_t ranks);
   LogicalResult splitSequence(func::FuncOp loss, int64_t ranks, int64_t stride);
   FailureOr<bool> chooseRing(func::FuncOp loss, const SplitAxis &axis, int64_t stride);
+  LogicalResult splitRowsOver(func::FuncOp loss, int64_t ranks);
+  LogicalResult checkRowParameters(func::FuncOp loss, const RowRegion &region);
   void rewrite(func::FuncOp loss, const SplitGroup &group, bool hasRing = false);
   LogicalResult checkPlan(const MeshSpec &spec);
+
+  TensorPlan plan; ///< of --tensor-parallel=FILE
 };
 } // namespace
 
@@ -64,7 +71,6 @@ void PartitionTensorsPass::rewrite(func::FuncOp loss, const SplitGroup &group, b
 
 /// Splits heads and features over the axis `tensor`.
 LogicalResult PartitionTensorsPass::splitTensors(func::FuncOp loss, int64_t ranks) {
-  TensorPlan plan;
   bool isAuto = tensorParallel == "auto";
   if (!isAuto && failed(plan.read(tensorParallel, &getContext())))
     return failure();
@@ -145,6 +151,47 @@ LogicalResult PartitionTensorsPass::splitSequence(func::FuncOp loss, int64_t ran
   return success();
 }
 
+/// Fails if an op that reads a parameter with the word `sequence_parallel` is not computed on rows.
+LogicalResult PartitionTensorsPass::checkRowParameters(func::FuncOp loss, const RowRegion &region) {
+  SmallVector<StringRef> names;
+  SmallVector<BlockArgument> arguments;
+  for (BlockArgument argument : loss.getArguments())
+    if (auto name =
+            loss.getArgAttrOfType<StringAttr>(argument.getArgNumber(), FSDPDialect::paramAttr)) {
+      names.push_back(name);
+      arguments.push_back(argument);
+    }
+  auto owners = plan.match(names);
+  if (failed(owners))
+    return failure();
+  for (auto [name, argument, owner] : llvm::zip_equal(names, arguments, *owners)) {
+    if (!owner || owner->word != TensorWord::SequenceParallel)
+      continue;
+    for (Operation *user : argument.getUsers())
+      if (!region.group.ops.contains(user)) {
+        InFlightDiagnostic diag = emitError(owner->loc)
+                                  << "tensor-parallel: '" << name << "' is " << nameOf(owner->word)
+                                  << ", but " << describeOp(user)
+                                  << " that reads it is not computed on rows; use \"replicate\"";
+        diag.attachNote(user->getLoc()) << "the op is here; --remarks prints why it stays whole";
+        return diag;
+      }
+  }
+  return success();
+}
+
+/// Splits the rows of values that are whole on the axis `tensor`.
+LogicalResult PartitionTensorsPass::splitRowsOver(func::FuncOp loss, int64_t ranks) {
+  FailureOr<RowRegion> region = chooseRows(loss, ranks, remarks);
+  if (failed(region))
+    return failure();
+  if (failed(checkRowParameters(loss, *region)))
+    return failure();
+  numRows += region->group.ops.size();
+  splitRows(loss, *region);
+  return success();
+}
+
 /// Reports options for the axis `tensor` that have no effect without it. A file for --config may
 /// have a plan for other meshes.
 LogicalResult PartitionTensorsPass::checkPlan(const MeshSpec &spec) {
@@ -192,6 +239,8 @@ void PartitionTensorsPass::runOnOperation() {
   spec->declare(builder, functions[0].getLoc());
   int64_t tensor = llvm::product_of(spec->tensor), context = llvm::product_of(spec->context);
   if ((tensor > 1 && failed(splitTensors(functions[0], tensor))) ||
-      (context > 1 && failed(splitSequence(functions[0], context, tensor))))
+      (context > 1 && failed(splitSequence(functions[0], context, tensor))) ||
+      (tensor > 1 && (sequenceParallel || plan.has(TensorWord::SequenceParallel)) &&
+       failed(splitRowsOver(functions[0], tensor))))
     signalPassFailure();
 }

@@ -135,6 +135,10 @@ static SmallVector<unsigned> getOrder(Operation *op) {
   return dims;
 }
 
+bool fsdp::isCopy(Operation *op) {
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op) || !getOrder(op).empty();
+}
+
 /// Returns true if a reshape joins or divides exactly the dimensions `first` and `first` + 1 of the
 /// larger shape, possibly after dimensions of blocks.
 static bool dividesDim(ArrayRef<ReassociationIndices> groups, int64_t first) {
@@ -167,6 +171,51 @@ bool fsdp::isStriped(AllGatherOp op, int64_t ranks) {
     return false;
   auto joined = dyn_cast<tensor::CollapseShapeOp>(*copy->user_begin());
   return joined && dividesDim(joined.getReassociationIndices(), first - order.begin() - 1);
+}
+
+LogicalResult fsdp::checkRing(AttentionOp op, const SplitAxis &axis,
+                              function_ref<bool(Value, const TensorSplit &)> isSplit,
+                              function_ref<InFlightDiagnostic()> fail) {
+  if (static_cast<int64_t>(*op.getRing()) != axis.ranks || op.getStriped() != axis.striped)
+    return fail() << "expected a ring of " << axis.ranks << " ranks and "
+                  << (axis.striped ? "stripes" : "neighbouring rows")
+                  << ", as on axis 'context', found one of " << *op.getRing() << " and "
+                  << (op.getStriped() ? "stripes" : "neighbouring rows");
+  TensorSplit block{2, {cast<RankedTensorType>(op.getK().getType()).getDimSize(2)}};
+  for (unsigned i : {1, 2})
+    if (!isSplit(op->getOperand(i), block))
+      return fail() << "expected operand " << i << ", the " << (i == 1 ? "keys" : "values")
+                    << ", to be the block of the rank: split along dimension 2 over axis '"
+                    << axis.name << "'";
+  for (auto [region, key] : {std::pair(&op.getScoreMod(), 4), std::pair(&op.getMaskMod(), 3),
+                             std::pair(&op.getWeightMod(), 3)})
+    if (!region->empty() && !region->front().getArgument(key).use_empty() &&
+        (op.getCaptures().empty() || !isCoordinate(op.getCaptures().back(), axis.name)))
+      return fail() << "has functions that read the index of a key; expected the last captured "
+                       "tensor to be the coordinate of the rank on axis '"
+                    << axis.name << "'";
+  return success();
+}
+
+std::optional<TensorSplit> fsdp::cutRows(Operation *op, const TensorSplit &split,
+                                         DenseMap<Value, size_t> &cuts) {
+  auto axes = op->getAttrOfType<ArrayAttr>("axes");
+  if (!isa<AllGatherOp, FlatReduceScatterOp, OwnPieceOp>(op) || axes.size() != 1 ||
+      cast<StringAttr>(axes[0]).getValue() != tensorAxis)
+    return std::nullopt;
+  int64_t from = cast<RankedTensorType>(op->getOperand(0).getType()).getDimSize(0),
+          to = cast<RankedTensorType>(op->getResult(0).getType()).getDimSize(0);
+  size_t count = split.blocks.size();
+  if (isa<AllGatherOp>(op)) {
+    auto cut = cuts.find(op->getOperand(0));
+    count = cut == cuts.end() ? count * (to / from) : cut->second;
+  } else if (count % (from / to) == 0) {
+    count /= from / to;
+  } else {
+    cuts[op->getResult(0)] = count;
+    count = 1;
+  }
+  return TensorSplit{0, SmallVector<int64_t>(count, to / static_cast<int64_t>(count))};
 }
 
 /// Returns the tensor whose elements a generic counts that differ from `ignored`, or null.

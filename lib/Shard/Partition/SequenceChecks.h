@@ -21,6 +21,9 @@ bool isCoordinate(Value value, StringRef axis);
 LogicalResult checkIndices(AttentionOp op, int64_t dim, const SplitAxis &axis,
                            function_ref<InFlightDiagnostic()> fail);
 
+/// Returns true if `op` reshapes its operand, or copies it in another order of dimensions.
+bool isCopy(Operation *op);
+
 /// Returns the number of rows of a rank if the first function of attention that reads the index of
 /// a row expects stripes, else 0.
 int64_t countStripes(func::FuncOp func);
@@ -28,6 +31,19 @@ int64_t countStripes(func::FuncOp func);
 /// Return true if the piece of a rank, or of each rank, consists of stripes.
 bool isStriped(OwnPieceOp op, int64_t ranks);
 bool isStriped(AllGatherOp op, int64_t ranks);
+
+/// Checks that the keys and values of attention with `ring` are the blocks of the rank. `isSplit`
+/// returns true if a value has a split.
+LogicalResult checkRing(AttentionOp op, const SplitAxis &axis,
+                        function_ref<bool(Value, const TensorSplit &)> isSplit,
+                        function_ref<InFlightDiagnostic()> fail);
+
+/// Returns the split over `context` of rows that `op` scatters or gathers over the axis `tensor`,
+/// and whose operand has the split `split`. Returns nothing if `op` is another op. If a rank has a
+/// part of a block, its rows are one block until they are gathered: `cuts` has the number of
+/// blocks.
+std::optional<TensorSplit> cutRows(Operation *op, const TensorSplit &split,
+                                   DenseMap<Value, size_t> &cuts);
 
 /// Checks that `op` multiplies the loss of a cross-entropy on one of `ranks` ranks by the part that
 /// its rows are of the rows of all ranks.

@@ -150,6 +150,47 @@ Value SplitRewrite::stripesFromFront(Value flat, RankedTensorType type, int64_t 
                                          getDivided(type.getRank(), dim));
 }
 
+/// Gives each block of the split dimension of a value an index of its own dimension. `shape` is the
+/// shape of the value or, to join the blocks again, of a slice.
+static SmallVector<ReassociationIndices> divideBlocks(const TensorSplit &split,
+                                                      SmallVector<int64_t> &shape) {
+  int64_t count = split.blocks.size();
+  SmallVector<ReassociationIndices> groups;
+  SmallVector<int64_t> divided;
+  for (auto [dim, size] : llvm::enumerate(shape)) {
+    groups.push_back({int64_t(divided.size())});
+    if (int64_t(dim) == split.dim && count > 1) {
+      groups.back().push_back(divided.size() + 1);
+      divided.append({count, size / count});
+    } else {
+      divided.push_back(size);
+    }
+  }
+  shape = divided;
+  return groups;
+}
+
+/// Returns the rank's slice of a whole value. `cut` returns the rank's piece, of the given type, of
+/// a flat tensor in which the elements of each rank are neighbours.
+Value SplitRewrite::cut(Value value, const TensorSplit &split,
+                        function_ref<Value(RankedTensorType, Value)> cut) {
+  Location loc = value.getLoc();
+  RankedTensorType type = getTensorType(value);
+  auto shape = llvm::to_vector(type.getShape());
+  SmallVector<ReassociationIndices> groups = divideBlocks(split, shape);
+  bool isDivided = split.blocks.size() > 1;
+  int64_t dim = split.dim + isDivided;
+  Value source = value;
+  if (isDivided)
+    source = tensor::ExpandShapeOp::create(b, loc, type.clone(shape), value, groups);
+  shape[dim] /= axis.ranks;
+  bool isView = isLeading(getTensorType(source), dim);
+  Value flat = axis.striped ? stripesToFront(source, dim) : toFront(source, dim, isView);
+  auto piece = getTensorType(flat).clone({getTensorType(flat).getDimSize(0) / axis.ranks});
+  Value own = fromFront(cut(piece, flat), type.clone(shape), dim, isView);
+  return isDivided ? Value(tensor::CollapseShapeOp::create(b, loc, own, groups)) : own;
+}
+
 /// Returns the rank's own slice of a whole value.
 Value SplitRewrite::slice(Value value, const TensorSplit &split) {
   std::pair<Value, Attribute> key{value, split.toAttribute(b.getContext())};
@@ -164,45 +205,32 @@ Value SplitRewrite::slice(Value value, const TensorSplit &split) {
                                                    entry.getMeshAttr(), entry.getAxesAttr());
   }
   b.setInsertionPointAfterValue(value);
-  Location loc = value.getLoc();
-  // Give each block an index of its own dimension.
-  RankedTensorType type = getTensorType(value);
-  int64_t dim = split.dim, count = split.blocks.size();
-  SmallVector<ReassociationIndices> groups;
-  SmallVector<int64_t> shape;
-  for (int64_t i = 0; i < type.getRank(); ++i) {
-    groups.push_back({int64_t(shape.size())});
-    if (i == dim && count > 1) {
-      groups.back().push_back(shape.size() + 1);
-      shape.push_back(count);
-    }
-    shape.push_back(i == dim ? split.blocks.front() : type.getDimSize(i));
-  }
-  Value source = value;
-  if (count > 1) {
-    source = tensor::ExpandShapeOp::create(b, loc, type.clone(shape), value, groups);
-    ++dim;
-  }
-  shape[dim] /= axis.ranks;
-  bool isView = isLeading(getTensorType(source), dim);
-  Value flat = axis.striped ? stripesToFront(source, dim) : toFront(source, dim, isView);
-  auto piece = getTensorType(flat).clone({getTensorType(flat).getDimSize(0) / axis.ranks});
-  Value own = fromFront(OwnPieceOp::create(b, loc, piece, flat, getMesh(), getAxes()),
-                        type.clone(shape), dim, isView);
-  if (count > 1)
-    own = tensor::CollapseShapeOp::create(b, loc, own, groups);
-  return slices[key] = own;
+  return slices[key] = cut(value, split, [&](RankedTensorType piece, Value flat) -> Value {
+           return OwnPieceOp::create(b, value.getLoc(), piece, flat, getMesh(), getAxes());
+         });
 }
 
-/// Gathers a split value from all ranks. `type` is the type of the whole value. The dimensions
-/// before may have the size 1 because the axis `tensor` splits them, so that a view would lose
-/// which one.
-Value SplitRewrite::gather(Value value, RankedTensorType type, int64_t dim) {
-  bool isView = dim == 0;
+/// Gathers a split value from all ranks. `type` is the type of the whole value. `isView` tells that
+/// dimensions before have the size 1.
+Value SplitRewrite::gather(Value value, RankedTensorType type, int64_t dim, bool isView) {
   Value flat = toFront(value, dim, isView);
   auto whole = getTensorType(flat).clone({type.getNumElements()});
   Value all = AllGatherOp::create(b, value.getLoc(), whole, flat, getMesh(), getAxes());
   return axis.striped ? stripesFromFront(all, type, dim) : fromFront(all, type, dim, isView);
+}
+
+Value SplitRewrite::gatherRows(Value rows, const TensorSplit &split) {
+  b.setInsertionPointAfterValue(rows);
+  RankedTensorType type = getTensorType(rows);
+  auto shape = llvm::to_vector(type.getShape());
+  SmallVector<ReassociationIndices> groups = divideBlocks(split, shape);
+  bool isDivided = split.blocks.size() > 1;
+  int64_t dim = split.dim + isDivided;
+  if (isDivided)
+    rows = tensor::ExpandShapeOp::create(b, rows.getLoc(), type.clone(shape), rows, groups);
+  shape[dim] *= axis.ranks;
+  Value all = gather(rows, type.clone(shape), dim, isLeading(getTensorType(rows), dim));
+  return isDivided ? Value(tensor::CollapseShapeOp::create(b, rows.getLoc(), all, groups)) : all;
 }
 
 /// Lets attention read the keys and values of all ranks.
@@ -217,7 +245,10 @@ void SplitRewrite::readKeys(AttentionOp op) {
     OpOperand &operand = op->getOpOperand(i);
     auto shape = llvm::to_vector(getTensorType(operand.get()).getShape());
     shape[2] *= axis.ranks;
-    operand.set(gather(operand.get(), getTensorType(operand.get()).clone(shape), 2));
+    // The dimensions before may have the size 1 because the axis `tensor` splits them, so that a
+    // view would lose which one.
+    operand.set(gather(operand.get(), getTensorType(operand.get()).clone(shape), 2,
+                       /*isView=*/false));
   }
   shiftIndices(op, 2);
 }

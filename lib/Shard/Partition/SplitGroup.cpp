@@ -79,7 +79,7 @@ static DenseSet<Value> findDependent(func::FuncOp func, StringRef kind) {
 
 SplitGroup::SplitGroup(func::FuncOp func, SplitAxis axis)
     : where(func.getLoc()), func(func), axis(axis) {
-  if (!axis.isContext())
+  if (!axis.isContext() && !axis.rows)
     return;
   ofParameters = findDependent(func, FSDPDialect::paramAttr);
   ofBatch = findDependent(func, FSDPDialect::batchAttr);

@@ -31,10 +31,17 @@ public:
   /// Returns true if `value` stays whole, and split ops read the own slice of it. On the axis
   /// `context`, these are the values that do not depend on both parameters and the batch. On the
   /// axis `tensor`, these are parameters of which several ranks read copies of a part, and the
-  /// operands of attention that is split alone.
+  /// operands of attention that is split alone. If rows are split, these are all values that are
+  /// not computed on rows.
   bool isSliced(Value value) const {
-    return axis.isContext() ? !(ofParameters.contains(value) && ofBatch.contains(value))
+    return axis.isContext() ? !isActivation(value)
+           : axis.rows      ? !find(value)
                             : sliced.contains(value);
+  }
+  /// Returns true if `value` depends on both parameters and the batch. Known on the axis `context`,
+  /// and if rows are split.
+  bool isActivation(Value value) const {
+    return ofParameters.contains(value) && ofBatch.contains(value);
   }
   /// Lets `value` stay whole, on the axis `tensor`.
   void keepWhole(Value value) { sliced.insert(value); }

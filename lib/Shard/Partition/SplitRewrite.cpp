@@ -97,7 +97,7 @@ void SplitRewrite::setOperands(Operation *op, const OpSplits &splits) {
     if (split && isUniform(value))
       operand.set(sliceUniform(value, *split));
     else if (split && group.isSliced(value))
-      operand.set(axis.isContext() ? slice(value, *split) : pick(value, *split));
+      operand.set(axis.isContext() || axis.rows ? slice(value, *split) : pick(value, *split));
     else if (!split && getCotangent(value) == Cotangent::Whole &&
              !(destination && destination.isDpsInit(&operand)))
       operand.set(enter(value));

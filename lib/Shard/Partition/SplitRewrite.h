@@ -22,6 +22,12 @@ public:
 
   void run();
 
+  /// Return the rows of this rank of the sum of a partial sum over the ranks, and all rows of a
+  /// value of which this rank has those of `split`. Insert ops after the op of the operand.
+  Value scatterRows(Value partial, const TensorSplit &split);
+  Value gatherRows(Value rows, const TensorSplit &split);
+  Value shareRows(Value whole);
+
   bool hasRing = false; ///< whether keys and values travel from rank to rank
   int64_t numReduced = 0, numEntered = 0;
 
@@ -57,13 +63,18 @@ private:
   void maskRows(GatherRowsOp op);
   void shareClasses(CrossEntropyOp op);
 
+  // RowRewrite.cpp
+  bool readsPieces() const;
+
   // SequenceRewrite.cpp
   Value transpose(Value value, ArrayRef<int64_t> order);
   Value toFront(Value value, int64_t dim, bool isView);
   Value fromFront(Value flat, RankedTensorType type, int64_t dim, bool isView);
   Value stripesToFront(Value value, int64_t dim);
   Value stripesFromFront(Value flat, RankedTensorType type, int64_t dim);
-  Value gather(Value value, RankedTensorType type, int64_t dim);
+  Value cut(Value value, const TensorSplit &split,
+            function_ref<Value(RankedTensorType, Value)> cut);
+  Value gather(Value value, RankedTensorType type, int64_t dim, bool isView);
   void readKeys(AttentionOp op);
   Value countTargets(Location loc, Value targets, int64_t ignored);
   void weighLoss(CrossEntropyOp op, Value allTargets);

@@ -245,7 +245,8 @@ static std::optional<OpSplits> deriveCrossEntropy(const SplitAxis &axis, CrossEn
   return splits;
 }
 
-/// Derives the splits of a gather over another axis of `ranks` ranks, or of an own piece.
+/// Derives the splits of a gather over another axis of `ranks` ranks, of a reduce-scatter, or of an
+/// own piece.
 static std::optional<OpSplits> deriveGather(Operation *op, ValuePlace place,
                                             const TensorSplit &split, std::string &why) {
   auto whole = isa<AllGatherOp>(op) ? op->getResult(0) : op->getOperand(0);
@@ -286,7 +287,7 @@ static std::optional<OpSplits> deriveParts(const SplitAxis &axis, Operation *op,
       .Case<GatherRowsOp, UnshardRowsOp>(
           [&](Operation *lookup) { return deriveLookup(axis, lookup, place, split, why); })
       .Case([&](CrossEntropyOp loss) { return deriveCrossEntropy(axis, loss, place, split, why); })
-      .Case<AllGatherOp, OwnPieceOp>(
+      .Case<AllGatherOp, FlatReduceScatterOp, OwnPieceOp>(
           [&](Operation *gather) { return deriveGather(gather, place, split, why); })
       .Case([&](linalg::SoftmaxOp softmax) -> Result {
         if (split.dim != int64_t(softmax.getDimension()))

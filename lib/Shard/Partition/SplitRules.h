@@ -43,6 +43,8 @@ struct SplitAxis {
   bool striped = false;
   /// Whether shapes are those of the program of one rank.
   bool isRank = false;
+  /// Whether rows are split of values that are otherwise whole on the axis `tensor`.
+  bool rows = false;
   /// Returns the number of parts of a split dimension.
   int64_t countParts(const TensorSplit &split) const { return ranks / split.copies; }
   bool isContext() const { return name == contextAxis; }

@@ -37,6 +37,7 @@ static constexpr Spelling words[] = {
     {"colwise", TensorWord::Colwise},
     {"rowwise", TensorWord::Rowwise},
     {"replicate", TensorWord::Replicate},
+    {"sequence_parallel", TensorWord::SequenceParallel},
     {"colwise_gather_output", TensorWord::Colwise},
     {"colwise_rep", TensorWord::Colwise},
     {"packed_colwise", TensorWord::Colwise},
@@ -76,8 +77,9 @@ LogicalResult TensorPlan::read(StringRef path, MLIRContext *context) {
                                 << "tensor-parallel: expected a word for pattern '"
                                 << shortText(member.name) << "', found " << value.describe();
       diag.attachNote() << "use \"colwise\" to split output features, \"rowwise\" to split input "
-                           "features, or \"replicate\"; of the other words of Hugging Face, "
-                           "those for experts and for latent attention are not supported";
+                           "features, \"replicate\", or \"sequence_parallel\" for norms; of the "
+                           "other words of Hugging Face, those for experts and for latent "
+                           "attention are not supported";
       return diag;
     }
     entries.push_back({at(member.line, member.column), member.name, row->word, row->dim});

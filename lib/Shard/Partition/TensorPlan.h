@@ -15,8 +15,12 @@
 namespace mlir::fsdp {
 
 /// A word of a plan. With `Colwise`, the output features of a parameter are split. With `Rowwise`,
-/// its input features are split. With `Replicate`, every rank has the whole parameter.
-enum class TensorWord { Colwise, Rowwise, Replicate };
+/// its input features are split. With `Replicate`, every rank has the whole parameter. With
+/// `SequenceParallel` too, and the ops that read it compute rows of a rank.
+enum class TensorWord { Colwise, Rowwise, Replicate, SequenceParallel };
+
+/// Returns true if a parameter with this word stays whole.
+inline bool keepsWhole(TensorWord word) { return word >= TensorWord::Replicate; }
 
 /// Returns the keyword of a word.
 StringRef nameOf(TensorWord word);
@@ -39,6 +43,11 @@ public:
   /// name as with --freeze, also after a prefix such as "model.". Emits an error if an entry
   /// matches no name, or only names that earlier entries match.
   FailureOr<SmallVector<const TensorPlanEntry *>> match(ArrayRef<StringRef> names) const;
+
+  /// Returns true if an entry has the word.
+  bool has(TensorWord word) const {
+    return llvm::any_of(entries, [&](const TensorPlanEntry &entry) { return entry.word == word; });
+  }
 
 private:
   SmallVector<TensorPlanEntry> entries;

@@ -139,7 +139,7 @@ LogicalResult SplitChooser::findDim(Parameter &param) {
   auto type = cast<RankedTensorType>(param.value.getType());
   TensorWord word = param.entry->word;
   // A rowwise bias is added to the sum of all ranks.
-  if (word == TensorWord::Replicate || (type.getRank() < 2 && word == TensorWord::Rowwise))
+  if (keepsWhole(word) || (type.getRank() < 2 && word == TensorWord::Rowwise))
     return success();
   if (type.getRank() == 1) {
     param.dim = 0;
@@ -184,7 +184,7 @@ LogicalResult SplitChooser::readPlan() {
     return a.isWeight() > b.isWeight();
   });
   for (auto [entry, isSplit] : splits)
-    if (entry->word != TensorWord::Replicate && !isSplit)
+    if (!keepsWhole(entry->word) && !isSplit)
       return emitError(entry->loc)
              << "tensor-parallel: pattern '" << shortText(entry->pattern) << "' is "
              << nameOf(entry->word)

@@ -12,7 +12,8 @@
 //   entered   equal values, and cotangents that are parts      reduce_cotangent; on the axis
 //                                                              `context`: parameters, all_gather
 //   split     slices                                           parameters with a slice, own_piece,
-//                                                              a part that the coordinate picks
+//                                                              flat_reduce_scatter, a part that
+//                                                              the coordinate picks
 //   partial   terms of a sum                                   a reduced loop that is split
 //
 //  1. An op with a split operand follows the rule of SplitRules.h. All its operands must have the
@@ -20,8 +21,8 @@
 //     axis `context`, they must not depend on a sum over the ranks, unless they are entered.
 //  2. An op without split operands must have whole operands, or entered operands. Its results are
 //     then entered too. On the axis `tensor`, it has no operands of both kinds.
-//  3. Only all_reduce reads a partial sum, and it reads nothing else. Over another axis, its result
-//     is a partial sum too.
+//  3. Only all_reduce and flat_reduce_scatter read a partial sum, or views and copies of it, and
+//     they read nothing else. Over another axis, the result of an all_reduce is a partial sum too.
 //  4. The function returns whole values.
 //  5. Slices of a dimension may have the size 1, which a reshape does not distinguish from a whole
 //     dimension. Accept the program if it is consistent for one of its meanings.
@@ -29,6 +30,8 @@
 //     ranks have these rows, and the weight of a cross-entropy. On the axis `tensor`,
 //     VocabularyChecks.cpp checks lookups in rows of a table, and the classes of a cross-entropy.
 //     HeadChecks.cpp checks which part of a whole value a rank reads.
+//  7. Rows of the axis `tensor` may cut the blocks of the axis `context`: a rank of both has a part
+//     of some block. Until these rows are gathered, they are one block.
 //
 // This is a check of PartitionTensors.cpp from its result: a missing or additional all_reduce or
 // reduce_cotangent is an error. O(uses).
@@ -64,7 +67,6 @@ private:
   LogicalResult checkSplit(Operation *op, unsigned first);
   LogicalResult checkAttention(AttentionOp op);
   LogicalResult checkPart(Operation *op);
-  LogicalResult checkRing(AttentionOp op, const TensorSplit &rows);
   LogicalResult checkWhole(Operation *op);
   LogicalResult checkReads(Operation *op, std::optional<unsigned> &first);
   bool isOverAxis(ArrayAttr axes) {
@@ -80,6 +82,7 @@ private:
   DenseSet<Value> partial, entered;
   DenseMap<Value, int64_t> lookups; ///< rows of slices of tables, and the sizes of the slices
   DenseSet<Value> sums;             ///< values that depend on a sum over the ranks of the axis
+  DenseMap<Value, size_t> cuts;     ///< numbers of blocks that rows of the axis `tensor` cut
   UnitSplit units;                  ///< which dimensions of size 1 are split (SplitRules.h)
 };
 } // namespace
@@ -129,32 +132,6 @@ static bool isFloatTensor(Value value) {
   return type && isa<FloatType>(type.getElementType());
 }
 
-/// Checks that the keys and values of attention with `ring` are the blocks of the rank.
-LogicalResult PartitionChecker::checkRing(AttentionOp op, const TensorSplit &rows) {
-  if (static_cast<int64_t>(*op.getRing()) != axis.ranks || op.getStriped() != axis.striped)
-    return fail(op) << "expected a ring of " << axis.ranks << " ranks and "
-                    << (axis.striped ? "stripes" : "neighbouring rows")
-                    << ", as on axis 'context', found one of " << *op.getRing() << " and "
-                    << (op.getStriped() ? "stripes" : "neighbouring rows");
-  TensorSplit block{2, {cast<RankedTensorType>(op.getK().getType()).getDimSize(2)}};
-  for (unsigned i : {1, 2})
-    if (auto found = splits.find(op->getOperand(i));
-        found == splits.end() || !(found->second == block))
-      return fail(op) << "expected operand " << i << ", the " << (i == 1 ? "keys" : "values")
-                      << ", to be the block of the rank: split along dimension 2 over axis '"
-                      << axis.name << "'";
-  for (auto [region, key] : {std::pair(&op.getScoreMod(), 4), std::pair(&op.getMaskMod(), 3),
-                             std::pair(&op.getWeightMod(), 3)})
-    if (!region->empty() && !region->front().getArgument(key).use_empty() &&
-        (op.getCaptures().empty() || !isCoordinate(op.getCaptures().back(), axis.name)))
-      return fail(op) << "has functions that read the index of a key; expected the last captured "
-                         "tensor to be the coordinate of the rank on axis '"
-                      << axis.name << "'";
-  for (Value result : op->getResults())
-    splits[result] = rows;
-  return checkIndices(op, /*dim=*/2, axis, [&] { return fail(op); });
-}
-
 /// Checks attention on the axis `context`: a rank has its rows of queries, and all keys and values
 /// or, with a ring, its rows of these.
 LogicalResult PartitionChecker::checkAttention(AttentionOp op) {
@@ -163,10 +140,15 @@ LogicalResult PartitionChecker::checkAttention(AttentionOp op) {
   if (query == splits.end() || !(query->second == rows))
     return fail(op) << "expected queries of which dimension 2 is split over axis '" << axis.name
                     << "'";
-  if (op.getRing())
-    return checkRing(op, rows);
+  auto isSplit = [&](Value value, const TensorSplit &split) {
+    auto found = splits.find(value);
+    return found != splits.end() && found->second == split;
+  };
+  if (op.getRing() && failed(checkRing(op, axis, isSplit, [&] { return fail(op); })))
+    return failure();
   for (unsigned i : {1, 2})
-    if (splits.contains(op->getOperand(i)) || !entered.contains(op->getOperand(i)))
+    if (!op.getRing() &&
+        (splits.contains(op->getOperand(i)) || !entered.contains(op->getOperand(i))))
       return fail(op) << "expected operand " << i << ", the " << (i == 1 ? "keys" : "values")
                       << ", to be gathered by an 'fsdp.all_gather' over axis '" << axis.name << "'";
   for (Value result : op->getResults()) // each insertion can move the other entries
@@ -242,8 +224,16 @@ LogicalResult PartitionChecker::checkSplit(Operation *op, unsigned first) {
     return checkLookup(op, cast<RankedTensorType>(lookup.getTable().getType()).getDimSize(0));
   if (auto loss = dyn_cast<CrossEntropyOp>(op); loss && !axis.isContext())
     return checkClasses(loss, [&] { return fail(op); });
+  for (Value operand : op->getOperands())
+    if (auto cut = cuts.find(operand); cut != cuts.end()) {
+      size_t blocks = cut->second;
+      for (Value result : op->getResults())
+        cuts[result] = blocks;
+    }
   for (auto [result, expected] : llvm::zip_equal(op->getResults(), derived->results)) {
-    if (expected && axis.striped && !llvm::all_of(op->getUsers(), llvm::IsaPred<AllGatherOp>) &&
+    if (expected && axis.striped && !cuts.contains(result) &&
+        !llvm::all_of(op->getUsers(),
+                      llvm::IsaPred<AllGatherOp, FlatReduceScatterOp, OwnPieceOp>) &&
         llvm::any_of(expected->blocks, [&](int64_t block) { return block != stripes; }))
       return fail(op) << "expected blocks of " << stripes
                       << " rows in its results, because the rows of a rank are stripes";
@@ -328,6 +318,13 @@ std::optional<LogicalResult> PartitionChecker::checkCollective(Operation *op, bo
     sums.insert(result);
     return success();
   }
+  if (auto scatter = dyn_cast<FlatReduceScatterOp>(op)) {
+    if (!partial.contains(input))
+      return fail(op) << "expected a partial sum, found " << describeValue(input)
+                      << " that is none";
+    splits[result] = TensorSplit{0, {scatter.getResult().getType().getDimSize(0)}};
+    return success();
+  }
   if (isSplit != isa<AllGatherOp>(op))
     return fail(op) << "expected a " << (isSplit ? "whole" : "split") << " operand, found operand 0"
                     << " that is " << (isSplit ? "split" : "whole") << " over axis '" << axis.name
@@ -337,9 +334,12 @@ std::optional<LogicalResult> PartitionChecker::checkCollective(Operation *op, bo
   if (failed(checkOrder(op)))
     return failure();
   if (isa<OwnPieceOp>(op)) {
-    if (sums.contains(input))
+    if (axis.isContext() && sums.contains(input))
       return fail(op) << "expected no sum over axis '" << axis.name
                       << "', because each rank computes a part of its cotangent";
+    if (!axis.isContext() && entered.contains(input))
+      return fail(op) << "expected no result of an 'fsdp.reduce_cotangent', because each rank has "
+                         "the whole cotangent of its piece";
     splits[result] = TensorSplit{0, {cast<RankedTensorType>(result.getType()).getDimSize(0)}};
   } else if (isa<ShareCotangentOp>(op)) {
     if (!entered.contains(input))
@@ -390,6 +390,12 @@ LogicalResult PartitionChecker::check(Operation *op) {
     partial.insert_range(op->getResults());
     return checkMask(op, rows->second, [&] { return fail(op); });
   }
+  if (op->getNumOperands() && partial.contains(op->getOperand(0)) && isCopy(op)) {
+    partial.insert_range(op->getResults());
+    return success();
+  }
+  if (auto scatter = dyn_cast<FlatReduceScatterOp>(op); scatter && isOverAxis(scatter.getAxes()))
+    return *checkCollective(op, /*isSplit=*/false);
   if (auto sum = dyn_cast<AllReduceOp>(op)) {
     if (isOverAxis(sum.getAxes()))
       return *checkCollective(op, /*isSplit=*/false);
@@ -416,6 +422,12 @@ LogicalResult PartitionChecker::check(Operation *op) {
       return success();
     }
   }
+  if (auto split = op->getNumOperands() ? splits.find(op->getOperand(0)) : splits.end();
+      axis.isContext() && split != splits.end())
+    if (std::optional<TensorSplit> rows = cutRows(op, split->second, cuts)) {
+      splits[op->getResult(0)] = *rows;
+      return success();
+    }
   if (std::optional<LogicalResult> checked = checkCollective(op, first.has_value()))
     return *checked;
   if (first && isa<func::ReturnOp>(op))

@@ -6,6 +6,7 @@
     split_axes.py FOLDER options           options that change sums, kernels or collectives: bits of the reference only
     split_axes.py FOLDER foreign MODELS [--all]
                                            the same on programs that PyTorch and JAX wrote (MODELS/*.mlir.gz)
+    split_axes.py FOLDER rows [--all]      the same with --sequence-parallel: meshes with the axis tensor, options, foreign models
     split_axes.py FOLDER faults PLANT      planted faults are found (PLANT: test/Shard/Inputs/plant-partition.py)
 
 Each run of three steps must equal, bit for bit, the program `reference` of its artifact: the unsharded program, whose sums
@@ -18,6 +19,7 @@ HERE = os.path.dirname(__file__)
 AXES = ["replicate", "shard", "context", "tensor"]
 OPTIONS = ["--optimizer=sgd", "--momentum=0.9", "--clip-grad-norm=1"]
 RUN = ["--steps=3", "--lr=0.1", "--seed=3"]
+ROWS = ["--sequence-parallel"] if sys.argv[2] == "rows" else []
 
 
 def call(*command, fails=False):
@@ -41,12 +43,13 @@ def name_of(mesh):
     return ",".join(f"{axis}={mesh[axis]}" for axis in AXES if axis in mesh)
 
 
-def generate(folder, kind, mesh):
+def generate(folder, kind, mesh, odd=1):
     """Writes a model whose heads and sequence the mesh divides. Llama has half as many heads of keys and values."""
     heads = 2 * mesh.get("tensor", 1) * (2 if kind == "llama" else 1)
-    model = f"{folder}/{kind}.{heads}.{mesh.get('context', 1)}.mlir"
-    shape = ["--layers=1", f"--hidden={8 * heads}", f"--heads={heads}", "--batch=2", f"--vocab={16 * heads + 1}",
-             f"--seq={4 * mesh.get('context', 1)}"]
+    model = f"{folder}/{kind}.{heads}.{mesh.get('context', 1)}.{odd}.mlir"
+    rows = mesh["tensor"] if ROWS else 1
+    shape = ["--layers=1", f"--hidden={8 * heads}", f"--heads={heads}", "--batch=2", f"--vocab={16 * heads + odd}",
+             f"--seq={4 * rows * mesh.get('context', 1)}"]
     if kind == "llama":
         shape += [f"--kv-heads={heads // 2}", f"--intermediate={12 * heads}"]
     if not os.path.exists(model):
@@ -77,7 +80,7 @@ def compare(run, plain):
 def check(folder, model, mesh, *more, mayRefuse=False):
     """Compiles the model for the mesh, with more options, and trains it. Fails unless it has the bits of the reference and the values of a plain run."""
     out = f"{folder}/run"
-    told = call("fsdp-compile", model, *OPTIONS, *more, f"--mesh={name_of(mesh)}", "-o", out + ".fsdp", fails=mayRefuse)
+    told = call("fsdp-compile", model, *OPTIONS, *ROWS, *more, f"--mesh={name_of(mesh)}", "-o", out + ".fsdp", fails=mayRefuse)
     if mayRefuse and re.search("does not divide|would be split along two dimensions", told):
         return False
     said = train(out + ".fsdp", out, "--check-against=unsharded", "--assert-no-allocations")
@@ -95,6 +98,16 @@ def grid(folder, isAll):
     for kind in ("gpt2", "llama"):
         for mesh in pairs:
             check(folder, generate(folder, kind, mesh), mesh)
+        print(f"{kind}: {len(pairs)} meshes, bits of the reference, equal within 2e-6 to one rank")
+
+
+def rows(folder, isAll):
+    """Rows of norms are split. Vocabularies that the axis tensor divides are split, and others stay whole."""
+    chosen = ({2, 2}, {2, 4})
+    pairs = [m for m in meshes(range(2, 9) if isAll else (2, 3, 4, 8)) if "tensor" in m and (isAll or len(m) == 1 or set(m.values()) in chosen)]
+    for kind in ("gpt2", "llama"):
+        for mesh in pairs:
+            check(folder, generate(folder, kind, mesh, odd=sum(mesh.values()) % 2), mesh)
         print(f"{kind}: {len(pairs)} meshes, bits of the reference, equal within 2e-6 to one rank")
 
 
@@ -133,7 +146,7 @@ def options(folder):
         dropout = [o for o in given if o.startswith("--dropout")]
         shape = ["--layers=1", "--hidden=48", "--heads=4", "--vocab=97", "--seq=8", "--batch=2"]
         call("fsdp-modelgen", kind, *shape, *(["--kv-heads=2", "--intermediate=80"] if kind == "llama" else dropout), "-o", model)
-        call("fsdp-compile", model, "--clip-grad-norm=1", *(o for o in given if o not in dropout), "-o", artifact)
+        call("fsdp-compile", model, "--clip-grad-norm=1", *ROWS, *(o for o in given if o not in dropout), "-o", artifact)
         said = call("fsdp-run", artifact, "--steps=3", "--check-against=unsharded", "--assert-no-allocations", fails=True)
         passed = re.search("check against unsharded passed: 3 steps on 8 ranks", said)
         print(f"{kind} {' '.join(given)}: {passed[0] if passed else said[-2000:]}")
@@ -147,7 +160,7 @@ def foreign(folder, models, isAll):
             file.write(gzip.decompress(open(f"{models}/{name}.mlir.gz", "rb").read()))
         count = 0
         for mesh in meshes((2, 4) if isAll else (2,)):
-            if not isAll and len(mesh) == 1:
+            if (not isAll and len(mesh) == 1) or (ROWS and "tensor" not in mesh):
                 continue
             count += check(folder, model, mesh, mayRefuse=isAll)
         print(f"{name}: {count} meshes, bits of the reference, equal within 2e-6 to one rank")
@@ -164,11 +177,11 @@ def plant(ir, fault, script, where):
     return ir[:begin] + done.stdout + ir[end:]
 
 
-def compile_planted(folder, model, mesh, fault, script, where):
+def compile_planted(folder, model, mesh, fault, script, where, rows):
     """Compiles a step with a fault. Returns the messages of the compiler if it refuses the fault."""
     stage = {"model": "shard", "step": "differentiate"}[where]
     ir, artifact = f"{folder}/{stage}.mlir", f"{folder}/fault.fsdp"
-    call("fsdp-compile", model, *OPTIONS, f"--mesh={mesh}", f"--compile-to={stage}", "-o", ir)
+    call("fsdp-compile", model, *OPTIONS, f"--mesh={mesh}", f"--compile-to={stage}", *rows, "-o", ir)
     if where == "step":  # the reference has no fault
         call("fsdp-opt", ir, "--fsdp-add-reference", "-o", f"{folder}/reference.mlir")
         ir = f"{folder}/reference.mlir"
@@ -186,13 +199,16 @@ def faults(folder, script):
     model = f"{folder}/model.mlir"
     call("fsdp-modelgen", "gpt2", "--layers=1", "--hidden=32", "--heads=4", "--vocab=65", "--seq=8", "--batch=1", "-o", model)
     plain = train_plain(folder, model, 1)
-    for where, mesh, fault in [("step", "tensor=2", "missing-sum"), ("step", "context=2", "missing-gather"),
+    for where, mesh, fault, *rows in [("step", "tensor=2", "missing-sum"), ("step", "context=2", "missing-gather"),
                                ("step", "context=2", "first-rows"), ("step", "context=2", "wrong-offset"),
                                ("model", "tensor=2", "missing-sum"), ("model", "tensor=2", "wrong-heads"),
                                ("model", "tensor=2", "missing-entry"), ("model", "context=2", "missing-gather"),
                                ("model", "context=2", "missing-offset"), ("model", "context=2", "first-rows"),
-                               ("model", "context=2", "missing-weight")]:
-        refused = compile_planted(folder, model, mesh, fault, script, where)
+                               ("model", "context=2", "missing-weight"),
+                               ("step", "tensor=2", "other-rows", "--sequence-parallel"),
+                               ("model", "tensor=2", "missing-norm-sum", "--sequence-parallel"),
+                               ("model", "tensor=2", "first-rows", "--sequence-parallel")]:
+        refused = compile_planted(folder, model, mesh, fault, script, where, rows)
         if refused:
             found = re.search("error: (.*)", refused)[1]
         else:
@@ -208,6 +224,10 @@ folder, what = sys.argv[1:3]
 os.makedirs(folder, exist_ok=True)
 if what == "grid":
     grid(folder, "--all" in sys.argv)
+elif what == "rows":
+    rows(folder, "--all" in sys.argv)
+    options(folder)
+    foreign(folder, sys.argv[3], isAll=False)
 elif what in ("rings", "views"):
     {"rings": rings, "views": views}[what](folder)
 elif what == "options":

@@ -27,6 +27,13 @@ missing-heads    ranks do not add the gradients of a weight of keys
 missing-keys     ranks do not add the cotangents of a single head of keys
 missing-repeated ranks do not add the cotangents of the part of the keys that all heads have
 
+Of rows of norms and residuals (--sequence-parallel):
+
+missing-norm-sum   ranks do not add the gradients of a weight of a norm
+missing-scatter    a rank has its rows of its own term of a sum
+other-rows         a rank has the rows of positions of another rank
+whole-rows         an op that stays whole reads gathered rows, of which all ranks have the cotangent
+
 Of the axis context:
 
 missing-gather  attention reads the keys of its own rank several times instead of those of all ranks
@@ -102,6 +109,19 @@ elif fault == "first-head":
 elif fault in ("missing-heads", "missing-keys", "missing-repeated"):
     kind, source = {"missing-heads": ("16x32", r"%\w+#\d+"), "missing-keys": ("2x1x8x8", r"%\w+"), "missing-repeated": ("2x8x2x2", r"%\w+")}[fault]
     found = re.search(r"( *)(%\w+) = fsdp\.reduce_cotangent (" + source + ") .* : tensor<" + kind + r"xf32>\n", text)
+    text = re.sub(found[2] + r"\b", found[3], text.replace(found[0], ""))
+elif fault == "missing-norm-sum":
+    found = re.search(r"( *)(%\w+) = fsdp\.reduce_cotangent (%[\w#]+) .* : tensor<32xf32>\n", text)
+    text = re.sub(found[2] + r"\b", found[3], text.replace(found[0], ""))
+elif fault == "missing-scatter":
+    found = first("flat_reduce_scatter")
+    large, small = re.search(r": (tensor<(?:\d+)xf32>) -> tensor<(\d+)xf32>", found[4]).groups()
+    text = text.replace(found[0], f"{found[1]}{found[2]} = tensor.extract_slice {found[3]}[0] [{small}] [1] : {large} to tensor<{small}xf32>\n")
+elif fault == "other-rows":
+    assert re.search(r"arith.cmpi eq, %\w+, %\w+ : i64\n.*arith.select", text)
+    text = re.sub(r"(arith.cmpi )eq(, %\w+, %\w+ : i64\n(?: *%\w+ = arith.constant .*\n)?.*arith.select)", r"\1ne\2", text, count=1)
+elif fault == "whole-rows":
+    found = first("share_cotangent")
     text = re.sub(found[2] + r"\b", found[3], text.replace(found[0], ""))
 elif fault == "missing-gather":
     found = first("all_gather")
