@@ -296,6 +296,10 @@ void BoxEpilogue::storePanel(const Place &place, int64_t panel, ArrayRef<Words> 
         b.commitStores();
       });
     }
+  // Otherwise ptxas computes several results of several panels before it stores the first, with
+  // more registers than a thread has. Waits for loads end the block, too.
+  if (boxes.stores.size() > 1 && boxes.loads.empty() && panel + 1 < panels)
+    b.endBlock();
 }
 
 void BoxEpilogue::finish(const Place &place, ArrayRef<Value> sums, Inputs inputs, StageAt stageAt,

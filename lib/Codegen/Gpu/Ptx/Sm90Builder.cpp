@@ -73,6 +73,12 @@ Value Sm90Builder::blockAgain() {
   return assembly("mov.u32 $0, %ctaid.x;", "=r", {}, {getI32Type()})[0];
 }
 
+void Sm90Builder::endBlock() {
+  assembly("{ .reg .pred never; .reg .b32 number; mov.u32 number, %smid; "
+           "setp.eq.u32 never, number, 0xffffffff; @never trap; }",
+           "", {}, {});
+}
+
 Value Sm90Builder::opaque(Value value) {
   return assembly("mov.b32 $0, $1;", "=r,r", value, {getI32Type()})[0];
 }

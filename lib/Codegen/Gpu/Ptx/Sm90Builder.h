@@ -52,6 +52,9 @@ public:
   /// Reads the number of the block again. Values that are computed from this number then need no
   /// registers before this point.
   Value blockAgain();
+  /// Ends the basic block, over whose end ptxas moves no instructions, by a branch that is never
+  /// taken: no multiprocessor has the number 2^32 - 1.
+  void endBlock();
   /// Returns a copy of an i32 that optimisations cannot relate to `value`.
   Value opaque(Value value);
   /// Returns the number of this thread's warpgroup in the block, after a call of uniform().
