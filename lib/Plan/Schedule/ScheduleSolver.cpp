@@ -66,28 +66,37 @@ unsigned ScheduleSolver::limitByMemory(const Transfer &transfer, unsigned from, 
 }
 
 /// Returns the slot of the wait for a transfer. For a late transfer that is not placed yet, returns
-/// the first slot at which the transfer can have ended.
-unsigned ScheduleSolver::getEnd(const Transfer &transfer) const {
+/// the first slot at which the transfer can have ended. `known` has the slots of such transfers,
+/// because many chains of transfers can end at the same one.
+unsigned ScheduleSolver::getEnd(const Transfer &transfer, KnownEnds &known) const {
   if (transfer.isPlaced || transfer.isEarly)
     return transfer.wait;
-  unsigned slot = std::max(transfer.earliest, getEndOfSources(transfer));
+  if (auto found = known.find(&transfer); found != known.end())
+    return found->second;
+  unsigned slot = std::max(transfer.earliest, getEndOfSources(transfer, known));
   double end = problem.getTime(slot) + transfer.seconds;
   while (slot < transfer.latest && problem.getTime(slot) < end)
     ++slot;
+  known[&transfer] = slot;
   return slot;
 }
 
-/// Returns the slot of the last of the waits that must precede the start of `transfer`.
-unsigned ScheduleSolver::getEndOfSources(const Transfer &transfer) const {
+unsigned ScheduleSolver::getEndOfSources(const Transfer &transfer, KnownEnds &known) const {
   unsigned end = 0;
   auto follow = [&](unsigned command) {
     for (unsigned earlier : problem[command].before)
       if (!problem.isFixed(earlier) && problem[earlier].home != problem[transfer.command].home)
-        end = std::max(end, getEnd(transfers[problem[earlier].home]));
+        end = std::max(end, getEnd(transfers[problem[earlier].home], known));
   };
   follow(transfer.command);
   llvm::for_each(transfer.prologue, follow);
   return end;
+}
+
+/// Returns the slot of the last of the waits that must precede the start of `transfer`.
+unsigned ScheduleSolver::getEndOfSources(const Transfer &transfer) const {
+  KnownEnds known;
+  return getEndOfSources(transfer, known);
 }
 
 /// Returns the latest slot for the wait for `transfer`. If a start that must follow this wait is in

@@ -17,6 +17,7 @@
 
 #include "fsdp/Analysis/ScheduleProblem.h"
 #include "fsdp/Analysis/Timeline.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace mlir::fsdp {
@@ -75,7 +76,9 @@ private:
     llvm::StringRef limit;
   };
   using Event = ScheduleEvent;
-  unsigned getEnd(const Transfer &transfer) const;
+  using KnownEnds = llvm::DenseMap<const Transfer *, unsigned>;
+  unsigned getEnd(const Transfer &transfer, KnownEnds &known) const;
+  unsigned getEndOfSources(const Transfer &transfer, KnownEnds &known) const;
   unsigned getEndOfSources(const Transfer &transfer) const;
   unsigned getBeginOfReaders(const Transfer &transfer) const;
   Transfer *findNextEarly();
