@@ -1,6 +1,6 @@
 """Compares simulated steps of Llama 3.1 on meshes with the axes tensor and context with torchtitan's measurements on as many H100s.
 
-Sources: github.com/pytorch/torchtitan, benchmarks/asyncTP_llama3_h100_2025-06_torchtitan.md (bfloat16, vanilla TP, torch.compile, selective
+Sources: github.com/pytorch/torchtitan, benchmarks/asyncTP_llama3_h100_2025-06_torchtitan.md (bfloat16, vanilla TP with norms on rows, torch.compile, selective
 activation checkpointing for 8B and full for 70B; sequences of 8192 tokens: train_configs at commit 820504e), and table 2 of
 llama3_h100_202412_torchtitan.md (Float8, full activation checkpointing). No rate of the cluster file comes from these tables. For Float8,
 a second simulation has all products at twice the rate of bf16, as is the ratio of both peaks.
@@ -57,7 +57,7 @@ for name, mesh, ranks, batch, length, checkpointing, rate, is_float8 in POINTS:
     run("fsdp-modelgen", "llama", "--hidden=" + hidden, "--layers=" + layers, "--heads=" + heads, "--kv-heads=8", "--intermediate=" + intermediate,
         "--vocab=128256", f"--seq={length}", f"--batch={batch}", "-o", "llama.mlir")
     run("fsdp-compile", "llama.mlir", "--mesh=" + mesh, "--param-dtype=bf16", "--reduce-dtype=f32", "--clip-grad-norm=1", "--target-cpu=x86-64-v3",
-        "--activation-checkpointing=" + checkpointing, "--overlap", "--cluster=" + wide, "--no-code", "-o", "llama.fsdp")
+        "--activation-checkpointing=" + checkpointing, "--overlap", *(["--sequence-parallel"] if "tensor" in mesh else []), "--cluster=" + wide, "--no-code", "-o", "llama.fsdp")
     parts = int((re.search(r"tensor=(\d+)", mesh) or re.search(r"context=(\d+)", mesh) or [0, "1"])[1])
     measured = batch * length / parts / rate
     step, products, others, alone = simulate(wide)
