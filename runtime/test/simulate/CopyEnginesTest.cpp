@@ -4,6 +4,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
+#include "OverlappingToy.h"
 #include "PlainCluster.h"
 #include "simulate/Simulation.h"
 #include "simulate/Transfer.h"
@@ -38,10 +39,7 @@ TEST(CopyEngines, GatherWithinALink) {
 
 // A simulation takes the faster way of all-gathers, and gives the time of the other one.
 TEST(CopyEngines, TakesTheFasterWay) {
-  auto manifest = toyManifest({4, 2, true});
-  for (auto &kernel : manifest.kernels)
-    kernel->multiply_adds = 1000000;
-  auto file = pack(manifest, {});
+  auto file = pack(overlappingToy(), {});
   auto artifact = Artifact::fromMemory(file.data(), file.size(), "toy.fsdp");
   Cluster cluster = plainCluster({link("a", 8, 1e-5, 1e6)});
   cluster.memoryBytesPerSecond = 1e15;

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "OverlappingToy.h"
 #include "PlainCluster.h"
 #include "core/Error.h"
 #include "execute/Session.h"
@@ -390,19 +391,7 @@ TEST(Simulation, CollectivesSlowKernelsThatRunAtTheSameTime) {
   std::mt19937 random(1);
   double slowed = 0;
   for (int i = 0; i < 100; ++i) {
-    auto manifest = toyManifest({4, 2, true});
-    for (auto &kernel : manifest.kernels)
-      kernel->multiply_adds = 1000000;
-    // The sum of losses and the gather of norms last until the last kernel needs them.
-    auto &commands = manifest.programs[1]->commands;
-    ASSERT_EQ(manifest.programs[1]->name, "step");
-    auto last = commands.end() - 1;
-    for (const char *label : {"norms", "mean loss"})
-      for (auto command = commands.begin(); command != last; ++command)
-        if ((*command)->body.type == fb::Body::Wait && (*command)->label == label) {
-          std::rotate(command, command + 1, last);
-          break;
-        }
+    auto manifest = overlappingToy();
     auto file = pack(manifest, {});
     Cluster cluster = plainCluster({link("a", 4, 0, std::pow(10, 4 + random() % 6)),
                                     link("b", 8, 0, std::pow(10, 4 + random() % 6))});
