@@ -175,7 +175,7 @@ std::string RowChooser::join(Operation *op, ValuePlace place, const TensorSplit 
   if (!why.empty())
     return why;
   region.group.ops.insert({op, *derived});
-  for (auto [value, part] : added)
+  for (const auto &[value, part] : added)
     if (region.group.isActivation(value) && !isa<BlockArgument>(value)) {
       region.group.splits.insert({value, part});
       open.push_back(value);
