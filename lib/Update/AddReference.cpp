@@ -78,7 +78,7 @@ private:
   LogicalResult unroll(Operation *op);
   LogicalResult unrollCollective(Operation *op, ArrayAttr axes);
   SmallVector<Value> build(Operation *op, int64_t copy);
-  Value buildKernel(Location loc, Type type, ValueRange inputs,
+  Value buildKernel(Location loc, Type type, ValueRange inputs, StringRef kind,
                     function_ref<Value(ValueRange)> build);
   Value buildSum(Location loc, ValueRange parts, ReductionKind kind);
   Value buildCoordinate(BlockArgument arg, int64_t coordinate);
@@ -129,11 +129,12 @@ Value Unrolling::buildConcatenation(Location loc, ValueRange parts) {
                            : tensor::ConcatOp::create(b, loc, /*dim=*/0, parts).getResult();
 }
 
-/// Returns the result of a kernel with the inputs `inputs`, which `build` writes.
-Value Unrolling::buildKernel(Location loc, Type type, ValueRange inputs,
+/// Returns the result of a kernel of its own with the inputs `inputs`, which `build` writes. The
+/// kernels around it are then those of the step, where a collective is in its place.
+Value Unrolling::buildKernel(Location loc, Type type, ValueRange inputs, StringRef kind,
                              function_ref<Value(ValueRange)> build) {
   auto dispatch = DispatchOp::create(b, loc, TypeRange(type), inputs, b.getDenseI64ArrayAttr({-1}));
-  dispatch->setAttr("kind", b.getStringAttr("map"));
+  dispatch->setAttr("kind", b.getStringAttr(kind));
   OpBuilder::InsertionGuard guard(b);
   Block *block = b.createBlock(&dispatch.getBody(), {}, inputs.getTypes(),
                                SmallVector<Location>(inputs.size(), loc));
@@ -142,8 +143,7 @@ Value Unrolling::buildKernel(Location loc, Type type, ValueRange inputs,
 }
 
 /// Adds tensors as a collective does: in order from +0, in the compute type. A mean is then the sum
-/// times 1/n. The sum is a kernel of its own, as the collective is in the step, so that the kernels
-/// around it are those of the step.
+/// times 1/n.
 Value Unrolling::buildSum(Location loc, ValueRange parts, ReductionKind kind) {
   Type type = parts.front().getType(), element = getTensorType(parts.front()).getElementType(),
        wide = getComputeType(element);
@@ -155,7 +155,7 @@ Value Unrolling::buildSum(Location loc, ValueRange parts, ReductionKind kind) {
       sum = arith::MulFOp::create(b, sum, createConstant(b, wide, 1.0 / double(parts.size())));
     return {castFloat(b, sum, element)};
   };
-  return buildKernel(loc, type, parts, [&](ValueRange args) {
+  return buildKernel(loc, type, parts, "map", [&](ValueRange args) {
     return createElementwise(b, loc, args, createEmpty(b, loc, type), body).front();
   });
 }
@@ -166,7 +166,7 @@ Value Unrolling::buildCoordinate(BlockArgument arg, int64_t coordinate) {
   Value &known = pieces[{arg, coordinate}];
   Location loc = arg.getLoc();
   if (!known)
-    known = buildKernel(loc, arg.getType(), {}, [&](ValueRange) -> Value {
+    known = buildKernel(loc, arg.getType(), {}, "map", [&](ValueRange) -> Value {
       Value number = arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(coordinate));
       Value empty = createEmpty(b, loc, arg.getType());
       return linalg::FillOp::create(b, loc, number, empty).getResult(0);
@@ -249,7 +249,10 @@ LogicalResult Unrolling::unrollCollective(Operation *op, ArrayAttr axes) {
                          all([&] { return buildSum(loc, group.operands, scatter.getReduction()); }),
                          position, size);
     else if (isa<AllGatherOp>(op))
-      value = all([&] { return buildConcatenation(loc, group.operands); });
+      value = all([&] {
+        return buildKernel(loc, result.getType(), group.operands, "copy",
+                           [&](ValueRange parts) { return buildConcatenation(loc, parts); });
+      });
     else if (auto broadcast = dyn_cast<BroadcastOp>(op))
       value = group.operands[broadcast.getRoot()];
     else if (isa<ShiftOp>(op))
