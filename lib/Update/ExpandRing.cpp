@@ -79,6 +79,7 @@ private:
   Value getBlockOwner(int64_t step);
   SmallVector<Value> getCaptures(ValueRange captures, int64_t step);
   void countKeys(Region &function, unsigned key);
+  void copyFunctions(Operation *op, Operation *part);
   Partial merge(ImplicitLocOpBuilder &b, Partial x, Partial y, Type element);
   Value add(ImplicitLocOpBuilder &b, Value x, Value y, Type element);
 
@@ -193,6 +194,15 @@ void RingExpander::countKeys(Region &function, unsigned key) {
   countInWhole(loc, body.getArgument(key), owner, ranks, keys, striped);
 }
 
+/// Copies the functions of `op` to `part`, which is attention to the block of a step.
+void RingExpander::copyFunctions(Operation *op, Operation *part) {
+  IRMapping mapping;
+  for (auto [from, to] : llvm::zip_equal(op->getRegions(), part->getRegions()))
+    from.cloneInto(&to, mapping);
+  for (auto [function, key] : getFunctions(part))
+    countKeys(*function, key);
+}
+
 /// Merges the results of attention to disjoint sets of keys. The merged result has elements of the
 /// type `element`.
 Partial RingExpander::merge(ImplicitLocOpBuilder &b, Partial x, Partial y, Type element) {
@@ -255,11 +265,7 @@ LogicalResult RingExpander::expand(AttentionOp op) {
     auto part = AttentionOp::create(b, op.getO().getType(), op.getLse().getType(), op.getQ(), k, v,
                                     getCaptures(op.getCaptures(), step), op.getScaleAttr(),
                                     IntegerAttr(), UnitAttr());
-    IRMapping mapping;
-    for (auto [from, to] : llvm::zip_equal(op->getRegions(), part->getRegions()))
-      from.cloneInto(&to, mapping);
-    for (auto [function, key] : getFunctions(part))
-      countKeys(*function, key);
+    copyFunctions(op, part);
     Type element = step + 1 == ranks ? narrow : getWide(narrow);
     Partial next{part.getO(), part.getLse()};
     result = step ? merge(b, result, next, element) : next;
@@ -285,11 +291,7 @@ LogicalResult RingExpander::expand(AttentionGradOp op) {
     auto part = AttentionGradOp::create(
         b, op->getResultTypes(), op.getQ(), k, v, op.getO(), op.getLse(), op.getDout(),
         getCaptures(op.getCaptures(), step), op.getScaleAttr(), IntegerAttr(), UnitAttr());
-    IRMapping mapping;
-    for (auto [from, to] : llvm::zip_equal(op->getRegions(), part->getRegions()))
-      from.cloneInto(&to, mapping);
-    for (auto [function, key] : getFunctions(part))
-      countKeys(*function, key);
+    copyFunctions(op, part);
     if (step == 0)
       first = sums = SmallVector<Value>(part->getResults());
     for (unsigned i = 0; step && i < sums.size(); ++i) {

@@ -55,8 +55,8 @@ public:
     return offset < hostBegin ? base + offset : hostBase + (offset - hostBegin);
   }
   uint64_t mappedBytes() const { return bytes; }
-  /// Returns the size in bytes of the memory that begins at at(0). It excludes a part in host
-  /// memory that another allocation holds.
+  /// Returns the size in bytes of the allocation that begins at at(0). A part of the arena in host
+  /// memory is another allocation, and does not count.
   uint64_t firstPartBytes() const { return hostBase ? firstBytes : bytes; }
   /// Returns the descriptor with which other processes map the memory. Returns -1 for Kind::own.
   int descriptor() const { return file; }

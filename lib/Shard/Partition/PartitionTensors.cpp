@@ -72,6 +72,7 @@ void PartitionTensorsPass::rewrite(func::FuncOp loss, const SplitGroup &group, b
 /// Splits heads and features over the axis `tensor`.
 LogicalResult PartitionTensorsPass::splitTensors(func::FuncOp loss, int64_t ranks) {
   bool isAuto = tensorParallel == "auto";
+  plan = {}; // the pass may run again
   if (!isAuto && failed(plan.read(tensorParallel, &getContext())))
     return failure();
   SmallVector<WholeGroup> whole;

@@ -22,9 +22,9 @@ public:
 
   void run();
 
-  /// Return the rows of this rank of the sum of a partial sum over the ranks, and all rows of a
-  /// value of which this rank has those of `split`. Insert ops after the op of the operand.
+  /// Adds `partial` over the ranks by a reduce-scatter, and returns this rank's rows of the sum.
   Value scatterRows(Value partial, const TensorSplit &split);
+  /// Returns the rows of all ranks. `rows` has those of this rank.
   Value gatherRows(Value rows, const TensorSplit &split);
   Value shareRows(Value whole);
 

@@ -44,7 +44,7 @@ public:
   /// matches no name, or only names that earlier entries match.
   FailureOr<SmallVector<const TensorPlanEntry *>> match(ArrayRef<StringRef> names) const;
 
-  /// Returns true if an entry has the word.
+  /// Returns whether any entry of the plan has the word `word`.
   bool has(TensorWord word) const {
     return llvm::any_of(entries, [&](const TensorPlanEntry &entry) { return entry.word == word; });
   }

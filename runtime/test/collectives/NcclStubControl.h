@@ -9,6 +9,8 @@
 
 #include "testing/nccl/NcclStub.h"
 #include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <initializer_list>
 #include <string>
 
 namespace fsdprt::test {
@@ -38,6 +40,16 @@ struct Stub {
     return number ? first : "";
   }
 };
+
+/// Expects the status of `outcome`, and each of `parts` in its text.
+template <typename Outcome>
+void expectText(const Outcome &outcome, fsdprt_status status,
+                std::initializer_list<const char *> parts) {
+  EXPECT_EQ(outcome.status, status) << outcome.text;
+  for (const char *part : parts)
+    EXPECT_NE(outcome.text.find(part), std::string::npos)
+        << "expected '" << part << "', found: " << outcome.text;
+}
 
 } // namespace fsdprt::test
 

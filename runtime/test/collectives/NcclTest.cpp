@@ -21,6 +21,7 @@
 
 using namespace fsdprt;
 using fb::CollectiveKind;
+using test::expectText;
 using test::Stub;
 
 namespace {
@@ -101,14 +102,6 @@ protected:
       if (outcome.status != FSDPRT_OK && outcome.status != FSDPRT_ABANDONED)
         return outcome;
     return {};
-  }
-
-  static void expectText(const Outcome &outcome, fsdprt_status status,
-                         std::initializer_list<const char *> parts) {
-    EXPECT_EQ(outcome.status, status) << outcome.text;
-    for (const char *part : parts)
-      EXPECT_NE(outcome.text.find(part), std::string::npos)
-          << "expected '" << part << "', found: " << outcome.text;
   }
 
   /// Checks that each communicator was aborted once, and that the stub rejected no call.

@@ -19,6 +19,7 @@
 
 using namespace fsdprt;
 using fb::CollectiveKind;
+using test::expectText;
 using test::Stub;
 using Windows = NcclSettings::Windows;
 
@@ -147,14 +148,6 @@ protected:
     for (const std::string &problem : problems)
       if (!problem.empty())
         failed("%s", problem.c_str());
-  }
-
-  static void expectText(const Outcome &outcome, fsdprt_status status,
-                         std::initializer_list<const char *> parts) {
-    EXPECT_EQ(outcome.status, status) << outcome.text;
-    for (const char *part : parts)
-      EXPECT_NE(outcome.text.find(part), std::string::npos)
-          << "expected '" << part << "', found: " << outcome.text;
   }
 
   std::string violation; ///< expected first violation

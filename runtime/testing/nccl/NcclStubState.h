@@ -137,8 +137,8 @@ inline uint64_t sizeOf(NcclType type) {
 /// If the registration of a window has ended, stores the window.
 void takeWindow(Comm *comm);
 void dropWindows(Comm *comm);
-/// Stores the offsets of a collective in windows. Returns false if the communicator has windows
-/// that do not contain the source or the target.
+/// Stores in `call` the offsets of the source and the target of a collective in the windows of
+/// `comm`. Returns false if there are windows, and none contains the source or the target.
 bool findOffsets(const Comm &comm, Call &call, const void *source, const void *target);
 
 /// NcclStubDevice.cpp and NcclStubEmulated.cpp both implement the functions that follow.

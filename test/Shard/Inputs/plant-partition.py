@@ -106,12 +106,10 @@ elif fault == "first-head":
     head = f"{found[1]}%head = tensor.extract_slice {found[3]}[0, 0, 0] [1, 8, 32] [1, 1, 1] : tensor<2x8x32xf32> to tensor<8x32xf32>\n"
     begin, end = text.split(found[0])
     text = begin + found[0] + head + re.sub(found[2] + r"\b", "%head", end)
-elif fault in ("missing-heads", "missing-keys", "missing-repeated"):
-    kind, source = {"missing-heads": ("16x32", r"%\w+#\d+"), "missing-keys": ("2x1x8x8", r"%\w+"), "missing-repeated": ("2x8x2x2", r"%\w+")}[fault]
+elif fault in ("missing-heads", "missing-keys", "missing-repeated", "missing-norm-sum"):
+    kind, source = {"missing-heads": ("16x32", r"%\w+#\d+"), "missing-keys": ("2x1x8x8", r"%\w+"), "missing-repeated": ("2x8x2x2", r"%\w+"),
+                    "missing-norm-sum": ("32", r"%[\w#]+")}[fault]
     found = re.search(r"( *)(%\w+) = fsdp\.reduce_cotangent (" + source + ") .* : tensor<" + kind + r"xf32>\n", text)
-    text = re.sub(found[2] + r"\b", found[3], text.replace(found[0], ""))
-elif fault == "missing-norm-sum":
-    found = re.search(r"( *)(%\w+) = fsdp\.reduce_cotangent (%[\w#]+) .* : tensor<32xf32>\n", text)
     text = re.sub(found[2] + r"\b", found[3], text.replace(found[0], ""))
 elif fault == "missing-scatter":
     found = first("flat_reduce_scatter")

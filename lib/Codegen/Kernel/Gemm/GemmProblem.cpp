@@ -300,7 +300,7 @@ static tensor::InsertSliceOp getPlacement(Value value) {
   return isPlacement ? insert : nullptr;
 }
 
-/// Reads a result that is the sum of a factor.
+/// Reads `value`, a result of the kernel that is the sum of a factor of the contraction over k.
 LogicalResult Reader::readFactorSum(Value value, Value argument) {
   std::optional<TensorSum> sum = matchTensorSum(value);
   std::optional<unsigned> factor = sum ? findSummedFactor(problem.contract, *sum) : std::nullopt;
