@@ -16,6 +16,7 @@
 
 #include "core/Error.h"
 #include "core/FutexEvent.h"
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -158,15 +159,29 @@ public:
       : Error(status, reason) {}
 };
 
+/// Counts the seconds in which a thread polls. Because the process may be stopped or the machine
+/// suspended, the time between two calls of read() counts as at most 0.1 s.
+class PollClock {
+public:
+  double read() {
+    double now = monotonicSeconds();
+    counted += std::min(now - last, 0.1);
+    last = now;
+    return counted;
+  }
+
+private:
+  double last = monotonicSeconds(), counted = 0;
+};
+
 class ProgressTimeout {
 public:
-  explicit ProgressTimeout(const Watchdog &watchdog)
-      : watchdog(watchdog), since(monotonicSeconds()) {}
+  explicit ProgressTimeout(const Watchdog &watchdog) : watchdog(watchdog) {}
 
   /// `beats` is the sum of the heartbeat counters of the missing ranks. Returns true if the time
   /// limit has passed since the sum changed last.
   bool hasExpired(uint64_t beats) {
-    double now = monotonicSeconds();
+    double now = clock.read();
     if (beats != lastBeats) {
       lastBeats = beats;
       since = now;
@@ -177,7 +192,8 @@ public:
 
 private:
   const Watchdog &watchdog;
-  double since;
+  PollClock clock;
+  double since = 0;
   uint64_t lastBeats = 0;
 };
 

@@ -26,7 +26,6 @@
 using namespace fsdprt;
 
 static constexpr uint32_t pollMilliseconds = 20;
-static constexpr double maxPollSeconds = 0.1;
 
 RankGroup::RankGroup(std::shared_ptr<const Artifact> shared,
                      std::unique_ptr<Communicator> newCommunicator, const fb::Layout &layout,
@@ -133,9 +132,9 @@ void RankGroup::onEveryRank(Job newJob, bool beginsRun) {
 
 void RankGroup::awaitRanks() {
   // `grace` is added to the time limit, so that a rank that waits too long reports this before the
-  // main thread does. `still` is the time since the main thread last observed progress. This time
-  // does not grow while the machine is suspended.
-  double grace = 2 + options.timeoutSeconds * 0.05, lastPoll = monotonicSeconds(), still = 0;
+  // main thread does. `since` is the time at which the main thread last observed progress.
+  double grace = 2 + options.timeoutSeconds * 0.05, since = 0;
+  PollClock clock;
   uint64_t lastBeats = 0;
   waitFor(
       doneEvent, 0, pollMilliseconds, [&] { return running.load(std::memory_order_acquire) == 0; },
@@ -143,10 +142,10 @@ void RankGroup::awaitRanks() {
         uint64_t beats = running.load(std::memory_order_relaxed) + watchdog.progressRenewals() * 64;
         for (uint32_t rank = first; rank < first + localRanks(); ++rank)
           beats += watchdog.beats(rank) * 64;
-        double now = monotonicSeconds();
-        still = beats == lastBeats ? still + std::min(now - lastPoll, maxPollSeconds) : 0;
+        double now = clock.read();
+        since = beats == lastBeats ? since : now;
         lastBeats = beats;
-        lastPoll = now;
+        double still = now - since;
         if (still < (watchdog.hasFailed() ? grace : options.timeoutSeconds + grace))
           return;
         hung = true;

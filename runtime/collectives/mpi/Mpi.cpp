@@ -315,10 +315,11 @@ uint64_t MpiCommunicator::heardFromAll() const {
 /// receive and a send for each rank, in the order of the ranks. Throws Error if a process has sent
 /// no heartbeat for as long as the time limit.
 void MpiCommunicator::awaitMessages(fsdprt_mpi_handle *messages, size_t count, const char *why) {
-  std::fill(lastSign.begin(), lastSign.end(), Sign{0, monotonicSeconds()});
+  std::fill(lastSign.begin(), lastSign.end(), Sign{0, 0});
+  PollClock clock;
   uint64_t calls = 0;
   auto lookAround = [&] {
-    double now = monotonicSeconds();
+    double now = clock.read();
     for (uint32_t rank = 0; rank < ranks(); ++rank) {
       if (uint64_t heard = heartbeat->heard(rank);
           heard != lastSign[rank].heard || rank == firstRank())

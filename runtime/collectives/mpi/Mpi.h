@@ -82,7 +82,8 @@ private:
   std::vector<MpiCollective *> inFlight;
   std::vector<std::pair<std::vector<uint32_t>, fsdprt_mpi_handle>> groups;
   std::vector<fsdprt_mpi_handle> requests; ///< requests of exchange()
-  /// Number of heartbeat messages from a process, and time of the last message in seconds.
+  /// Number of heartbeat messages from a process, and time of the last message in seconds of
+  /// the wait.
   struct Sign {
     uint64_t heard;
     double at;

@@ -4,7 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Tests meshes, sums, worker pools and the flight recorder. ConformanceTest.cpp tests collectives.
+// Tests meshes, sums, worker pools, time limits and the flight recorder. ConformanceTest.cpp tests
+// collectives.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,6 +15,7 @@
 #include "device/cpu/WorkerPool.h"
 #include <cmath>
 #include <gtest/gtest.h>
+#include <thread>
 
 using namespace fsdprt;
 
@@ -82,6 +84,22 @@ TEST(Watchdog, RecordsTheLastCollectivesInOrder) {
     EXPECT_EQ(described[i], i + 6);
   EXPECT_EQ(text.find("\"c5\""), std::string::npos);
   EXPECT_NE(text.find("\"run\": \"step 3\""), std::string::npos);
+}
+
+// A process that is stopped does not poll. This time does not count, but the time of polls does.
+TEST(ProgressTimeout, DoesNotExpireBecauseTheProcessWasStopped) {
+  Watchdog watchdog(1, 0.45);
+  ProgressTimeout timeout(watchdog);
+  for (int stop = 0; stop < 4; ++stop) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_FALSE(timeout.hasExpired(0)) << stop;
+  }
+  EXPECT_FALSE(timeout.hasExpired(1)) << "progress begins the limit again";
+  int polls = 0;
+  for (; polls < 10000 && !timeout.hasExpired(1); ++polls)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_GE(polls, 4);
+  EXPECT_LT(polls, 10000);
 }
 
 TEST(Reduce, NegativeZerosMakePlusZero) {

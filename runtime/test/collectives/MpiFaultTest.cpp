@@ -19,11 +19,12 @@ namespace {
 class MpiFaults : public MpiRun {
 protected:
   /// Runs fsdp-run with a fault, and with so many steps that a run without the fault would take
-  /// more than 60 s.
+  /// more than 600 s. The limit is much longer than any run, because all processes of the run may
+  /// be stopped for minutes.
   Result lose(const std::string &fault, const std::string &options = "",
               const std::string &mpiOptions = "") {
     Result result = run("toy3.fsdp --steps=100000000 --inject-rank-fault=" + fault + " " + options,
-                        "timeout 60 " + mpi(3, mpiOptions));
+                        "timeout 600 " + mpi(3, mpiOptions));
     EXPECT_NE(result.code, 124) << fault << ": it did not end\n" << result.output;
     EXPECT_NE(bash("pgrep -f ' toy3.fsdp --steps=100000000 --inject-rank-fault=" + fault + "'"), 0)
         << fault << ": a process is left\n"
