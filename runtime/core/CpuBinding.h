@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// If the ranks of this machine have exactly one thread for each CPU that the process may use, and
-// no transfer workers, each thread is bound to a CPU of its own. Otherwise threads are not bound.
-// Without a binding, the kernel often moves a thread that shares its CPU with another process to
-// the CPU of another thread, and each kernel of the step waits for both.
+// If the ranks of this machine have exactly one thread for each CPU that the process may use, each
+// thread is bound to a CPU of its own. Otherwise threads are not bound. Without a binding, the
+// kernel often moves a thread that shares its CPU with another process to the CPU of another
+// thread, and each kernel of the step waits for both. Transfer workers are never bound.
 //
 //===----------------------------------------------------------------------===//
 

@@ -42,9 +42,6 @@ RankGroup::RankGroup(std::shared_ptr<const Artifact> shared,
     if (isReferenceProgram(program->name()->str()) == reference)
       programs[program] = decoder.decode(*program);
   numAsyncCopies = decoder.numAsyncCopies();
-  // Transfer workers compete with the threads of ranks, which must be able to move.
-  if (hasChannels() || numAsyncCopies)
-    this->options.cpus = CpuBinding();
   const fb::Program *step = artifact.program("step");
   bool records = options.cudaGraph && step && !reference;
   if (records)
