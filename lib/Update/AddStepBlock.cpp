@@ -221,9 +221,8 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                if (gradFactor != 1)
                  norm = arith::MulFOp::create(b, norm, constant(gradFactor));
 
-               Value finite =
-                   getFinite(b, lossValue, scaledNorm,
-                             lookups.failed ? args[ins.size() - 1] : Value(), old.getType());
+               Value failedRanks = lookups.failed ? args[ins.size() - 1] : Value();
+               Value finite = getFinite(b, lossValue, scaledNorm, failedRanks, old.getType());
                Value clip = getClipFactor(b, norm, unscale);
                auto advance = [&](double by) -> Value {
                  Value step =
@@ -241,7 +240,7 @@ Value AddStepBlockPass::updateBlock(OpBuilder &builder, Value block, Value loss,
                    arith::SubFOp::create(b, createConstant(b, old.getType(), 1.0), finite);
                slots.set(StepSlot::Skipped, arith::AddFOp::create(b, old, failed));
                if (scaling.scale)
-                 updateLossScale(b, slots, finite, {scale, growth}, scaleRule);
+                 updateLossScale(b, slots, finite, failedRanks, {scale, growth}, scaleRule);
                if (lookups.failed)
                  setLookups(b, slots, args.slice(firstLookup, 5));
                return {slots.value};

@@ -45,7 +45,7 @@ LossScale fsdp::bindLossScale(const Program &program, Value block, const LossSca
 }
 
 void fsdp::updateLossScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite,
-                           const LossScale &current, const LossScaleRule &rule) {
+                           Value failedRanks, const LossScale &current, const LossScaleRule &rule) {
   Value scale = current.scale, growth = current.growth;
   if (rule.fixed == 0) {
     Type type = scale.getType();
@@ -63,6 +63,12 @@ void fsdp::updateLossScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value f
     scale = arith::SelectOp::create(b, isFinite, arith::SelectOp::create(b, grows, larger, scale),
                                     smaller);
     growth = arith::SelectOp::create(b, grows, zero, next);
+    if (failedRanks) {
+      Value noRank = createConstant(b, failedRanks.getType(), 0.0);
+      Value keeps = arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, failedRanks, noRank);
+      scale = arith::SelectOp::create(b, keeps, current.scale, scale);
+      growth = arith::SelectOp::create(b, keeps, current.growth, growth);
+    }
   }
   slots.set(StepSlot::LossScale, scale);
   slots.set(StepSlot::Growth, growth);

@@ -30,7 +30,9 @@ LossScale bindLossScale(const Program &program, Value block, const LossScaleRule
 
 /// Sets the loss scale of the next step. Halves a dynamic scale if `finite` is 0, and doubles it
 /// after enough steps in which `finite` was 1. The scale and its inverse remain normal numbers.
-void updateLossScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite,
+/// Keeps the scale if `failedRanks`, the number of ranks with a lookup out of range, is not 0. This
+/// value is null if no lookup is checked.
+void updateLossScale(ImplicitLocOpBuilder &b, SlotSelector &slots, Value finite, Value failedRanks,
                      const LossScale &current, const LossScaleRule &rule);
 
 } // namespace mlir::fsdp
