@@ -12,6 +12,7 @@
 //   y = reduce_cotangent x     x̄ = all_reduce ȳ, sum; every rank has a part of ȳ
 //   y = share_cotangent x      x̄ = ȳ · 1/n; every rank has the whole ȳ
 //   y = all_gather x           x̄ = flat_reduce_scatter ȳ, sum; every rank has a part of ȳ
+//   y = flat_reduce_scatter x  x̄ = all_gather ȳ, in the type to which ȳ has been rounded
 //   y = own_piece x            x̄ = zeros around ȳ; the other ranks have the rest of x̄
 //   w.. = unshard s @u         s̄ = reduce_scatter @u avg (w̄..), after the last of them
 //
@@ -201,22 +202,53 @@ static LogicalResult differentiate(AllGatherOp op, Cotangents &c) {
   return success();
 }
 
+/// Returns the tensor whose elements `v` extends to f32, through reshapes. Returns null if `v` is
+/// another value.
+static Value findNarrow(Value v) {
+  while (isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(v.getDefiningOp()))
+    v = v.getDefiningOp()->getOperand(0);
+  auto map = v.getDefiningOp<linalg::GenericOp>();
+  if (!map || map.getNumDpsInputs() != 1 || map->getNumResults() != 1 || map.getNumLoops() == 0 ||
+      llvm::any_of(map.getIndexingMapsArray(), [](AffineMap m) { return !m.isIdentity(); }))
+    return {};
+  auto wide = map.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::ExtFOp>();
+  return wide && wide.getIn() == map.getBody()->getArgument(0) ? map.getDpsInputs()[0] : Value();
+}
+
+/// Gathers the pieces `g` of a cotangent in the type that they have been rounded to.
+static Value gatherPieces(Operation *op, FlatSymbolRefAttr mesh, ArrayAttr axes, Value input,
+                          Value g, Cotangents &c) {
+  auto type = cast<RankedTensorType>(g.getType()),
+       whole = type.clone(cast<RankedTensorType>(input.getType()).getShape());
+  Value narrow = findNarrow(g);
+  Location loc = op->getLoc();
+  if (!narrow)
+    return AllGatherOp::create(c.b, loc, whole, g, mesh, axes);
+  Type element = getElementTypeOrSelf(narrow);
+  ReassociationIndices dims(cast<RankedTensorType>(narrow.getType()).getRank());
+  std::iota(dims.begin(), dims.end(), 0);
+  if (dims.size() > 1)
+    narrow =
+        tensor::CollapseShapeOp::create(c.b, loc, narrow, SmallVector<ReassociationIndices>{dims});
+  Value gathered = AllGatherOp::create(c.b, loc, whole.clone(element), narrow, mesh, axes);
+  return buildElementwise(c.b, loc, gathered, type.getElementType(),
+                          [&](OpBuilder &b, Location at, ValueRange x) -> Value {
+                            return convertFloat(b, at, x[0], type.getElementType());
+                          });
+}
+
 static LogicalResult differentiate(FlatReduceScatterOp op, Cotangents &c) {
   if (op.getReduction() != ReductionKind::sum)
     return op.emitError("no gradient for a flat_reduce_scatter with 'avg'; expected 'sum'");
-  Value g = c.get(op.getResult());
-  auto whole = cast<RankedTensorType>(g.getType()).clone(op.getInput().getType().getShape());
   c.add(op.getInput(),
-        AllGatherOp::create(c.b, op.getLoc(), whole, g, op.getMeshAttr(), op.getAxes()));
+        gatherPieces(op, op.getMeshAttr(), op.getAxes(), op.getInput(), c.get(op.getResult()), c));
   return success();
 }
 
 static LogicalResult differentiate(OwnPieceOp op, Cotangents &c) {
   Value g = c.get(op.getResult()), coordinate = findCoordinate(op, contextAxis);
   if (isOverTensor(op.getAxes()) && findCoordinate(op, tensorAxis)) {
-    auto whole = cast<RankedTensorType>(g.getType()).clone(op.getInput().getType().getShape());
-    c.add(op.getInput(),
-          AllGatherOp::create(c.b, op.getLoc(), whole, g, op.getMeshAttr(), op.getAxes()));
+    c.add(op.getInput(), gatherPieces(op, op.getMeshAttr(), op.getAxes(), op.getInput(), g, c));
     return success();
   }
   if (!coordinate || op.getAxes().size() != 1 ||

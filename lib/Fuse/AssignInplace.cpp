@@ -16,6 +16,9 @@
 //     that no element is read after it is overwritten. No op permutes or slices values that are
 //     computed from the operand. This condition does not apply if the operand is an accumulator,
 //     which is the init of the op that computes the result.
+//  4. No op reads the operand in a later pass over a row than the pass that writes the result. A
+//     reduction ends a pass. Results and reductions are computed in the order of their ops; all
+//     other values are computed where these read them.
 //
 // Takes O(uses) time. lib/Plan adds a copy if a result that must be in place cannot be in place.
 //
@@ -92,6 +95,31 @@ static bool isMoved(BlockArgument arg) {
   return false;
 }
 
+static bool isReduction(Operation *op) {
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
+  return linalgOp && linalgOp.getNumReductionLoops() > 0;
+}
+
+/// Returns true if the dispatch reads `arg` in a later pass over a row than it writes `made`.
+static bool isReadInLaterPass(BlockArgument arg, Value made) {
+  Operation *writer = made.getDefiningOp();
+  SmallVector<Value> worklist{arg};
+  llvm::SmallPtrSet<Operation *, 16> seen;
+  while (!worklist.empty())
+    for (Operation *user : worklist.pop_back_val().getUsers()) {
+      if (isa<YieldOp>(user) || !seen.insert(user).second)
+        continue;
+      bool isResult = llvm::any_of(user->getUsers(), llvm::IsaPred<YieldOp>);
+      if (!isResult && !isReduction(user))
+        llvm::append_range(worklist, user->getResults());
+      else if (writer->isBeforeInBlock(user) &&
+               std::any_of(std::next(writer->getIterator()), user->getIterator(),
+                           [](Operation &op) { return isReduction(&op); }))
+        return true;
+    }
+  return false;
+}
+
 /// Returns true if each element of the operand is only read to compute the element of the result at
 /// the same indices.
 static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand) {
@@ -112,9 +140,10 @@ static bool isElementwise(DispatchOp dispatch, unsigned result, unsigned operand
     return true; // the operand is an accumulator
   if (!identity(producer, *init) || producer.getNumReductionLoops())
     return false;
-  return !isMoved(arg) && llvm::all_of(arg.getUses(), [&](OpOperand &use) {
-    return identity(dyn_cast<linalg::GenericOp>(use.getOwner()), use);
-  });
+  return !isMoved(arg) && !isReadInLaterPass(arg, made) &&
+         llvm::all_of(arg.getUses(), [&](OpOperand &use) {
+           return identity(dyn_cast<linalg::GenericOp>(use.getOwner()), use);
+         });
 }
 
 /// Returns true if the result may overwrite `root`. `root` must be a result of a dispatch, a

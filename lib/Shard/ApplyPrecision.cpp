@@ -98,7 +98,7 @@ LogicalResult ApplyPrecisionPass::checkModel(func::FuncOp func, FloatType type) 
 }
 
 /// Reads the option keep-f32, a list of patterns for the names of parameters, which may contain the
-/// word `attention`.
+/// words `attention` and `sums`. PartitionTensors.cpp reads the latter.
 FailureOr<KeptWide> ApplyPrecisionPass::readKept(func::FuncOp func) {
   KeptWide kept;
   SmallVector<StringRef> names, patterns;
@@ -112,7 +112,7 @@ FailureOr<KeptWide> ApplyPrecisionPass::readKept(func::FuncOp func) {
   llvm::erase_if(patterns, [&](StringRef pattern) {
     bool isAttention = pattern.trim() == "attention";
     kept.attention |= isAttention;
-    return isAttention;
+    return isAttention || pattern.trim() == "sums";
   });
   FailureOr<llvm::BitVector> selected = selectNames(names, llvm::join(patterns, ","), "keep-f32",
                                                     [&] { return mlir::emitError(func.getLoc()); });

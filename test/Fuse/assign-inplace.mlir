@@ -185,3 +185,41 @@ func.func @carried(%x: tensor<32x32xf32>, %init: tensor<32xf32>) -> tensor<32xf3
   }
   return %r : tensor<32xf32>
 }
+
+// The sum %s is stored in the first pass over a row, and %c is read after the sum of squares, in a later pass.
+// CHECK-LABEL: func @passes
+// CHECK: fsdp.dispatch(%[[A:[^,]*]], %[[B:[^,]*]], %[[C:[^,)]*]]) inplace [-1, 2] {kind = "row"}
+func.func @passes(%x: tensor<32x32xf32>, %y: tensor<32x32xf32>) -> (tensor<32x32xf32>, tensor<32x32xf32>, tensor<32x32xf32>, tensor<32x32xf32>) {
+  %e = tensor.empty() : tensor<32x32xf32>
+  %z = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<32x32xf32>) -> tensor<32x32xf32>
+  %a = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %x : tensor<32x32xf32>, tensor<32x32xf32>) outs(%f : tensor<32x32xf32>) -> tensor<32x32xf32>
+  %b = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %y : tensor<32x32xf32>, tensor<32x32xf32>) outs(%f : tensor<32x32xf32>) -> tensor<32x32xf32>
+  %c = linalg.contract indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%y, %y : tensor<32x32xf32>, tensor<32x32xf32>) outs(%f : tensor<32x32xf32>) -> tensor<32x32xf32>
+  %s = linalg.generic {indexing_maps = [#two, #two, #two], iterator_types = ["parallel", "parallel"]}
+      ins(%a, %b : tensor<32x32xf32>, tensor<32x32xf32>) outs(%e : tensor<32x32xf32>) {
+  ^bb0(%u: f32, %v: f32, %o: f32):
+    %1 = arith.addf %u, %v : f32
+    linalg.yield %1 : f32
+  } -> tensor<32x32xf32>
+  %g = tensor.empty() : tensor<32xf32>
+  %h = linalg.fill ins(%z : f32) outs(%g : tensor<32xf32>) -> tensor<32xf32>
+  %q = linalg.generic {indexing_maps = [#two, affine_map<(d0, d1) -> (d0)>], iterator_types = ["parallel", "reduction"]}
+      ins(%s : tensor<32x32xf32>) outs(%h : tensor<32xf32>) {
+  ^bb0(%u: f32, %o: f32):
+    %1 = math.fma %u, %u, %o : f32
+    linalg.yield %1 : f32
+  } -> tensor<32xf32>
+  %t = linalg.generic {indexing_maps = [#two, #two, affine_map<(d0, d1) -> (d0)>, #two], iterator_types = ["parallel", "parallel"]}
+      ins(%s, %c, %q : tensor<32x32xf32>, tensor<32x32xf32>, tensor<32xf32>) outs(%e : tensor<32x32xf32>) {
+  ^bb0(%u: f32, %v: f32, %w: f32, %o: f32):
+    %1 = math.rsqrt %w : f32
+    %2 = arith.mulf %u, %1 : f32
+    %3 = math.fma %v, %2, %u : f32
+    linalg.yield %3 : f32
+  } -> tensor<32x32xf32>
+  return %a, %b, %s, %t : tensor<32x32xf32>, tensor<32x32xf32>, tensor<32x32xf32>, tensor<32x32xf32>
+}

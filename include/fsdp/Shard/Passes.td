@@ -67,7 +67,9 @@ def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
     | rows that are looked up in own rows of a table (axis `tensor`) | 0 for ids of other ranks, and `fsdp.all_reduce` | of own ids only |
     | loss of logits whose classes are split (axis `tensor`) | `fsdp.cross_entropy` with `classes` | of own classes |
 
-    The page docs/explanation/tensor-parallel.md describes how the split values are found.
+    The page docs/explanation/tensor-parallel.md describes how the split values are found. If all
+    readers of a product's partial sum round to the type of its bf16 or f16 operands, each rank
+    rounds its term to this type before the sum. With the word `sums` in `keep-f32`, terms stay f32.
 
     With `sequence-parallel`, whole values between a sum and the next split op are split along their
     rows instead:
@@ -109,6 +111,7 @@ def PartitionTensorsPass : Pass<"fsdp-partition-tensors", "::mlir::ModuleOp"> {
     StepOption<"tensorParallel", "tensor-parallel", "std::string">,
     StepOption<"sequenceParallel", "sequence-parallel", "bool">,
     StepOption<"contextAttention", "context-attention", "std::string">,
+    StepOption<"keepF32", "keep-f32", "std::string">,
     StepOption<"cluster", "cluster", "std::string">,
     StepOption<"remarks", "remarks", "bool">
   ];

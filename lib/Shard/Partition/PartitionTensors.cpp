@@ -57,13 +57,15 @@ private:
   void rewrite(func::FuncOp loss, const SplitGroup &group, bool hasRing = false);
   LogicalResult checkPlan(const MeshSpec &spec);
 
-  TensorPlan plan; ///< of --tensor-parallel=FILE
+  bool keepsWideSums = false; ///< whether --keep-f32 has the word `sums`
+  TensorPlan plan;            ///< of --tensor-parallel=FILE
 };
 } // namespace
 
 void PartitionTensorsPass::rewrite(func::FuncOp loss, const SplitGroup &group, bool hasRing) {
   SplitRewrite rewrite(loss, group);
   rewrite.hasRing = hasRing;
+  rewrite.keepsWideSums = keepsWideSums;
   rewrite.run();
   numReduced += rewrite.numReduced;
   numEntered += rewrite.numEntered;
@@ -220,10 +222,16 @@ static LogicalResult checkScalars(func::FuncOp func, StringRef axes) {
 void PartitionTensorsPass::runOnOperation() {
   ModuleOp module = getOperation();
   auto spec = parseMeshSpec(mesh, [&] { return mlir::emitError(module.getLoc()); });
+  keepsWideSums =
+      llvm::any_of(llvm::split(keepF32, ','), [](StringRef word) { return word.trim() == "sums"; });
   if (failed(spec) || failed(checkPlan(*spec)))
     return signalPassFailure();
-  if (spec->getReaders() == 1)
+  if (spec->getReaders() == 1) {
+    if (keepsWideSums)
+      mlir::emitWarning(module.getLoc())
+          << "keep-f32=sums has no effect: --mesh has no axis 'tensor' of several ranks";
     return;
+  }
   auto functions = llvm::to_vector(llvm::make_filter_range(
       module.getOps<func::FuncOp>(), [](func::FuncOp func) { return func.isPublic(); }));
   if (functions.size() != 1 || !functions[0].getBody().hasOneBlock() ||

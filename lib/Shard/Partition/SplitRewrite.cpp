@@ -15,7 +15,8 @@
 //  2. Put a reduce_cotangent ("entered") before the split ops that read a whole value, if all
 //     ranks need its cotangent: each rank computes a part of it. All these ops read the same
 //     reduce_cotangent, so that ranks add the cotangent of a value once.
-//  3. Put an all_reduce after each op whose result is a partial sum.
+//  3. Put an all_reduce after each op whose result is a partial sum. NarrowSums.cpp chooses the
+//     type in which ranks send the terms.
 //  4. On the axis `context`, the cotangents of parameters stay parts: the gradients of units are
 //     added over this axis with those of other samples. If an op that is not split reads both a sum
 //     over the ranks and such a value, put a share_cotangent before the latter.
@@ -29,6 +30,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SplitRewrite.h"
+#include "NarrowSums.h"
 #include "fsdp/IR/StopGradient.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -133,10 +135,18 @@ void SplitRewrite::addResults(Operation *op) {
     if (isa<CrossEntropyOp, GatherRowsOp>(op))
       partial = result.getUsers().begin()->getResult(0);
     b.setInsertionPointAfterValue(partial);
-    auto sum =
-        AllReduceOp::create(b, partial.getLoc(), partial.getType(), partial, getMesh(), getAxes(),
-                            ReductionKindAttr::get(b.getContext(), ReductionKind::sum));
-    partial.replaceAllUsesExcept(sum.getResult(), sum);
+    FloatType narrow = keepsWideSums ? FloatType() : getTermType(op, partial);
+    auto readers = llvm::to_vector(partial.getUsers());
+    Value term = narrow ? roundTerm(b, partial, narrow) : partial;
+    auto sum = AllReduceOp::create(b, partial.getLoc(), term.getType(), term, getMesh(), getAxes(),
+                                   ReductionKindAttr::get(b.getContext(), ReductionKind::sum));
+    if (!narrow)
+      partial.replaceAllUsesExcept(sum.getResult(), sum);
+    else
+      for (Operation *reader : readers) {
+        readNarrowSum(cast<linalg::GenericOp>(reader), partial, sum);
+        narrowReaders.insert(cast<linalg::GenericOp>(reader));
+      }
     sums.insert(sum.getResult());
     ++numReduced;
   }
@@ -189,7 +199,10 @@ void SplitRewrite::run() {
       addResults(op);
   }
   numEntered = static_cast<int64_t>(entered.size());
-  // Erase the fills of whole values that no op reads any more.
+  for (linalg::GenericOp reader : narrowReaders)
+    if (isIdentity(reader))
+      reader.getResult(0).replaceAllUsesWith(reader.getDpsInputs()[0]);
+  // Erase the fills and maps that no op reads any more.
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(func.getBody().front())))
     if (isOpTriviallyDead(&op))
       op.erase();

@@ -28,7 +28,8 @@ public:
   Value gatherRows(Value rows, const TensorSplit &split);
   Value shareRows(Value whole);
 
-  bool hasRing = false; ///< whether keys and values travel from rank to rank
+  bool keepsWideSums = false; ///< whether partial sums are f32 although readers round them
+  bool hasRing = false;       ///< whether keys and values travel from rank to rank
   int64_t numReduced = 0, numEntered = 0;
 
 private:
@@ -88,6 +89,7 @@ private:
   DenseSet<Value> sums;           ///< values with the cotangent `Whole`
   llvm::MapVector<std::pair<Value, Attribute>, Value> slices; ///< own slices of whole values
   llvm::MapVector<std::pair<Value, Attribute>, Value> picks;  ///< own parts of whole values
+  llvm::SetVector<linalg::GenericOp> narrowReaders;           ///< maps that read narrow sums
   DenseMap<Operation *, Value> targets; ///< whole targets of each cross-entropy
   Value coordinate; ///< argument that contains the coordinate of the rank on the axis
 };

@@ -21,8 +21,9 @@
 //     axis `context`, they must not depend on a sum over the ranks, unless they are entered.
 //  2. An op without split operands must have whole operands, or entered operands. Its results are
 //     then entered too. On the axis `tensor`, it has no operands of both kinds.
-//  3. Only all_reduce and flat_reduce_scatter read a partial sum, or views and copies of it, and
-//     they read nothing else. Over another axis, the result of an all_reduce is a partial sum too.
+//  3. Only all_reduce and flat_reduce_scatter read a partial sum, or views, copies and roundings of
+//     it, and they read nothing else. Over another axis, the result of an all_reduce is a partial
+//     sum too.
 //  4. The function returns whole values.
 //  5. Slices of a dimension may have the size 1, which a reshape does not distinguish from a whole
 //     dimension. Accept the program if it is consistent for one of its meanings.
@@ -40,6 +41,7 @@
 
 #include "VerifyPartition.h"
 #include "HeadChecks.h"
+#include "NarrowSums.h"
 #include "SequenceChecks.h"
 #include "VocabularyChecks.h"
 #include "fsdp/IR/DiagnosticText.h"
@@ -390,7 +392,8 @@ LogicalResult PartitionChecker::check(Operation *op) {
     partial.insert_range(op->getResults());
     return checkMask(op, rows->second, [&] { return fail(op); });
   }
-  if (op->getNumOperands() && partial.contains(op->getOperand(0)) && isCopy(op)) {
+  if (op->getNumOperands() && partial.contains(op->getOperand(0)) &&
+      (isCopy(op) || isRounding(op))) {
     partial.insert_range(op->getResults());
     return success();
   }

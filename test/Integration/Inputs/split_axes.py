@@ -154,7 +154,7 @@ def options(folder):
 
 def foreign(folder, models, isAll):
     """Trains programs of PyTorch and JAX on the meshes that divide their heads and their sequence. Mixtral routes tokens."""
-    for name in ("GPT2", "Llama", "Gemma2", "Mixtral", "Bert", "jax-flax") if isAll else ("GPT2", "Llama", "Gemma2"):
+    for name in ("GPT2", "Llama", "Gemma2", "Mixtral", "Bert", "jax-flax") if isAll else ("GPT2", "Llama", "Gemma2") + ("Mixtral",) * bool(ROWS):
         model = f"{folder}/{name}.mlir"
         with open(model, "wb") as file:
             file.write(gzip.decompress(open(f"{models}/{name}.mlir.gz", "rb").read()))

@@ -110,27 +110,61 @@ def eager_layers(m):
     return rows
 
 
-def compiled_layers(m):
-    """Returns the kernels of a compiled layer. Operations between products and attention are fused as far as the order permits: a kernel
-    reads its inputs once, and writes only tensors that products, attention or the backward read."""
+def compiled_layers(m, gradients=(3, 2)):
+    """Returns the kernels of a compiled layer, whose norms read these numbers of gradients. Operations between products and attention are fused as far
+    as the order permits: a kernel reads its inputs once, and writes only tensors that products, attention or the backward read."""
     rows, again = [], int(m.recomputes)
 
     def add(what, runs, size):
         rows.append(Kernel("layers", what, "parallelize_llama.py: apply_compile", runs * m.LAYERS, runs * size * m.LAYERS))
 
     add("norm", 1 + again, 4 * m.T * m.D)
-    add("rotary embedding of queries", 2 + again, 4 * m.T * m.D)
+    # torch/_inductor/lowering.py compiles no op of complex numbers, so that model.py's products of them are kernels between those of casts.
+    add("rotary embedding of queries: f32, complex product, bf16", 2 + again, (6 + 8 + 6) * m.T * m.D)
+    add("rotary embedding of keys: f32, complex product", 2 + again, (6 + 8 + 2) * m.T * m.K)
     add("rotary embedding of keys, repeated; values, repeated", 2 * (1 + again), 2 * m.T * (m.K + m.D))
     add("repeat, backward: sum, rotary embedding", 2, 2 * m.T * (m.K + m.D))
     add("residual, norm", 1 + again, (2 + 2 + 2 + 2) * m.T * m.D)
     add("silu, gate * up", 1, 6 * m.T * m.F)
     add("silu, gate * up: backward", 1, (3 * 2 + 3 * 2) * m.T * m.F)
     add("residual", 1, 6 * m.T * m.D)
-    add("norm of attention, backward: input", 1, (3 * 2 + 2 + 2 + 2) * m.T * m.D)
-    add("norm of attention, backward: weight", 1, (3 * 2 + 2) * m.T * m.D)
-    add("norm of the rest, backward: input", 1, (2 * 2 + 2 + 2 + 2) * m.T * m.D)
-    add("norm of the rest, backward: weight", 1, (2 * 2 + 2) * m.T * m.D)
+    add("norm of attention, backward: input", 1, (gradients[0] * 2 + 2 + 2 + 2) * m.T * m.D)
+    add("norm of attention, backward: weight", 1, (gradients[0] * 2 + 2) * m.T * m.D)
+    add("norm of the rest, backward: input", 1, (gradients[1] * 2 + 2 + 2 + 2) * m.T * m.D)
+    add("norm of the rest, backward: weight", 1, (gradients[1] * 2 + 2) * m.T * m.D)
     return rows
+
+
+def compiled_loss(m):
+    """Returns the kernels of the loss with torch.compile (components/loss.py at 820504e): maxima, sums and gradient read bf16 logits."""
+    return [Kernel("loss", "maxima, sums, gradient", "components/loss.py: build_cross_entropy_loss", 3, (2 + 2 + 2 + 2) * m.T * m.V)]
+
+
+def gathered_rows(m, parts, is_full):
+    """Returns the kernels of one of `parts` ranks of the axis tensor on all T rows. Collectives join or divide dimension 0, so that a copy follows
+    each gather along the sequence, and precedes each scatter; before a scatter of gradients, it adds those of several products. The recomputation
+    gathers again and, with full checkpointing, scatters attention again (parallelize_llama.py saves scatters)."""
+    rows, size = [], m.T * m.D
+    collectives, lookup = "torch/distributed/_functional_collectives.py: ", "aten/src/ATen/native/cuda/Embedding.cu"
+
+    def add(what, source, runs, each):
+        rows.append(Kernel("axis tensor", what, source, runs, runs * each * size))
+
+    add("rows in order after a gather: forward, again, gradients of scatters", collectives + "all_gather_tensor", 6 * m.LAYERS, 2 + 2)
+    add("rows in order for a scatter", collectives + "reduce_scatter_tensor", (2 + int(is_full)) * m.LAYERS, 2 + 2)
+    add("gradients by wq, wk, wv, in order for a scatter", collectives + "reduce_scatter_tensor", m.LAYERS, 3 * 2 + 2)
+    add("gradients by w1, w3, in order for a scatter", collectives + "reduce_scatter_tensor", m.LAYERS, 2 * 2 + 2)
+    add("rows in order after a gather: head, gradient of the embedding", collectives + "all_gather_tensor", 2, 2 + 2)
+    add("rows in order for a scatter: embedding, gradient of the head", collectives + "reduce_scatter_tensor", 2, 2 + 2)
+    add("embedding, its gradient", lookup, 2, 2 + 2)
+    add("embedding: rows of other ranks are zero", "torch/distributed/tensor/_ops/_embedding_ops.py: _apply_mask", 1, 2 * (parts - 1) / parts)
+    return rows
+
+
+def tensor_kernels(m, ranks, parts, is_full):
+    """Returns the kernels of a rank of the mesh shard=ranks, tensor=parts. Norms, residuals, the loss and the update have 1/parts of the bytes."""
+    split = fsdp(m, ranks) + update(m, ranks, True) + compiled_loss(m) + ends(m)[2:] + compiled_layers(m, (1, 1))
+    return [kernel._replace(bytes=kernel.bytes / parts) for kernel in split] + gathered_rows(m, parts, is_full)
 
 
 def kernels(m, ranks, is_compiled, is_fused=False):
