@@ -19,9 +19,13 @@
 // WGMMA-DAG: .entry across_lhs(
 // WGMMA-DAG: .entry across_rhs(
 //
-// Without the option, tiles of wgmma do not exist for f32.
-// RUN: not fsdp-kernel-test %t.mlir --device=emulate --target=sm_90a 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: warning: no kernel for sm_90a: contractions for which no tile size fits ('along')
+// Without the option, wgmma multiplies three times as often, and the error is that of f32.
+// RUN: fsdp-kernel-test %t.mlir --device=emulate --target=sm_90a | FileCheck %s --check-prefix=PARTS
+// PARTS: @along: launches 1x384+{{.*}}, error 0.0e+00: ok
+// PARTS: @across: launches 1x256+4224 1x256+4224 1x384+{{.*}}, error 0.0e+00: ok
+// RUN: fsdp-kernel-test %t.mlir --only=along --target=sm_90a --emit=ptx | grep -c "wgmma.mma_async" > %t.exact
+// RUN: fsdp-kernel-test %t.mlir --only=along --f32-products=tf32 --target=sm_90a --emit=ptx | grep -c "wgmma.mma_async" > %t.tf32
+// RUN: paste -d ' ' %t.exact %t.tf32 | awk '{ print $1 / $2 }' | FileCheck %s --check-prefix=TIMES
 //
 // Remarks name the kernels, and why wgmma cannot be used.
 // RUN: sed 's/, fsdp.gemm_tile = "32x32"//' %s > %t.free.mlir

@@ -92,7 +92,11 @@ struct GpuPlan {
   /// Returns the number of tiles of the factor that is not summed. Each block of a cluster has a
   /// tile of lhs.
   int64_t otherTiles() const { return sumsLhs ? colTiles() : rowTiles() * config.cluster; }
-  int64_t stageBytes() const { return lhs.bytes + rhs.bytes; }
+  /// Returns the bytes of a stage: both tiles, and the low parts of rhs, if wgmma multiplies parts.
+  int64_t stageBytes() const { return copiedBytes() + (splitsTiles() ? rhs.bytes : 0); }
+  int64_t copiedBytes() const { return lhs.bytes + rhs.bytes; }
+  /// Returns the number of barriers of a stage with wgmma: full, empty, and split if it is.
+  int64_t barriersPerStage() const { return splitsTiles() ? 3 : 2; }
   /// Returns the distance between rows of sums in shared memory, in bytes: an odd multiple of 32.
   int64_t sumsPitch() const { return config.blockCols * 4 + 32; }
   int64_t sharedBytes() const;
@@ -100,6 +104,7 @@ struct GpuPlan {
   int64_t sumElements() const { return summed() ? sumShares * summed()->size : 0; }
   /// Returns true if each f32 factor is split into a high and a low part.
   bool isSplit() const { return element.isF32() && f32Products == F32Products::Exact; }
+  bool splitsTiles() const { return config.warpgroups && isSplit(); }
   /// Return the sizes of the parts of the scratch: copies of factors, then sums of parts of k.
   int64_t packedBytes() const;
   int64_t partBytes() const {
@@ -171,8 +176,8 @@ std::pair<Value, Value> emitTile(GpuBuilder &b, const GpuPlan &plan, Value numbe
 /// Returns the number of the tile that contains an element of the result.
 Value emitTileNumber(GpuBuilder &b, const GpuPlan &plan, Value row, Value col);
 
-/// Returns the tensor maps of lhs and rhs. Returns nothing if the plan does not use warpgroups, if
-/// f32 factors are split, or if tensor maps cannot copy the factors.
+/// Returns the tensor maps of lhs and rhs. Returns nothing if the plan does not use warpgroups, or
+/// if tensor maps cannot copy the factors.
 std::optional<std::array<GpuTensorMap, 2>> makeTensorMaps(const Problem &problem,
                                                           const GpuPlan &plan);
 /// A tensor whose elements at a tile of the result the epilogue reads or stores in boxes. The

@@ -10,6 +10,8 @@
 //
 //   wgmma       Warpgroups of 64 rows read both factors from shared memory. A cluster loads the
 //               right factor once for all of its blocks. Stages hide the latency of loads.
+//               Three warps on three schedulers split the right factor of f32. Loads and splits of
+//               a stage take less time than the products of the other stages.
 //   mma.sync    Warps read their parts of both factors with ldmatrix, 512 bytes at a time.
 //   strips      Per chunk of columns two barriers, the instructions, and the latency of loads, if
 //               there are any.
@@ -25,6 +27,7 @@
 
 #include "Codegen/Gpu/Ptx/Sm90Builder.h"
 #include "GpuGemmEpilogue.h"
+#include "SplitFactors.h"
 #include "fsdp/Analysis/Gpu/GpuClocks.h"
 
 using namespace mlir;
@@ -95,11 +98,22 @@ static GpuClocks stepOfGroups(const GpuPlan &plan, const GpuRates &rates) {
   const GpuConfig &c = plan.config;
   double rows = toDouble(c.blockRows), cols = toDouble(c.blockCols), k = toDouble(c.blockK),
          groups = rows / Sm90Builder::groupRows, bytes = bytesOf(plan.element);
-  double read = (rows + groups * cols) * k * bytes, stage = toDouble(plan.stageBytes()),
+  double read = (rows + groups * cols) * k * bytes, stage = toDouble(plan.copiedBytes()),
          copied = toDouble(plan.lhs.bytes) + toDouble(plan.rhs.bytes) / toDouble(c.cluster);
   double macs = rates.warpgroupMacs / (plan.element.isF32() ? 2 : 1);
-  return {rows * cols * k / macs, groups * perGroup, 0, (read + stage) / rates.shared,
-          copied / rates.cache};
+  GpuClocks step{rows * cols * k / macs, groups * perGroup, 0, (read + stage) / rates.shared,
+                 copied / rates.cache};
+  if (!plan.splitsTiles())
+    return step;
+  // Three products read rhs, and lhs is read once. Splitting reads a part of rhs and writes two.
+  constexpr double products = 3, perSplit = 6;
+  step.tensor *= products;
+  step.shared = ((rows + products * groups * cols) * k * bytes + stage +
+                 products * toDouble(plan.rhs.bytes)) /
+                rates.shared;
+  step.issue += groups * perGroup + rows * k / rates.lanes * perSplit +
+                cols * k * (perSplit + 1) / lanes / toDouble(SplitFactors::warps);
+  return step;
 }
 
 /// Work of the epilogue of a tile, and its clocks. `latency` is that of loads.

@@ -13,18 +13,15 @@
 //   +---+       |    |    |
 //               +----+----+
 //
-// 1. Chooses the cheapest tile of a table that fits the chip, and the cheapest number of equal
-// parts
-//    of k. The cost of a tile has three terms. The first term is the time of the multiply-adds or
-//    of the loads, whichever is longer. The second term is a fraction of the shorter time. The
-//    third term is the time before and after the loop. The cost of a launch is the cost of a tile
-//    times the number of rounds that the multiprocessors need for all tiles.
-// 2. Chooses among the tiles with wgmma again, by the clocks of the model of GpuGemmClocks.cpp.
-// Keeps
-//    a tile with mma.sync of step 1 if it takes fewer clocks than all of them. If there are fewer
-//    tiles than multiprocessors, k can then be divided into unequal parts, such that all
-//    multiprocessors have work (PartOrder.h). If k is in parts, the clocks include the launch that
-//    adds the parts.
+// 1. Chooses the cheapest tile for mma.sync that fits the chip, and the cheapest number of equal
+//    parts of k. The cost of a tile has three terms. The first term is the time of the
+//    multiply-adds or of the loads, whichever is longer. The second term is a fraction of the
+//    shorter time. The third term is the time before and after the loop. The cost of a launch is
+//    the cost of a tile times the number of rounds that the multiprocessors need for all tiles.
+// 2. Compares this tile with those for wgmma, by the clocks of the model of GpuGemmClocks.cpp. With
+//    wgmma, if there are fewer tiles than multiprocessors, k can be divided into unequal parts,
+//    such that all multiprocessors have work (PartOrder.h). The clocks include the launches that
+//    copy factors and that add the parts of k.
 //
 // If the kernel has the attribute `fsdp.gemm_tile` ("128x64"), the attribute selects the tile and
 // the parts instead.
@@ -34,6 +31,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Codegen/Gpu/Ptx/Sm90Builder.h"
 #include "GpuGemm.h"
 #include "fsdp/Analysis/Gpu/GpuClocks.h"
 
@@ -54,12 +52,21 @@ static const GpuConfig tableGroups[] = {
     {128, 256, 64, 16, 256, 4, 1, true},    {128, 256, 64, 16, 256, 4, 1, true, 2},
     {128, 192, 64, 16, 192, 4, 1, true},    {128, 128, 64, 16, 128, 6, 1, true},
     {128, 128, 64, 16, 128, 6, 1, true, 2}, {128, 64, 64, 16, 64, 8, 1, true}};
+/// Stages of split factors also hold the low parts of rhs.
+static const GpuConfig tableSplitGroups[] = {
+    {128, 256, 64, 16, 256, 2, 1, true},    {128, 256, 64, 16, 256, 2, 1, true, 2},
+    {128, 192, 64, 16, 192, 3, 1, true},    {128, 128, 64, 16, 128, 4, 1, true},
+    {128, 128, 64, 16, 128, 4, 1, true, 2}, {128, 64, 64, 16, 64, 6, 1, true}};
 static const GpuConfig table32[] = {
     {128, 64, 16, 32, 32, 4, 1}, {64, 64, 16, 32, 32, 4, 2}, {32, 32, 16, 16, 16, 4, 4}};
 static const GpuConfig tableTF32[] = {{128, 128, 16, 64, 64, 4, 2},
                                       {128, 64, 16, 64, 32, 4, 2},
                                       {64, 64, 16, 32, 32, 4, 3},
                                       {32, 32, 16, 16, 16, 4, 4}};
+
+static ArrayRef<GpuConfig> groupTiles(const GpuPlan &plan) {
+  return plan.isSplit() ? ArrayRef(tableSplitGroups) : ArrayRef(tableGroups);
+}
 
 static constexpr int64_t splitCounts[] = {1, 2, 3, 4, 6, 8, 12, 16};
 /// Minimum number of tiles of k that a part has if k is split.
@@ -69,11 +76,9 @@ static constexpr int64_t moreSteps = 5;
 /// In the model, an additional launch takes `launchCycles` cycles. A tile takes `tileCycles` cycles
 /// before and after its loop.
 static constexpr double launchCycles = 4000, tileCycles = 1500;
-/// In the model, a multiprocessor does `macsPerCycle` multiply-adds per cycle by mma, or
-/// `macsOfGroupsPerCycle` by wgmma. It loads `bytesPerCycle` or stores `bytesOutPerCycle` bytes per
-/// cycle.
-static constexpr double macsPerCycle = 1024, macsOfGroupsPerCycle = 1800, bytesPerCycle = 48,
-                        bytesOutPerCycle = 12;
+/// In the model, a multiprocessor does `macsPerCycle` multiply-adds per cycle by mma. It loads
+/// `bytesPerCycle` or stores `bytesOutPerCycle` bytes per cycle.
+static constexpr double macsPerCycle = 1024, bytesPerCycle = 48, bytesOutPerCycle = 12;
 static constexpr int64_t chunkBytes = 16;
 
 static int64_t bytesOf(Type type) {
@@ -82,8 +87,8 @@ static int64_t bytesOf(Type type) {
 
 int64_t GpuPlan::sharedBytes() const {
   if (config.warpgroups)
-    return config.stages * stageBytes() + config.blockRows / 64 * groupBytes + 16 * config.stages +
-           (sums ? factorSumBytes : 0);
+    return config.stages * (stageBytes() + barriersPerStage() * Sm90Builder::barrierBytes) +
+           config.blockRows / 64 * groupBytes + (sums ? factorSumBytes : 0);
   return std::max(config.stages * stageBytes(), config.blockRows * sumsPitch());
 }
 
@@ -190,27 +195,22 @@ static bool fits(const GpuPlan &plan, const GpuTarget &target) {
          (shared + target.sharedReserved) * c.blocksPerSm <= target.sharedPerSm;
 }
 
-/// Estimates the cycles of a plan.
+/// Estimates the cycles of a plan with mma.sync.
 static double estimateCycles(const GpuPlan &plan, const GpuTarget &target) {
   const GpuConfig &c = plan.config;
   double steps = static_cast<double>(llvm::divideCeil(plan.kBlocks, plan.splits) * c.blockK),
          parts = plan.isSplit()         ? 6
                  : plan.element.isF32() ? 2
                                         : 1;
-  double macs = static_cast<double>(c.blockRows * c.blockCols) * steps * parts /
-                (c.warpgroups ? macsOfGroupsPerCycle : macsPerCycle);
-  double loads = static_cast<double>((plan.lhs.bytes + plan.rhs.bytes / c.cluster) / c.blockK) *
-                 steps / bytesPerCycle;
+  double macs = static_cast<double>(c.blockRows * c.blockCols) * steps * parts / macsPerCycle;
+  double loads =
+      static_cast<double>((plan.lhs.bytes + plan.rhs.bytes) / c.blockK) * steps / bytesPerCycle;
   double out = static_cast<double>(c.blockRows * c.blockCols * 4) / bytesOutPerCycle;
   double rounds = static_cast<double>(llvm::divideCeil(plan.blocks(), target.multiprocessors));
   double cycles = rounds * (std::max(macs, loads) + std::min(macs, loads) / 4 + out + tileCycles);
-  auto addLaunch = [&](int64_t bytes) {
-    if (bytes > 0)
-      cycles += launchCycles + static_cast<double>(bytes) /
-                                   (bytesOutPerCycle * static_cast<double>(target.multiprocessors));
-  };
-  addLaunch(plan.partBytes());
-  addLaunch(plan.packedBytes());
+  if (int64_t bytes = plan.partBytes(); bytes > 0)
+    cycles += launchCycles + static_cast<double>(bytes) /
+                                 (bytesOutPerCycle * static_cast<double>(target.multiprocessors));
   return cycles;
 }
 
@@ -346,10 +346,9 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
   AskedPlan asked(kernel);
   if (!asked.isValid)
     return false;
-  SmallVector<GpuConfig> table(plan.isSplit()         ? ArrayRef(table32)
-                               : plan.element.isF32() ? ArrayRef(tableTF32)
-                                                      : ArrayRef(table16));
-  llvm::append_range(table, tableGroups);
+  ArrayRef table = plan.isSplit()         ? ArrayRef(table32)
+                   : plan.element.isF32() ? ArrayRef(tableTF32)
+                                          : ArrayRef(table16);
   std::optional<GpuPlan> best;
   std::pair<double, double> least;
   auto keepBest = [&](std::pair<double, double> cost) {
@@ -362,19 +361,15 @@ static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuT
     forEachTile(problem, target, plan, table, asked, [&] {
       forEachEqualDivision(plan, asked, [&] { keepBest({estimateCycles(plan, target), 0}); });
     });
-  if (asked.partSteps || (best && (best->config.warpgroups || !asked.isPresent))) {
-    if (asked.partSteps || best->config.warpgroups)
-      best.reset();
-    else
-      least = estimateClocks(problem, *best);
-    forEachTile(problem, target, plan, tableGroups, asked, [&] {
-      auto visit = [&] { keepBest(estimateClocks(problem, plan)); };
-      if (!asked.partSteps)
-        forEachEqualDivision(plan, asked, visit);
-      if (!asked.isPresent || asked.partSteps)
-        forEachUnevenDivision(problem, plan, asked, visit);
-    });
-  }
+  if (best)
+    least = estimateClocks(problem, *best);
+  forEachTile(problem, target, plan, groupTiles(plan), asked, [&] {
+    auto visit = [&] { keepBest(estimateClocks(problem, plan)); };
+    if (!asked.partSteps)
+      forEachEqualDivision(plan, asked, visit);
+    if (!asked.isPresent || asked.partSteps)
+      forEachUnevenDivision(problem, plan, asked, visit);
+  });
   if (best)
     plan = *best;
   return best.has_value();
@@ -415,7 +410,7 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
   plan.storeCols = chooseStoreCols(problem, plan);
   plan.sums = problem.factorSum.has_value();
   plan.sumsLhs = plan.sums && problem.factorSum->ofLhs;
-  if (target.hasWarpgroups() && plan.element.isF32() && !plan.isSplit())
+  if (target.hasWarpgroups() && plan.element.isF32())
     (void)planPacks(problem, kernel, plan);
   if (!chooseConfig(problem, kernel, target, plan)) {
     reason = "contractions for which no tile size fits";
@@ -438,7 +433,7 @@ std::string gemm::whyNoWarpgroups(const Problem &problem, func::FuncOp kernel, c
   if (!reason.empty())
     return reason;
   bool isPossible = false;
-  forEachTile(problem, target, other, tableGroups, AskedPlan(func::FuncOp()),
+  forEachTile(problem, target, other, groupTiles(other), AskedPlan(func::FuncOp()),
               [&] { isPossible = true; });
   return isPossible ? "it takes fewer clocks"
                     : "no tile of wgmma fits the dimensions of its tensors";

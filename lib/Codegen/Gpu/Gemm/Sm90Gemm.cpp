@@ -31,13 +31,15 @@
 // A tile in shared memory consists of panels with rows of 128 bytes (see Sm90Builder.h). Such a row
 // holds 64 values of k (of f32: 32) for one row (or column) of the result, or 64 rows (or columns)
 // for one k. f32 factors are read along k, from the factors or from copies in scratch
-// (GpuGemmPacks.cpp), and the tensor maps round them to TF32.
+// (GpuGemmPacks.cpp), and the tensor maps round them to TF32. For exact products, three other warps
+// of the first warpgroup split each tile of rhs into two parts (SplitFactors.cpp).
 //
 //===----------------------------------------------------------------------===//
 
 #include "Codegen/Kernel/Fragment.h"
 #include "FactorSums.h"
 #include "Sm90GemmBoxes.h"
+#include "SplitFactors.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -64,6 +66,8 @@ public:
       boxEpilogue.emplace(b, problem, plan, kernel, std::move(*boxes));
     if (plan.sums)
       factorSums.emplace(b, problem, plan, kernel);
+    if (plan.splitsTiles())
+      splitFactors.emplace(b, plan);
   }
   void emit();
 
@@ -76,10 +80,14 @@ private:
   void placeTile(Value number);
   void produce();
   void release(const Stage &stage);
+  void splitTiles();
   void copySide(const GpuSide &side, const Operand &operand, int64_t map, int64_t parts,
                 const Stage &stage, Position position);
   void consume();
   SmallVector<Value> multiply(ArrayRef<Value> sums, const Stage &stage);
+  SmallVector<Value> multiplyParts(ArrayRef<Value> sums, const Stage &stage,
+                                   function_ref<void()> releasePrevious);
+  SmallVector<Value> addStage(ValueRange carried, Value first, Value kBlock);
   Value ownChunk();
   std::pair<Value, Value> placeOfLane();
   BoxEpilogue::Place placeOfGroup();
@@ -97,6 +105,7 @@ private:
   const int64_t blocks;
   std::optional<BoxEpilogue> boxEpilogue;
   std::optional<FactorSums> factorSums;
+  std::optional<SplitFactors> splitFactors;
   Value barriers; ///< address of the first barrier in memory
   Value inCluster, leaves, group, ownThread, outer, split, firstRow, firstCol;
   Value kFirst, kCount; ///< first tile of k, and number of tiles of k
@@ -109,6 +118,8 @@ void Sm90Gemm::initBarriers() {
       b.initBarrier(b.shiftBytes(barriers, 8 * i), 1);
       b.initBarrier(b.shiftBytes(barriers, 8 * (config.stages + i)),
                     config.cluster * consumers * groupThreads / 32);
+      if (splitFactors)
+        b.initBarrier(b.shiftBytes(barriers, 8 * (2 * config.stages + i)), SplitFactors::warps);
     }
     b.fenceBarriers();
   });
@@ -120,7 +131,8 @@ void Sm90Gemm::initBarriers() {
 Sm90Gemm::Stage Sm90Gemm::stageOf(Value number) {
   Value index = b.rem(number, config.stages), barrier = b.shiftBytes(barriers, b.mul(index, 8));
   return {b.shiftBytes(b.sharedAt(0), b.mul(index, plan.stageBytes())), barrier,
-          b.shiftBytes(barrier, 8 * config.stages), b.rem(b.div(number, config.stages), 2)};
+          b.shiftBytes(barrier, 8 * config.stages), b.rem(b.div(number, config.stages), 2),
+          splitFactors ? b.shiftBytes(barrier, 16 * config.stages) : Value()};
 }
 
 void Sm90Gemm::placeTile(Value number) {
@@ -174,6 +186,8 @@ void Sm90Gemm::copySide(const GpuSide &side, const Operand &operand, int64_t map
     Value number = parts == 1 ? b.i32(i) : b.add(b.mul(inCluster, boxes), i),
           shift = b.mul(number, boxCols);
     SmallVector<Value> coordinates = coordinatesOf(b, operand, first, second, position);
+    if (splitFactors) // in the map, f32 elements count twice
+      coordinates[0] = b.mul(coordinates[0], 2);
     Value &moved = coordinates[side.alongK ? 1 : 0];
     moved = b.add(moved, shift);
     Value target = b.shiftBytes(b.shiftBytes(stage.begin, side.offset), b.mul(number, boxBytes));
@@ -195,7 +209,7 @@ void Sm90Gemm::produce() {
       Stage stage = stageOf(b.add(first, number));
       Value kBlock = b.add(kFirst, number);
       b.wait(stage.empty, b.sub(b.i32(1), stage.parity));
-      b.expect(stage.full, plan.stageBytes());
+      b.expect(stage.full, plan.copiedBytes());
       Position position = corner;
       position[plan.kInner] = b.mul(b.rem(kBlock, innerBlocks), config.blockK);
       if (!plan.kOuter.empty())
@@ -206,6 +220,22 @@ void Sm90Gemm::produce() {
     if (boxEpilogue)
       boxEpilogue->produce(
           corner, [&](int64_t number) { return stageOf(b.add(b.add(first, kCount), number)); });
+  });
+}
+
+/// Splits the tiles of rhs. Stages with boxes of the epilogue are passed on, so that all barriers
+/// have the same parity.
+void Sm90Gemm::splitTiles() {
+  int64_t boxStages = boxEpilogue ? boxEpilogue->stages() : 0;
+  forEachTile([&](Value first) {
+    b.loop(b.i32(0), b.add(kCount, boxStages), 1, [&](Value number) {
+      Stage stage = stageOf(b.add(first, number));
+      b.wait(stage.full, stage.parity);
+      b.when(b.isLess(number, kCount), [&] { splitFactors->splitRhs(stage.begin); });
+      b.fenceAsync();
+      b.syncWarp();
+      b.when(b.isEqual(b.lane(), 0), [&] { b.arrive(stage.split); });
+    });
   });
 }
 
@@ -220,6 +250,16 @@ SmallVector<Value> Sm90Gemm::multiply(ArrayRef<Value> sums, const Stage &stage) 
   SharedFactor lhs = factor(plan.lhs, b.shiftBytes(stage.begin, b.mul(group, panel * panelBytes)));
   SharedFactor rhs = factor(plan.rhs, b.shiftBytes(stage.begin, plan.rhs.offset));
   return b.multiply(sums, lhs, rhs, config.blockCols, plan.element);
+}
+
+/// Starts the exact products of a stage. Calls `releasePrevious` when those of the previous stage
+/// have ended.
+SmallVector<Value> Sm90Gemm::multiplyParts(ArrayRef<Value> sums, const Stage &stage,
+                                           function_ref<void()> releasePrevious) {
+  Value rows = b.shiftBytes(stage.begin, b.mul(group, panel * panelBytes));
+  SmallVector<Value> words = splitFactors->loadLhs(rows, ownThread);
+  b.wait(stage.split, stage.parity);
+  return splitFactors->multiply(sums, words, stage.begin, releasePrevious);
 }
 
 /// Returns the address of the shared memory in which this warpgroup writes its sums.
@@ -267,8 +307,33 @@ FactorSums::Tile Sm90Gemm::tileOfSums() {
 
 /// Releases a stage. In each warp, lane i signals block i of the cluster.
 void Sm90Gemm::release(const Stage &stage) {
+  if (splitFactors) { // all lanes have read lhs
+    b.fenceAsync();
+    b.syncWarp();
+  }
   b.when(b.isLower(b.lane(), config.cluster),
          [&] { config.cluster > 1 ? b.arriveIn(stage.empty, leaves) : b.arrive(stage.empty); });
+}
+
+/// Adds the products of tile `kBlock` of k, and releases the previous stage. `carried` are the sums
+/// of products, then those of a factor.
+SmallVector<Value> Sm90Gemm::addStage(ValueRange carried, Value first, Value kBlock) {
+  Value number = b.add(first, kBlock);
+  Stage stage = stageOf(number);
+  auto releasePrevious = [&] {
+    b.when(b.isLess(b.i32(0), kBlock), [&] { release(stageOf(b.sub(number, b.i32(1)))); });
+  };
+  b.wait(stage.full, stage.parity);
+  SmallVector<Value> sums(carried.take_front(config.blockCols / 2));
+  if (splitFactors)
+    return multiplyParts(sums, stage, releasePrevious);
+  SmallVector<Value> next = multiply(sums, stage);
+  if (factorSums)
+    llvm::append_range(next, factorSums->add(tileOfSums(), b.add(kFirst, kBlock), stage.begin,
+                                             carried.drop_front(sums.size())));
+  b.waitForSums({}, 1);
+  releasePrevious();
+  return next;
 }
 
 void Sm90Gemm::consume() {
@@ -288,20 +353,8 @@ void Sm90Gemm::consume() {
     if (factorSums)
       llvm::append_range(zerosOfAll, factorSums->begin());
     SmallVector<Value> sums =
-        b.loop(b.i32(0), kCount, 1, zerosOfAll, [&](Value kBlock, ValueRange carried) {
-          Value number = b.add(first, kBlock);
-          Stage stage = stageOf(number);
-          b.wait(stage.full, stage.parity);
-          SmallVector<Value> next =
-              multiply(llvm::to_vector(carried.take_front(zeros.size())), stage);
-          if (factorSums)
-            llvm::append_range(next,
-                               factorSums->add(tileOfSums(), b.add(kFirst, kBlock), stage.begin,
-                                               carried.drop_front(zeros.size())));
-          b.waitForSums({}, 1);
-          b.when(b.isLess(b.i32(0), kBlock), [&] { release(stageOf(b.sub(number, b.i32(1)))); });
-          return next;
-        });
+        b.loop(b.i32(0), kCount, 1, zerosOfAll,
+               [&](Value kBlock, ValueRange carried) { return addStage(carried, first, kBlock); });
     SmallVector<Value> factorTotals(llvm::drop_begin(sums, zeros.size()));
     sums.truncate(zeros.size());
     sums = b.waitForSums(sums);
@@ -330,6 +383,8 @@ void Sm90Gemm::emit() {
       [&] {
         b.giveRegisters(producerRegisters);
         b.when(b.isEqual(b.thread(), 0), [&] { produce(); });
+        if (splitFactors)
+          b.when(b.isLess(b.i32(0), b.uniform(b.warp())), [&] { splitTiles(); });
       },
       [&] {
         b.takeRegisters(consumerRegisters);

@@ -119,13 +119,6 @@ BoxEpilogue::Inputs BoxEpilogue::loadVectors(const Place &place, int64_t panel) 
   return inputs;
 }
 
-/// Returns the offset, in a box, of the matrix row that this lane provides in the first step.
-Value BoxEpilogue::laneOfMatrices(Value thread) {
-  Value lane = b.rem(thread, 32), row = b.add(b.mul(b.div(thread, 32), 16), b.rem(lane, 16)),
-        chunk = b.createOrFold<arith::XOrIOp>(b.loc, b.div(lane, 16), b.rem(lane, 8));
-  return b.add(b.mul(row, panelBytes), b.mul(chunk, 16));
-}
-
 /// Returns the offset, in a box of f32, of this lane's pair of the first step. Lanes of odd rows
 /// begin with step 2 instead, so that half a warp accesses different banks.
 Value BoxEpilogue::laneOfPairs(Value thread) {
@@ -182,7 +175,7 @@ void BoxEpilogue::readPairs(const EpilogueBox &load, ArrayRef<Value> begins, int
   auto inputsOfStep = MutableArrayRef(inputs).drop_front(step * stepPairs);
   if (!load.isWide) {
     Value own =
-        b.createOrFold<arith::XOrIOp>(b.loc, laneOfMatrices(thread), b.i32(step * stepBytes));
+        b.createOrFold<arith::XOrIOp>(b.loc, b.matrixRowOfThread(thread), b.i32(step * stepBytes));
     SmallVector<Value> words = b.loadMatrices(b.shiftBytes(begins.front(), own), false);
     for (auto [word, input] : llvm::zip_first(words, inputsOfStep))
       epilogue.setInput(input, *load.operand, unpackWord(b, word, type));
@@ -262,7 +255,7 @@ void BoxEpilogue::write(const EpilogueBox &store, int64_t half, const Words &wor
     }
     return;
   }
-  Value lane = laneOfMatrices(thread);
+  Value lane = b.matrixRowOfThread(thread);
   for (int64_t i = 0; i < panelPairs; i += stepPairs) {
     Value step = b.createOrFold<arith::XOrIOp>(b.loc, lane, b.i32(i / stepPairs * stepBytes));
     b.storeMatrices(b.shiftBytes(target, step), ArrayRef(words).slice(i, stepPairs));

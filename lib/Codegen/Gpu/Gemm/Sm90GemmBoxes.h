@@ -15,6 +15,7 @@ namespace mlir::fsdp::gemm {
 /// A stage of the ring: its memory, its barriers, and the parity of its current phase.
 struct GemmStage {
   Value begin, full, empty, parity;
+  Value split; ///< null unless the kernel splits factors
 };
 
 /// Number of tensor maps of the factors. The maps of the epilogue follow them.
@@ -56,7 +57,6 @@ public:
 private:
   using Words = SmallVector<Value>;
   Inputs loadVectors(const Place &place, int64_t panel);
-  Value laneOfMatrices(Value thread);
   Value laneOfPairs(Value thread);
   SmallVector<SmallVector<Value>> awaitBoxes(const Place &place, int64_t panel, StageAt stageAt,
                                              SmallVectorImpl<GemmStage> &done);

@@ -62,10 +62,11 @@ static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const O
              : std::nullopt;
 }
 
-static GpuTensorType typeOf(Type element) {
-  return element.isBF16()  ? GpuTensorType::BF16
-         : element.isF16() ? GpuTensorType::F16
-                           : GpuTensorType::TF32;
+/// Factors that the kernel splits are copied as 16-bit elements, because TF32 would be rounded.
+static GpuTensorType typeOf(const GpuPlan &plan) {
+  return plan.element.isBF16()                    ? GpuTensorType::BF16
+         : plan.element.isF16() || plan.isSplit() ? GpuTensorType::F16
+                                                  : GpuTensorType::TF32;
 }
 
 /// Returns the map of a factor. A block copies `width` rows (or columns) of the result at a time.
@@ -76,11 +77,10 @@ static std::optional<GpuTensorMap> makeTensorMap(const Problem &problem, const G
   if (!side.async || side.unit * bytesOf(operand) != strideAlignment || !isFlat(problem, side))
     return std::nullopt;
   if (side.alongK)
-    return makeTensorMap(problem, operand, plan.kInner, inner, width, typeOf(plan.element));
+    return makeTensorMap(problem, operand, plan.kInner, inner, width, typeOf(plan));
   if (plan.element.isF32())
     return std::nullopt;
-  return makeTensorMap(problem, operand, inner, plan.kInner, plan.config.blockK,
-                       typeOf(plan.element));
+  return makeTensorMap(problem, operand, inner, plan.kInner, plan.config.blockK, typeOf(plan));
 }
 
 int64_t EpilogueBoxes::countBoxes(ArrayRef<EpilogueBox> tensors) {
@@ -149,7 +149,7 @@ std::optional<EpilogueBoxes> gemm::makeEpilogueBoxes(const Problem &problem, con
 
 std::optional<std::array<GpuTensorMap, 2>> gemm::makeTensorMaps(const Problem &problem,
                                                                 const GpuPlan &plan) {
-  if (!plan.config.warpgroups || plan.isSplit())
+  if (!plan.config.warpgroups)
     return std::nullopt;
   auto lhs = makeTensorMap(problem, plan, plan.lhsOf(problem), plan.lhs, plan.lhs.width);
   auto rhs = makeTensorMap(problem, plan, plan.rhsOf(problem), plan.rhs,

@@ -160,6 +160,20 @@ Value GpuBuilder::shiftBytes(Value pointer, int64_t bytes) {
                              ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(bytes)});
 }
 
+Value GpuBuilder::roundToTF32(Value number) {
+  return NVVM::ConvertFloatToTF32Op::create(*this, loc, getI32Type(), number,
+                                            NVVM::FPRoundingMode::RNA);
+}
+
+std::pair<Value, Value> GpuBuilder::splitToTF32(Value number) {
+  auto round = [&](Value x) -> Value {
+    return arith::AndIOp::create(*this, loc, roundToTF32(x), i32(~INT64_C(0x1fff)));
+  };
+  Value high = round(number);
+  Value rest = subf(number, arith::BitcastOp::create(*this, loc, getF32Type(), high));
+  return {high, round(rest)};
+}
+
 Value GpuBuilder::pack(Value low, Value high, Type element) {
   auto pair = VectorType::get({2}, element);
   auto nearest = NVVM::FPRoundingMode::RN;

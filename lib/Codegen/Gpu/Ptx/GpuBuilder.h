@@ -60,6 +60,10 @@ public:
   Value colOfLane() { return mul(rem(lane(), 4), 2); }
   /// Emits 2^x. Results below 2^-126 become 0.
   Value exp2(Value x) { return callIntrinsic(*this, loc, "llvm.nvvm.ex2.approx.ftz", x); }
+  /// Rounds an f32 to TF32, ties away from zero (cvt.rna), as the bits of an i32.
+  Value roundToTF32(Value number);
+  /// Returns the parts high = tf32(x) and low = tf32(x - high) of an f32, as roundToTF32() does.
+  std::pair<Value, Value> splitToTF32(Value number);
   Value isLower(Value a, int64_t b) { return isLess(a, constantLike(a, b)); }
   Value either(Value a, Value b) { return createOrFold<arith::OrIOp>(loc, a, b); }
 

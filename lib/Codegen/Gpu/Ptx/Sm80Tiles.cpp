@@ -45,20 +45,6 @@ Value Sm80Tiles::laneOfCols(const SharedTile &tile) {
   return shiftBytes(tile.base, add(mul(row, tile.pitch), mul(half, 16)));
 }
 
-Value Sm80Tiles::roundToTF32(Value number) {
-  return NVVM::ConvertFloatToTF32Op::create(*this, loc, getI32Type(), number,
-                                            NVVM::FPRoundingMode::RNA);
-}
-
-std::pair<Value, Value> Sm80Tiles::split(Value number) {
-  auto round = [&](Value x) -> Value {
-    return arith::AndIOp::create(*this, loc, roundToTF32(x), i32(~INT64_C(0x1fff)));
-  };
-  Value high = round(number);
-  Value rest = subf(number, arith::BitcastOp::create(*this, loc, getF32Type(), high));
-  return {high, round(rest)};
-}
-
 Sm80Tiles::Factor Sm80Tiles::toFactor(ArrayRef<Value> words) {
   Factor factor;
   if (!isWide()) {
@@ -71,7 +57,7 @@ Sm80Tiles::Factor Sm80Tiles::toFactor(ArrayRef<Value> words) {
       factor.high.push_back(roundToTF32(number));
       continue;
     }
-    auto [high, low] = split(number);
+    auto [high, low] = splitToTF32(number);
     factor.high.push_back(high);
     factor.low.push_back(low);
   }

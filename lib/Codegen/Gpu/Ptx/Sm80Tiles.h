@@ -102,8 +102,6 @@ private:
                 int64_t bytes, bool checksRow, bool checksCol);
   Value laneOfRows(const SharedTile &tile);
   Value laneOfCols(const SharedTile &tile);
-  Value roundToTF32(Value number);
-  std::pair<Value, Value> split(Value number);
   Factor fromSums(const Fragment &sums, int64_t rowPiece, int64_t step);
   std::array<Factor, 2> loadAcross(const SharedTile &tile, int64_t k, int64_t col);
   SmallVector<Value> mma(ArrayRef<Value> a, ArrayRef<Value> b, ArrayRef<Value> sums);

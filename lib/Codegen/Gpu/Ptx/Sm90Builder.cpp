@@ -152,6 +152,12 @@ void Sm90Builder::storeMatrices(Value place, ArrayRef<Value> words) {
                            NVVM::LdStMatrixEltType::B16);
 }
 
+Value Sm90Builder::matrixRowOfThread(Value threadOfGroup) {
+  Value lane = rem(threadOfGroup, 32), row = add(mul(div(threadOfGroup, 32), 16), rem(lane, 16)),
+        chunk = createOrFold<arith::XOrIOp>(loc, div(lane, 16), rem(lane, 8));
+  return add(mul(row, panelBytes), mul(chunk, 16));
+}
+
 void Sm90Builder::storeBox(Value map, ValueRange coordinates, Value source) {
   NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(*this, loc, map, source, coordinates, Value(),
                                                      NVVM::TMAStoreMode::TILE, Value());

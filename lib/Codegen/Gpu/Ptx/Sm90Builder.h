@@ -109,6 +109,10 @@ public:
   /// provides the address of row l % 8 of matrix l / 8, and holds word l % 4 of row l / 4 of each
   /// matrix.
   void storeMatrices(Value place, ArrayRef<Value> words);
+  /// Returns the offset, in a panel of 64 rows, of the matrix row that a thread of a warpgroup
+  /// provides to ldmatrix or stmatrix for the first 32 bytes of the rows. For the next 32 bytes, it
+  /// is the exclusive or with 32.
+  Value matrixRowOfThread(Value threadOfGroup);
   /// Starts to copy shared memory to a box. Elements outside the tensor are not written. One thread
   /// runs this code. All threads that wrote the memory must have called fenceAsync() and passed a
   /// barrier.
