@@ -8,8 +8,7 @@
 //   %p = own_piece %x            sum over j: j = %t ? %x[j] : 0
 //
 //  1. Replace each op that only determines a cotangent by its input.
-//  2. Replace each own_piece over the axis `tensor` by a kernel. A slice of a buffer in an artifact
-//     depends on the axes `shard` and `replicate` only.
+//  2. Replace each own_piece over the axis `tensor` by a kernel (Decompositions.h).
 //
 // O(ops).
 //
@@ -40,13 +39,10 @@ BlockArgument fsdp::findCoordinate(Operation *op, StringRef axis) {
 
 static void lowerPiece(OwnPieceOp op) {
   OpBuilder b(op);
-  RankedTensorType piece = op.getResult().getType();
-  int64_t size = piece.getDimSize(0), count = op.getInput().getType().getDimSize(0) / size;
-  Value parts =
-      tensor::ExpandShapeOp::create(b, op.getLoc(), piece.clone({count, size}), op.getInput(),
-                                    ArrayRef<ReassociationIndices>{{0, 1}});
-  op.getResult().replaceAllUsesWith(
-      buildPick(b, parts, piece, /*loop=*/0, /*copies=*/1, findCoordinate(op, tensorAxis)));
+  int64_t size = op.getInput().getType().getDimSize(0);
+  op.getResult().replaceAllUsesWith(buildOwnPart(b, op.getInput(), {0, {size}},
+                                                 size / op.getResult().getType().getDimSize(0),
+                                                 findCoordinate(op, tensorAxis)));
   op.erase();
 }
 

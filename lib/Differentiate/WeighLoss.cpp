@@ -116,7 +116,11 @@ Form LossReader::classifySum(AllReduceOp op) {
   Value loss = weighed && weighed.getNumDpsInputs() ? weighed.getDpsInputs()[0] : Value();
   bool isOverContext = llvm::all_of(op.getAxes().getAsValueRange<StringAttr>(),
                                     [](StringRef axis) { return axis == contextAxis; });
-  return isOverContext && loss && loss.getDefiningOp<CrossEntropyOp>() ? classify(loss) : blame(op);
+  if (isOverContext && loss && loss.getDefiningOp<CrossEntropyOp>())
+    return classify(loss);
+  // The model has the op whose results the ranks add.
+  Operation *added = op.getOperand().getDefiningOp();
+  return blame(added ? added : op);
 }
 
 /// Returns the form of the result `result` of the generic `op`, which has no loops.

@@ -42,8 +42,10 @@ SmallVector<Value> fsdp::lowerToLinalg(RandomOp op, OpBuilder &b) {
       linalg::GenericOp::create(b, op.getLoc(), type, key, empty, maps, loops, body).getResult(0)};
 }
 
-Value fsdp::buildPick(OpBuilder &b, Value value, RankedTensorType type, unsigned loop,
-                      int64_t copies, Value coordinate) {
+/// Adds the parts of `value`, which are the indices of dimension `loop`, so that only part
+/// (coordinate div copies) has a term that is not zero. Returns this part, which has type `type`.
+static Value buildPick(OpBuilder &b, Value value, RankedTensorType type, unsigned loop,
+                       int64_t copies, Value coordinate) {
   Location loc = value.getLoc();
   Type element = type.getElementType();
   unsigned rank = type.getRank() + 1;
@@ -71,6 +73,37 @@ Value fsdp::buildPick(OpBuilder &b, Value value, RankedTensorType type, unsigned
                linalg::YieldOp::create(at, loc, sum);
              })
       .getResult(0);
+}
+
+Value fsdp::buildOwnPart(OpBuilder &b, Value whole, const TensorSplit &split, int64_t parts,
+                         Value coordinate) {
+  Location loc = whole.getLoc();
+  auto type = cast<RankedTensorType>(whole.getType());
+  int64_t count = split.blocks.size();
+  // Give the blocks, if there are several, and the parts of a block dimensions of their own.
+  SmallVector<int64_t> all, own;
+  SmallVector<ReassociationIndices> toAll, toOwn;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    SmallVector<int64_t> sizes{type.getDimSize(dim)};
+    if (dim == split.dim)
+      sizes = {count, parts, split.blocks.front() / parts};
+    toAll.emplace_back();
+    toOwn.emplace_back();
+    for (auto [i, size] : llvm::enumerate(sizes)) {
+      if (dim == split.dim && i == 0 && count == 1)
+        continue;
+      if (dim != split.dim || i != 1) {
+        toOwn.back().push_back(own.size());
+        own.push_back(size);
+      }
+      toAll.back().push_back(all.size());
+      all.push_back(size);
+    }
+  }
+  Value expanded = tensor::ExpandShapeOp::create(b, loc, type.clone(all), whole, toAll);
+  Value part =
+      buildPick(b, expanded, type.clone(own), split.dim + (count > 1), split.copies, coordinate);
+  return count > 1 ? tensor::CollapseShapeOp::create(b, loc, part, toOwn) : part;
 }
 
 Value fsdp::convertFloat(OpBuilder &b, Location loc, Value v, Type to) {

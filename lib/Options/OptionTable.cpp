@@ -61,11 +61,12 @@ static bool isScheduled(const StepOptions &o) {
   return o.plan.overlap || !o.driver.whatIf.empty() || o.driver.search > 0;
 }
 
-/// Returns true if the mesh has an axis `context`, or if --search may choose one.
-static bool hasContext(const StepOptions &o) {
-  return o.driver.search > 0 ||
-         (o.shard.mesh + o.driver.alsoMesh).find("context=") != std::string::npos;
+/// Returns true if the mesh has the axis `axis`, or if --search may choose one.
+static bool hasAxis(const StepOptions &o, const char *axis) {
+  return o.driver.search > 0 || (o.shard.mesh + o.driver.alsoMesh).find(axis) != std::string::npos;
 }
+static bool hasContext(const StepOptions &o) { return hasAxis(o, "context="); }
+static bool hasTensor(const StepOptions &o) { return hasAxis(o, "tensor="); }
 
 /// Returns true if --explain prints the times of kernels, which depend on the cluster.
 static bool explainsTimes(const StepOptions &o) {

@@ -70,3 +70,25 @@ func.func @constant(%w: tensor<f32> {fsdp.param = "w"}) -> tensor<f32> attribute
 func.func @vector(%x: tensor<4xf32> {fsdp.batch = "x"}) -> tensor<4xf32> attributes {fsdp.program = "step"} {
   return %x : tensor<4xf32>
 }
+
+// -----
+
+// The ranks of the axis context add the results of an op of the model, which the error names.
+
+fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>] context 2
+#in = affine_map<(i) -> (i)>
+#out = affine_map<(i) -> ()>
+func.func @sum_over_ranks(%x: tensor<4xf32> {fsdp.batch = "x"}) -> tensor<f32> attributes {fsdp.program = "step"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  // expected-error@+2 {{expected the loss to be 'fsdp.cross_entropy' times a constant, found 'linalg.generic'}}
+  // expected-note@+1 {{do one of the following: (1) use --grad-divide=average}}
+  %l = linalg.generic {indexing_maps = [#in, #out], iterator_types = ["reduction"]} ins(%x : tensor<4xf32>) outs(%f : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.addf %o, %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<f32>
+  %s = fsdp.all_reduce %l @mesh ["context"] sum : tensor<f32>
+  return %s : tensor<f32>
+}

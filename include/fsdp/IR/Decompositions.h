@@ -12,7 +12,7 @@
 #ifndef FSDP_IR_DECOMPOSITIONS_H
 #define FSDP_IR_DECOMPOSITIONS_H
 
-#include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace mlir::fsdp {
@@ -33,10 +33,12 @@ SmallVector<Value> lowerToLinalg(AttentionGradOp op, OpBuilder &b);
 /// cloned region yields.
 Value inlineFunction(OpBuilder &b, Region &region, ValueRange arguments, ValueRange captures);
 
-/// Adds the parts of `value`, which are the indices of dimension `loop`, so that only part
-/// (coordinate div copies) has a term that is not zero. Returns this part, which has type `type`.
-Value buildPick(OpBuilder &b, Value value, RankedTensorType type, unsigned loop, int64_t copies,
-                Value coordinate);
+/// Returns the part of `whole` that a rank of the axis `tensor` has of each block of a split
+/// dimension, whose blocks are equal and have `parts` parts. `coordinate` contains the coordinate
+/// of the rank. An fsdp.own_piece cannot do this, because a slice of a buffer in an artifact
+/// depends on the axes `shard` and `replicate` only.
+Value buildOwnPart(OpBuilder &b, Value whole, const TensorSplit &split, int64_t parts,
+                   Value coordinate);
 
 /// Converts the float `v` to the float type `to`, which may be narrower or wider.
 Value convertFloat(OpBuilder &b, Location loc, Value v, Type to);

@@ -236,6 +236,19 @@ static Value appendZeros(OpBuilder &b, Location loc, Value tensor) {
   return tensor::ConcatOp::create(b, loc, /*dim=*/2, ValueRange{tensor, zeros});
 }
 
+/// Returns whether the inputs that `func` reads have one sample.
+static bool hasOneSample(func::FuncOp func) {
+  auto isInput = [&](BlockArgument argument) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    return type && type.getRank() > 0 &&
+           func.getArgAttr(argument.getArgNumber(), FSDPDialect::batchAttr);
+  };
+  auto inputs = llvm::make_filter_range(func.getArguments(), isInput);
+  return !inputs.empty() && llvm::all_of(inputs, [](BlockArgument input) {
+    return cast<RankedTensorType>(input.getType()).getDimSize(0) == 1;
+  });
+}
+
 /// Replaces the product with V by attention. Returns false and sets `obstacle` if a region cannot
 /// hold the formula.
 static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
@@ -243,9 +256,11 @@ static bool raise(AttentionMatch &m, bool assumeKeys, Obstacle &obstacle) {
   OpBuilder b(mixing);
   // The first part of `batch` is the batch. The other parts of `batch` are the kv heads, and the
   // parts of `group` are the query heads of each kv head. The kv heads and the query heads together
-  // form the dimension of heads, in which the kv heads are outermost.
+  // form the dimension of heads, in which the kv heads are outermost. A batch of one sample has no
+  // loop part.
   SmallVector<unsigned> batch, heads(m.batch.begin(), m.batch.end());
-  if (m.batch.size() > 1 || (!m.batch.empty() && !m.group.empty())) {
+  bool hasBatch = !m.group.empty() && !hasOneSample(mixing->getParentOfType<func::FuncOp>());
+  if (m.batch.size() > 1 || (!m.batch.empty() && hasBatch)) {
     batch.push_back(heads.front());
     heads.erase(heads.begin());
   }

@@ -15,6 +15,11 @@
 // on this axis do not make it faster. Of a pair whose first plans take 1.5 times as long as the
 // fastest plan, no others are tried. This assumes that strategies differ by less.
 //
+// A pair has variants: --sequence-parallel if tensor > 1, a ring if context > 1, and both. They are
+// tried after the pair, unless bounds that follow from its plans exclude them (PlanBounds.cpp): a
+// variant needs less memory, but has the same products. Of a variant whose first plans are not the
+// fastest, no others are tried: strategies of a variant differ as those of the pair do.
+//
 // A pair is refused if the pass fsdp-partition-tensors fails for it. Without another run of the
 // pass, pairs with the same ranks on tensor and a multiple of the ranks on context are refused too.
 // Multiples on tensor are tried: 3 ranks do not divide 2 heads of keys, of which 6 ranks have
@@ -53,36 +58,47 @@ static std::string findRefusal(ModuleOp imported, const StepOptions &options) {
   return succeeded(pm.run(*module)) ? "" : problem.empty() ? "the model is not split" : problem;
 }
 
+/// Returns whether `pair` splits all that `other` splits apart from ranks, and more.
+static bool isLess(const AxisPair &other, const AxisPair &pair) {
+  return other.split.addsAtMost(pair.split) && !pair.split.addsAtMost(other.split);
+}
+
 AxisPairs::AxisPairs(ModuleOp imported, const std::vector<Candidate> &candidates)
     : imported(imported), candidates(candidates) {
   for (auto [number, candidate] : llvm::enumerate(candidates)) {
-    MeshRanks mesh = getMeshRanks(candidate.options);
-    auto isSame = [&](const AxisPair &pair) {
-      return pair.context == mesh.context && pair.tensor == mesh.tensor;
-    };
+    ActivationSplit split = getActivationSplit(candidate.options);
+    auto isSame = [&](const AxisPair &pair) { return pair.split == split; };
     auto found = llvm::find_if(pairs, isSame);
     numbers.push_back(found - pairs.begin());
     if (found == pairs.end())
       pairs.push_back(
-          {mesh.context, mesh.tensor, static_cast<unsigned>(number), State::waiting, ""});
+          {split, static_cast<unsigned>(number), /*isVariant=*/false, State::waiting, ""});
   }
+  for (AxisPair &pair : pairs)
+    pair.isVariant = llvm::any_of(pairs, [&](const AxisPair &other) {
+      return other.split.hasRanksOf(pair.split) && isLess(other, pair);
+    });
 }
 
-/// Returns whether both axes of `pair` are multiples of those of `other`.
-static bool isMultiple(const AxisPair &pair, const AxisPair &other) {
-  return pair.context % other.context == 0 && pair.tensor % other.tensor == 0;
-}
-
-/// Returns whether `before` has one axis that is smaller than that of `pair` by a prime factor.
+/// Returns whether `before` is a variant with less than `pair`, or has one axis that is smaller
+/// than that of `pair` by a prime factor.
 static bool isBefore(const AxisPair &before, const AxisPair &pair) {
-  int64_t factor = pair.context / before.context * (pair.tensor / before.tensor);
+  if (pair.isVariant)
+    return before.split.hasRanksOf(pair.split) && isLess(before, pair);
+  int64_t factor =
+      pair.split.context / before.split.context * (pair.split.tensor / before.split.tensor);
   bool isPrime = factor > 1;
   for (int64_t divisor = 2; divisor * divisor <= factor; ++divisor)
     isPrime &= factor % divisor != 0;
-  return isMultiple(pair, before) && isPrime;
+  return before.split.dividesRanksOf(pair.split) && isPrime;
 }
 
 bool AxisPairs::mayBeFaster(const AxisPair &pair, double fastest) const {
+  if (pair.isVariant)
+    return !pair.isExcluded && llvm::all_of(pairs, [&](const AxisPair &before) {
+      bool isDone = before.isVariant || before.state == State::open;
+      return !isBefore(before, pair) || before.isPlanned || (before.isExcluded && isDone);
+    });
   bool isFirst = true;
   for (const AxisPair &before : pairs) {
     if (!isBefore(before, pair) || before.state == State::refused)
@@ -111,13 +127,14 @@ void AxisPairs::update(llvm::function_ref<std::optional<double>(unsigned)> bound
 }
 
 bool AxisPairs::isWorthwhile(const AxisPair &pair, double fastest) {
-  return pair.seconds == 0 || pair.seconds <= mostSlowdown * fastest;
+  return pair.seconds == 0 || pair.seconds <= (pair.isVariant ? 1 : mostSlowdown) * fastest;
 }
 
 const AxisPair *AxisPairs::findRefused(const AxisPair &pair) const {
   auto isRefused = [&](const AxisPair &other) {
-    return other.state == State::refused && isMultiple(pair, other) &&
-           (other.tensor == 1 || other.tensor == pair.tensor);
+    return other.state == State::refused && other.split.dividesRanksOf(pair.split) &&
+           other.split.addsAtMost(pair.split) &&
+           (other.split.tensor == 1 || other.split.tensor == pair.split.tensor);
   };
   auto found = llvm::find_if(pairs, isRefused);
   return found == pairs.end() ? nullptr : &*found;
@@ -132,7 +149,7 @@ bool AxisPairs::open(double fastest, bool all) {
     chosen.push_back(&pair);
     const StepOptions &options = candidates[pair.first].options;
     tasks.push_back([this, &pair, &options](llvm::raw_ostream &os) {
-      if (pair.context * pair.tensor > 1 && !pair.isExcluded)
+      if (pair.split.context * pair.split.tensor > 1 && !pair.isExcluded)
         os << findRefusal(imported, options);
     });
   }

@@ -12,11 +12,12 @@
 
 namespace mlir::fsdp {
 
-/// Numbers of ranks of the axes that split activations.
+/// Numbers of ranks of the axes that split activations, and what they split.
 struct AxisPair {
   enum class State { waiting, open, refused };
-  int64_t context, tensor;
-  unsigned first; ///< number of its first candidate
+  ActivationSplit split;
+  unsigned first;         ///< number of its first candidate
+  bool isVariant = false; ///< whether another pair with the same ranks splits less
   State state = State::waiting;
   std::string problem;     ///< why the model cannot be split, if `state` is refused
   bool isPlanned = false;  ///< whether one of its candidates is planned

@@ -16,6 +16,8 @@
 //    backward or offload activations, because these only add kernels and copies. A plan without
 //    recomputation bounds the time of all other candidates with the same or more parts of
 //    activations by its multiply-adds, because a step of each trains on the same samples.
+//    Its products, with half of the sums over `tensor` and 1/T of other kernels, bound the time of
+//    the same axes with --sequence-parallel, and products alone that of a ring.
 // 5. Of another sharding or of more ranks on the axes, only kernels of activations count, a gather
 //    of parameters and a reduction of gradients in each micro-batch, and the larger one of
 //    activations kept for the backward and parameters that stay gathered until then.
@@ -68,32 +70,47 @@ double PlanProfile::Transfer::getSeconds(const MeshRanks &mesh, const Cluster &c
   return seconds;
 }
 
+/// Returns the seconds of the transfers that every sharding has. The candidates of a group, which
+/// follow each other, have the same ones.
+double PlanProfile::getSharedTransfers(const Candidate &candidate, const PlanStructure &other,
+                                       const Cluster &cluster) const {
+  if (lastGroup == candidate.group)
+    return lastSeconds;
+  MeshRanks mesh = getMeshRanks(candidate.options);
+  double seconds = 0;
+  for (const Transfer &transfer : transfers)
+    if (transfer.sharedTurns > 0 &&
+        (transfer.isGather ? other.splitsParameters : other.splitsGradients))
+      seconds += transfer.sharedTurns * transfer.getSeconds(mesh, cluster);
+  lastGroup = candidate.group;
+  return lastSeconds = seconds * static_cast<double>(candidate.options.shard.gradAccum);
+}
+
 /// Raises bounds of a candidate whose structure is not that of the plan. `isPart` says whether the
 /// plan keeps all results that the candidate keeps. Of a tensor of which a rank of the plan has a
 /// part, a rank of the candidate has at least 1/parts.
-void PlanProfile::addForeignBounds(PlanBounds &bounds, const StepOptions &options,
+void PlanProfile::addForeignBounds(PlanBounds &bounds, const Candidate &candidate,
                                    const PlanStructure &other, bool isPart, int64_t parts,
                                    const Cluster &cluster) const {
-  MeshRanks mesh = getMeshRanks(options);
-  bool hasAxes = structure.hasAxesOf(other), isSplit = structure.isSplitBy(other);
-  if (isPart && structure.checkpointing == "none" && isSplit)
+  const ActivationSplit &own = structure.split, &its = other.split;
+  bool addsRows = its.rows && !own.rows, addsRing = its.ring && !own.ring;
+  bool isSplit = own.dividesRanksOf(its);
+  // Products of a ring are counted for each block of keys.
+  if (isPart && structure.checkpointing == "none" && isSplit && own.ring <= its.ring)
     bounds.seconds = productSeconds;
-  if (isPart && hasAxes)
-    bounds.seconds = std::max(bounds.seconds, sharedSeconds);
-  double seconds = 0;
-  for (const Transfer &transfer : transfers)
-    if (transfer.isGather ? other.splitsParameters : other.splitsGradients)
-      seconds += transfer.sharedTurns * transfer.getSeconds(mesh, cluster);
-  auto microBatches = static_cast<double>(options.shard.gradAccum);
-  bounds.seconds = std::max(bounds.seconds, seconds * microBatches / static_cast<double>(parts));
+  if (isPart && own.hasRanksOf(its) && own.addsAtMost(its))
+    bounds.seconds = std::max(bounds.seconds, sharedSeconds[addsRows + 2 * addsRing]);
+  bounds.seconds = std::max(bounds.seconds, getSharedTransfers(candidate, other, cluster) /
+                                                static_cast<double>(parts));
   int64_t activations = 0;
-  if (structure.checkpointing == other.checkpointing && hasAxes &&
+  if (structure.checkpointing == other.checkpointing && own == its &&
       structure.offloadsActivations == other.offloadsActivations)
     activations = sharedBytes;
   else if (isSplit && !other.offloadsActivations &&
            keepsAllOf(other.checkpointing, structure.checkpointing))
-    activations =
-        keptBytes / (other.context / structure.context) / (other.tensor / structure.tensor);
+    // Values that are whole become rows, and gathered keys and values become blocks.
+    activations = keptBytes / (its.context / (addsRing ? 1 : own.context)) /
+                  (its.tensor / (addsRows ? 1 : own.tensor));
   // Their peaks may be at different moments.
   bounds.bytes += std::max(
       activations, other.keptGathers > 0 ? regathered / other.keptGathers / parts : int64_t(0));
@@ -107,9 +124,8 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
   MeshRanks mesh = getMeshRanks(options);
   PlanBounds bounds;
   // Of a tensor of which a rank of `structure` has a part, a rank of `other` has at least 1/parts.
-  int64_t parts = other.tensor % structure.tensor == 0   ? other.tensor / structure.tensor
-                  : structure.tensor % other.tensor == 0 ? 1
-                                                         : other.tensor;
+  int64_t own = structure.split.tensor, its = other.split.tensor;
+  int64_t parts = its % own == 0 ? its / own : own % its == 0 ? 1 : its;
   auto addState = [&](const StateBytes &state, int axes, bool isOffloaded) {
     if (!isOffloaded)
       bounds.bytes += (state.whole + state.split / mesh.countPieces(axes)) / parts;
@@ -121,8 +137,9 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
   bool isPart =
       !structure.offloadsActivations && keepsAllOf(structure.checkpointing, other.checkpointing);
   if (!isSame)
-    addForeignBounds(bounds, options, other, isPart, parts, cluster);
-  if (!isSame && (!isPart || structure.sharding != other.sharding || !structure.hasAxesOf(other)))
+    addForeignBounds(bounds, candidate, other, isPart, parts, cluster);
+  if (!isSame &&
+      (!isPart || structure.sharding != other.sharding || !(structure.split == other.split)))
     return bounds;
   SmallVector<LinkJob> jobs;
   for (const Transfer &transfer : transfers) {
@@ -170,12 +187,14 @@ llvm::json::Value PlanProfile::toJson() const {
                             {"checkpointing", structure.checkpointing},
                             {"offloads", structure.offloadsActivations},
                             {"state", structure.state},
-                            {"context", structure.context},
-                            {"tensor", structure.tensor},
+                            {"context", structure.split.context},
+                            {"tensor", structure.split.tensor},
+                            {"ring", structure.split.ring},
+                            {"rows", structure.split.rows},
                             {"fixed", fixedSeconds},
                             {"stalled", stalledSeconds},
                             {"products", productSeconds},
-                            {"shared", sharedSeconds},
+                            {"shared", llvm::json::Array(sharedSeconds)},
                             {"host", hostSeconds},
                             {"live", liveBytes},
                             {"shared_bytes", sharedBytes},
@@ -194,17 +213,19 @@ PlanProfile PlanProfile::fromJson(const llvm::json::Object &object) {
     const llvm::json::Object &bytes = *object.getObject(name);
     return StateBytes{bytes.getInteger("split").value_or(0), bytes.getInteger("whole").value_or(0)};
   };
-  profile.structure = {object.getString("sharding")->str(),
-                       object.getString("checkpointing")->str(),
-                       object.getBoolean("offloads").value_or(false),
-                       static_cast<int>(object.getInteger("state").value_or(0)),
-                       object.getInteger("context").value_or(1),
-                       object.getInteger("tensor").value_or(1),
-                       object.getInteger("kept_gathers").value_or(0)};
+  profile.structure = {
+      object.getString("sharding")->str(),
+      object.getString("checkpointing")->str(),
+      object.getBoolean("offloads").value_or(false),
+      static_cast<int>(object.getInteger("state").value_or(0)),
+      {object.getInteger("context").value_or(1), object.getInteger("tensor").value_or(1),
+       object.getBoolean("ring").value_or(false), object.getBoolean("rows").value_or(false)},
+      object.getInteger("kept_gathers").value_or(0)};
   profile.fixedSeconds = object.getNumber("fixed").value_or(0);
   profile.stalledSeconds = object.getNumber("stalled").value_or(0);
   profile.productSeconds = object.getNumber("products").value_or(0);
-  profile.sharedSeconds = object.getNumber("shared").value_or(0);
+  for (auto [seconds, value] : llvm::zip_equal(profile.sharedSeconds, *object.getArray("shared")))
+    seconds = value.getAsNumber().value_or(0);
   profile.hostSeconds = object.getNumber("host").value_or(0);
   profile.liveBytes = object.getInteger("live").value_or(0);
   profile.sharedBytes = object.getInteger("shared_bytes").value_or(0);

@@ -76,8 +76,7 @@ PlanStructure fsdp::getStructure(ModuleOp imported, const Candidate &candidate) 
   structure.offloadsActivations = options.plan.offload.activations;
   structure.keptGathers = !splits ? 0 : strategy.reshard && reshard.again ? reshard.within : 1;
   structure.gathersAgain = splits && structure.keptGathers == 0;
-  structure.context = mesh.context;
-  structure.tensor = mesh.tensor;
+  structure.split = getActivationSplit(options);
   structure.state = mesh.countPieces(strategy.state) > 1 ? strategy.state : 0;
   return structure;
 }
@@ -144,8 +143,8 @@ private:
 /// Times and buffers of the fixed kernels of a program, in the order of the program.
 class Kernels {
 public:
-  Kernels(ModuleOp planned, LayoutOp layout, bool splitsParameters)
-      : buffers(layout), splitsParameters(splitsParameters) {
+  Kernels(ModuleOp planned, LayoutOp layout, bool splitsParameters, int64_t tensor)
+      : buffers(layout), splitsParameters(splitsParameters), tensor(static_cast<double>(tensor)) {
     for (auto unit : planned.getOps<UnitOp>())
       filled = std::min(filled, getFilledPart(unit));
   }
@@ -185,8 +184,13 @@ public:
     });
     bool writesShared = llvm::all_of(
         accesses, [&](const Access &access) { return !access.writes || isOfSamples(access); });
-    if (isShared)
-      shared.add(accesses, writesShared ? seconds : std::min(seconds, products));
+    if (isShared) {
+      double own = writesShared ? seconds : std::min(seconds, products);
+      for (auto [way, waits] : llvm::enumerate(shared))
+        waits.add(accesses, way == 0       ? own
+                            : products > 0 ? std::min(own, products)
+                                           : own * (way == 1 ? 1 / tensor : 0));
+    }
     stalled.add(accesses, seconds);
     for (const Access &access : accesses) {
       Uses &own = uses[access.slice.getBuffer().getValue()];
@@ -201,9 +205,11 @@ public:
   }
 
   /// Adds a collective of activations: kernels wait for its target.
-  void addExchange(CollectiveOp op, double seconds) {
+  void addExchange(CollectiveOp op, double seconds, bool isContext) {
     stalled.addExchange(op, seconds);
-    shared.addExchange(op, seconds);
+    // A reduce-scatter, which takes half of the time, begins the exchange of rows.
+    for (auto [way, waits] : llvm::enumerate(shared))
+      waits.addExchange(op, seconds * (way == 0 ? 1 : isContext ? way == 1 : way & 1 ? 0.5 : 1));
     uses[op.getTarget().getBuffer().getValue()].isShared |=
         uses[op.getSource().getBuffer().getValue()].isShared;
   }
@@ -224,8 +230,10 @@ public:
   double getSeconds() const { return now; }
   /// Returns the fixed seconds with the waits for collectives of activations.
   double getStalledSeconds() const { return stalled.seconds; }
-  /// Returns these seconds for the kernels that every sharding has.
-  double getSharedSeconds() const { return shared.seconds; }
+  /// Returns these seconds for the kernels that every sharding has (PlanProfile::sharedSeconds).
+  std::array<double, 4> getSharedSeconds() const {
+    return {shared[0].seconds, shared[1].seconds, shared[2].seconds, shared[3].seconds};
+  }
   unsigned getNumber() const { return begins.size(); } ///< number of the next kernel
 
   /// Returns the peak of the bytes of transient buffers, or of those activations that every
@@ -262,11 +270,13 @@ private:
   };
   SymbolTable buffers;
   bool splitsParameters;
+  double tensor;     ///< ranks of the axis
   double filled = 1; ///< least part of a unit that is no padding
   llvm::StringMap<Uses> uses;
   SmallVector<double> begins; ///< fixed seconds before each kernel
   double now = 0;
-  Waits stalled, shared;
+  Waits stalled;
+  std::array<Waits, 4> shared;
 };
 } // namespace
 
@@ -304,7 +314,7 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
                               const Candidate &candidate, const Cluster &cluster) {
   const Strategy &strategy = getStrategy(candidate.options.shard.strategy);
   MeshRanks mesh = getMeshRanks(candidate.options);
-  Kernels kernels(planned, layout, mesh.countPieces(strategy.parameters) > 1);
+  Kernels kernels(planned, layout, mesh.countPieces(strategy.parameters) > 1, mesh.tensor);
   CostModel costs(cluster), copies(cluster, /*copies=*/true);
   SymbolTableCollection tables;
   // Gathers, with the number of their transfer and that of the kernel after them.
@@ -338,8 +348,10 @@ void PlanProfile::addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step,
       auto first = cast<StringAttr>(collective.getAxes()[0]).getValue();
       if (!unit && collective.getAxes().size() == 1 &&
           (first == contextAxis || first == tensorAxis))
-        kernels.addExchange(collective, turns * std::min(getPayloadSeconds(costs, collective),
-                                                         getPayloadSeconds(copies, collective)));
+        kernels.addExchange(collective,
+                            turns * std::min(getPayloadSeconds(costs, collective),
+                                             getPayloadSeconds(copies, collective)),
+                            first == contextAxis);
       if (!unit || collective.getRows())
         continue;
       Transfer transfer = describe(collective, unit, mesh, turns);

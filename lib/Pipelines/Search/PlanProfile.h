@@ -22,7 +22,7 @@ struct PlanStructure {
   std::string checkpointing;
   bool offloadsActivations = false;
   int state = 0; ///< axes over which optimizer state is split; 0 if these have one rank
-  int64_t context = 1, tensor = 1; ///< ranks of the axes that split activations
+  ActivationSplit split;
   /// Each rank keeps 1/keptGathers of gathered parameters until the backward. 0: it keeps nothing.
   int64_t keptGathers = 0;
   bool gathersAgain = false; ///< whether the backward gathers parameters from all ranks again
@@ -30,16 +30,7 @@ struct PlanStructure {
 
   bool operator==(const PlanStructure &other) const {
     return sharding == other.sharding && checkpointing == other.checkpointing &&
-           offloadsActivations == other.offloadsActivations && hasAxesOf(other);
-  }
-  /// Returns whether the programs of both are of the same parts of activations.
-  bool hasAxesOf(const PlanStructure &other) const {
-    return context == other.context && tensor == other.tensor;
-  }
-  /// Returns whether the program of `other` is of a part of the activations of this one. Then its
-  /// ranks together compute at least as many products.
-  bool isSplitBy(const PlanStructure &other) const {
-    return other.context % context == 0 && other.tensor % tensor == 0;
+           offloadsActivations == other.offloadsActivations && split == other.split;
   }
 };
 /// `imported` is the module after the phase import.
@@ -73,8 +64,10 @@ public:
   static PlanProfile fromJson(const llvm::json::Object &object);
 
 private:
-  void addForeignBounds(PlanBounds &bounds, const StepOptions &options, const PlanStructure &other,
+  void addForeignBounds(PlanBounds &bounds, const Candidate &candidate, const PlanStructure &other,
                         bool isPart, int64_t parts, const Cluster &cluster) const;
+  double getSharedTransfers(const Candidate &candidate, const PlanStructure &other,
+                            const Cluster &cluster) const;
 
   /// A collective on parameters or gradients of a unit.
   struct Transfer {
@@ -114,8 +107,9 @@ private:
   double fixedSeconds = 0, stalledSeconds = 0;
   /// Seconds of multiply-adds.
   double productSeconds = 0;
-  /// Seconds of those kernels that every sharding has, with their waits for activations.
-  double sharedSeconds = 0;
+  /// Seconds of those kernels that every sharding has, with their waits for activations. Bounds of
+  /// them for programs that split rows (index 1), have a ring (2), or both (3) as well.
+  std::array<double, 4> sharedSeconds = {};
   /// Seconds of copies of activations between device and host.
   double hostSeconds = 0;
   /// Peak of the bytes that kernels of forward and backward need at a time, without states; of
@@ -125,6 +119,9 @@ private:
   int64_t regathered = 0;
   StateBytes parameters, optimizer, masters;
   std::vector<Transfer> transfers;
+  /// The last group for which getSharedTransfers was called, and its result.
+  mutable std::optional<unsigned> lastGroup;
+  mutable double lastSeconds = 0;
 };
 
 } // namespace mlir::fsdp

@@ -8,7 +8,7 @@
 //   shard=8   --- full_shard        --- true                  --|- none, selective=.., full
 //             \                     \-- 4 (a node)            --|- ..
 //              \- shard_grad_op     ..        a group           |     a candidate
-//   replicate=2,shard=4 ..
+//   shard=4,tensor=2 --- without, with --sequence-parallel ..
 //
 // Each dimension is a row of a table: the name of an option, and a function that lists its values
 // for the values of earlier dimensions. All candidates train on equal numbers of samples in a step:
@@ -63,6 +63,13 @@ MeshRanks fsdp::getMeshRanks(const StepOptions &options) {
           llvm::product_of(mesh->tensor)};
 }
 
+ActivationSplit fsdp::getActivationSplit(const StepOptions &options) {
+  MeshRanks mesh = getMeshRanks(options);
+  return {mesh.context, mesh.tensor,
+          mesh.context > 1 && options.shard.contextAttention != ContextAttention::Gather,
+          mesh.tensor > 1 && options.shard.sequenceParallel};
+}
+
 static SmallVector<int64_t> getDivisors(int64_t number) {
   SmallVector<int64_t> divisors;
   for (int64_t divisor = 1; divisor <= number; ++divisor)
@@ -104,6 +111,16 @@ static Values listMeshes(const Space &space, const StepOptions &options) {
     }
   }
   return meshes;
+}
+
+static Values listContextAttention(const Space &, const StepOptions &options) {
+  return getMeshRanks(options).context > 1 ? Values{"gather", "ring"} : Values{"gather"};
+}
+
+/// A file for --tensor-parallel has words for norms.
+static Values listRows(const Space &, const StepOptions &options) {
+  bool isSearched = getMeshRanks(options).tensor > 1 && options.shard.tensorParallel == "auto";
+  return isSearched ? Values{"false", "true"} : Values{"false"};
 }
 
 static Values listAccumulation(const Space &space, const StepOptions &options) {
@@ -175,8 +192,10 @@ static Values listOffload(const Space &space, const StepOptions &options) {
 static Values listPrefetch(const Space &, const StepOptions &) { return {"auto", "1"}; }
 
 /// Number of dimensions at the beginning of the table that stages before Plan read.
-static constexpr unsigned groupDimensions = 4;
+static constexpr unsigned groupDimensions = 6;
 static constexpr Dimension dimensions[] = {{"mesh", listMeshes},
+                                           {"context-attention", listContextAttention},
+                                           {"sequence-parallel", listRows},
                                            {"grad-accum", listAccumulation},
                                            {"sharding-strategy", listStrategies},
                                            {"reshard-after-forward", listReshards},
@@ -204,7 +223,8 @@ static void addCandidates(const Space &space, unsigned number, const Candidate &
     (void)row.read(longer.options, value);
     if (row.name == "mesh" || row.printOne(longer.options) != row.printOne(candidate.options)) {
       (void)setOption(longer.options, row.name, value, OptionOrigin::CommandLine);
-      longer.spelled.push_back("--" + row.name.str() + "=" + value);
+      longer.spelled.push_back("--" + row.name.str() +
+                               (row.kind == OptionKind::flag ? "" : "=" + value));
     }
     addCandidates(space, number + 1, longer, groups, all);
   }

@@ -39,6 +39,29 @@ struct MeshRanks {
 /// Returns the ranks of a mesh that is valid.
 MeshRanks getMeshRanks(const StepOptions &options);
 
+/// How a plan splits activations. The members are set only if their axis has several ranks.
+struct ActivationSplit {
+  int64_t context = 1, tensor = 1; ///< ranks of the axes
+  bool ring = false;               ///< whether keys and values travel from rank to rank
+  bool rows = false;               ///< whether norms and residuals are split over `tensor`, too
+
+  bool operator==(const ActivationSplit &other) const {
+    return hasRanksOf(other) && ring == other.ring && rows == other.rows;
+  }
+  bool hasRanksOf(const ActivationSplit &other) const {
+    return context == other.context && tensor == other.tensor;
+  }
+  /// Returns whether both axes of `other` have a multiple of the ranks.
+  bool dividesRanksOf(const ActivationSplit &other) const {
+    return other.context % context == 0 && other.tensor % tensor == 0;
+  }
+  /// Returns whether `other` splits all that this one splits in addition to plain axes.
+  bool addsAtMost(const ActivationSplit &other) const {
+    return ring <= other.ring && rows <= other.rows;
+  }
+};
+ActivationSplit getActivationSplit(const StepOptions &options);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_PIPELINES_SEARCH_SEARCHSPACE_H

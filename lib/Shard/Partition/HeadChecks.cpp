@@ -78,7 +78,9 @@ FailureOr<TensorSplit> fsdp::checkPick(Operation *op, int64_t ranks,
 }
 
 void fsdp::expectKeys(AttentionOp op, const TensorSplit *found, OpSplits &expected) {
-  bool isHeads = expected.operands[0]->dim == 1, isOne = op.getK().getType().getDimSize(1) == 1;
+  // A leading dimension of size 1 may be split heads.
+  bool isHeads = expected.operands[0]->dim == 1 || op.getQ().getType().getDimSize(0) == 1;
+  bool isOne = op.getK().getType().getDimSize(1) == 1;
   if (!isHeads || !isOne)
     return;
   for (unsigned i : {1, 2})

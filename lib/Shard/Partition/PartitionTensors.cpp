@@ -85,6 +85,11 @@ LogicalResult PartitionTensorsPass::splitTensors(func::FuncOp loss, int64_t rank
     remarkSplits(loss, *group, whole, ranks);
   auto splitParams = llvm::make_filter_range(
       group->splits, [](auto &entry) { return isa<BlockArgument>(entry.first); });
+  if (splitParams.empty() && !isAuto)
+    return mlir::emitError(plan.getBegin())
+           << "tensor-parallel: the file keeps all parameters whole, so that the " << ranks
+           << " ranks of axis 'tensor' would compute the same; expected \"colwise\" or "
+              "\"rowwise\" for a pattern, or --mesh without the axis";
   if (splitParams.empty()) {
     InFlightDiagnostic diag =
         mlir::emitError(loss.getLoc())

@@ -48,6 +48,10 @@ FailureOr<SplitGroup> fsdp::chooseSequence(func::FuncOp func, int64_t ranks) {
                               << " ranks cannot split the sequence: " << group.why;
     diag.attachNote(seed.getLoc()) << "the sequence is dimension 2 of this 'fsdp.attention', with "
                                    << rows << " rows of queries";
+    if (!group.dimension.empty())
+      diag.attachNote(group.where) << "in this op, the sequence is " << group.dimension;
+    diag.attachNote() << "remove the axis from --mesh: its ranks can be on 'shard' or, for fewer "
+                         "activations, on 'tensor' with --sequence-parallel";
     return diag;
   }
   group.setStriped(keepsRows(group, seeds[0]) && prefersStripes(seeds, ranks));

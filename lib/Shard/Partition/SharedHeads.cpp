@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SharedHeads.h"
+#include "fsdp/IR/DiagnosticText.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -45,10 +46,16 @@ bool fsdp::dividesHeads(int64_t queries, int64_t keys, int64_t ranks) {
 }
 
 /// Returns why the parameters of operand `index` of a split attention are whole, or an empty text.
-static std::string explain(AttentionOp op, unsigned index, const OpSplits &splits, bool isAlone) {
+static std::string explain(AttentionOp op, unsigned index, const OpSplits &splits, bool isAlone,
+                           int64_t ranks) {
   int64_t heads = op.getK().getType().getDimSize(1);
   if (isAlone)
-    return "each rank computes all heads, and attention reads those of the rank";
+    return "each rank computes all heads, and attention reads those of the rank" +
+           (heads % ranks == 0
+                ? std::string()
+                : "; separate weights of queries, keys and values would be split, although the "
+                  "ranks do not divide " +
+                      describeCount(heads, "head", "heads") + " of keys and values");
   if (index > 0 && !splits.operands[index])
     return "attention has one head of keys and values, which each rank computes";
   if (index > 0 && splits.operands[index]->copies > 1)
@@ -69,7 +76,8 @@ fsdp::findSharedHeads(func::FuncOp func, const SplitGroup &group, bool all) {
     if (isAlone && !all)
       continue;
     for (unsigned i = 0; i < 3; ++i)
-      if (std::string why = explain(attention, i, splits, isAlone); !why.empty())
+      if (std::string why = explain(attention, i, splits, isAlone, group.getAxis().ranks);
+          !why.empty())
         for (BlockArgument param : findParamsBefore(func, attention->getOperand(i)))
           if (!group.find(param))
             shared.insert({param, why});

@@ -56,6 +56,17 @@ const TensorSplit *SplitGroup::find(Value value) const {
 LogicalResult SplitGroup::fail(const Twine &reason, Location at) {
   why = reason.str();
   where = at;
+  dimension.clear();
+  return failure();
+}
+
+LogicalResult SplitGroup::fail(Operation *op, const Twine &reason, ValuePlace place,
+                               const TensorSplit &split) {
+  (void)fail(describeOp(op) + " " + reason, op->getLoc());
+  Value value = place.isResult ? Value(op->getResult(place.index)) : op->getOperand(place.index);
+  llvm::raw_string_ostream(dimension)
+      << "dimension " << split.dim << " of " << (place.isResult ? "result " : "operand ")
+      << place.index << ", of type " << value.getType();
   return failure();
 }
 
@@ -129,7 +140,7 @@ LogicalResult SplitGroup::visit(Operation *op, ValuePlace place, const TensorSpl
   std::string reason;
   std::optional<OpSplits> derived = deriveSplits(axis, op, place, split, reason);
   if (!derived)
-    return fail(describeOp(op) + " " + reason, op->getLoc());
+    return fail(op, reason, place, split);
   // fsdp-verify-sharded could not distinguish this split from one along heads.
   if (auto attention = dyn_cast<AttentionOp>(op);
       attention && !axis.isContext() && derived->results[0]->dim == 0 &&
@@ -142,7 +153,7 @@ LogicalResult SplitGroup::visit(Operation *op, ValuePlace place, const TensorSpl
   if (!isNew)
     return it->second.loop == derived->loop
                ? success()
-               : fail(describeOp(op) + " would be split along two dimensions", op->getLoc());
+               : fail(op, "would be split along two dimensions", place, split);
   for (auto [operand, part] : llvm::zip_equal(op->getOperands(), derived->operands))
     if (part && failed(add(operand, *part)))
       return failure();

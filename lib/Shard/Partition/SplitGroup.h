@@ -56,9 +56,14 @@ public:
       sliced;      ///< whole values that split ops read in parts, on the axis `tensor`
   std::string why; ///< reason of the last failure
   Location where;  ///< place of the last failure
+  /// The split dimension of the op at `where`, such as "dimension 1 of operand 0, of type
+  /// tensor<2x8xf32>". Empty if an op is not the reason of the last failure.
+  std::string dimension;
 
 private:
   LogicalResult fail(const Twine &reason, Location at);
+  LogicalResult fail(Operation *op, const Twine &reason, ValuePlace place,
+                     const TensorSplit &split);
   LogicalResult add(Value value, const TensorSplit &split);
   LogicalResult visit(Operation *op, ValuePlace place, const TensorSplit &split);
   LogicalResult visit(Value value);

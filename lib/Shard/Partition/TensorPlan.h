@@ -44,6 +44,9 @@ public:
   /// matches no name, or only names that earlier entries match.
   FailureOr<SmallVector<const TensorPlanEntry *>> match(ArrayRef<StringRef> names) const;
 
+  /// Returns the place of the first entry.
+  Location getBegin() const { return entries.front().loc; }
+
   /// Returns whether any entry of the plan has the word `word`.
   bool has(TensorWord word) const {
     return llvm::any_of(entries, [&](const TensorPlanEntry &entry) { return entry.word == word; });

@@ -337,8 +337,8 @@ LogicalResult SplitChooser::spread(const Seed &seed) {
         continue;
       if (seed.isAttention && split.dim == 1 &&
           isJoinedWithBatch(func, cast<AttentionOp>(seed.op), ranks)) {
-        why = "its batch of one sample is joined with heads of keys and values that the axis does "
-              "not divide; give the model at least two samples";
+        why = "its batch is joined with heads of keys and values that the axis does not divide; "
+              "give the batch a dimension of its own";
         continue;
       }
       std::string reason =

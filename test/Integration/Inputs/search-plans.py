@@ -14,9 +14,14 @@ model, ranks, limit, cluster, *rest = sys.argv[1:]
 ROW = re.compile(r"^ +([0-9.]+) ms +([0-9]+)  (compute|links|memory|host link) +(--.*)$", re.M)
 
 
+DEFAULTS = ("--sequence-parallel=false", "--context-attention=gather")  # refused for meshes without their axes
+
+
 def compile_step(*options, code=0):
     names = {option.split("=")[0] for option in options}
     kept = [option for option in rest if option.split("=")[0] not in names]  # a row may replace --grad-accum
+    if not any(option.startswith("--search") for option in options):
+        kept = [option for option in kept if option not in DEFAULTS]
     done = subprocess.run(["fsdp-compile", model, *kept, *options], capture_output=True, text=True)
     if done.returncode != code:
         sys.exit(f"fsdp-compile {' '.join(options)}: expected exit code {code}, found {done.returncode}\n{done.stderr}")
