@@ -6,45 +6,92 @@
 
 #include "Buffers.h"
 #include "fsdp/Codegen/Codegen.h"
+#include "llvm/ADT/bit.h"
 #include <cmath>
+#include <optional>
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
-double fsdp::toDouble(const char *p, Type type) {
-  if (type.isF64())
-    return *reinterpret_cast<const double *>(p);
-  if (type.isF32())
-    return *reinterpret_cast<const float *>(p);
-  if (auto half = dyn_cast<FloatType>(type)) {
-    APFloat value(half.getFloatSemantics(), APInt(16, *reinterpret_cast<const uint16_t *>(p)));
+/// Returns the values of all 65,536 numbers of a 16-bit format.
+static std::vector<double> listValues(const llvm::fltSemantics &semantics) {
+  std::vector<double> values(1 << 16);
+  for (unsigned bits = 0; bits < values.size(); ++bits) {
+    APFloat value(semantics, APInt(16, bits));
     bool lost;
     value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &lost);
-    return value.convertToDouble();
+    values[bits] = value.convertToDouble();
   }
-  switch (getStorageType(type).getIntOrFloatBitWidth()) {
-  case 8:
+  return values;
+}
+
+ElementCodec::ElementCodec(Type type) {
+  size = getStorageType(type).getIntOrFloatBitWidth() / 8;
+  auto number = dyn_cast<FloatType>(type);
+  if (!number)
+    return;
+  semantics = &number.getFloatSemantics();
+  if (size != 2)
+    return;
+  static const std::vector<double> brain = listValues(APFloat::BFloat()),
+                                   half = listValues(APFloat::IEEEhalf());
+  values = type.isBF16() ? brain.data() : half.data();
+}
+
+double ElementCodec::read(const char *p) const {
+  if (values)
+    return values[*reinterpret_cast<const uint16_t *>(p)];
+  if (semantics)
+    return size == 8 ? *reinterpret_cast<const double *>(p) : *reinterpret_cast<const float *>(p);
+  switch (size) {
+  case 1:
     return *reinterpret_cast<const int8_t *>(p);
-  case 16:
+  case 2:
     return *reinterpret_cast<const int16_t *>(p);
-  case 32:
+  case 4:
     return *reinterpret_cast<const int32_t *>(p);
   default:
-    return *reinterpret_cast<const int64_t *>(p);
+    return static_cast<double>(*reinterpret_cast<const int64_t *>(p));
   }
 }
 
-void fsdp::fromDouble(char *p, Type type, double value) {
-  if (auto number = dyn_cast<FloatType>(type)) {
-    APFloat x(value);
-    bool lost;
-    x.convert(number.getFloatSemantics(), APFloat::rmNearestTiesToEven, &lost);
-    uint64_t bits = x.bitcastToAPInt().getZExtValue();
-    memcpy(p, &bits, number.getWidth() / 8);
+/// Rounds a number to a 16-bit format, unless the result is subnormal, infinite or NaN.
+static std::optional<uint16_t> roundNormal(double value, const llvm::fltSemantics &semantics) {
+  constexpr int mantissaOfDouble = 52, biasOfDouble = 1023;
+  int mantissa = int(APFloat::semanticsPrecision(semantics)) - 1, bias = (1 << (14 - mantissa)) - 1;
+  uint64_t bits = llvm::bit_cast<uint64_t>(value), sign = bits >> 63;
+  int exponent = int(bits >> mantissaOfDouble & 0x7ff) - biasOfDouble;
+  if (exponent < 1 - bias || exponent >= bias)
+    return std::nullopt;
+  int dropped = mantissaOfDouble - mantissa;
+  uint64_t magnitude = bits & ~0ull >> 1, isOdd = magnitude >> dropped & 1;
+  magnitude = (magnitude + (1ull << (dropped - 1)) - 1 + isOdd) >> dropped;
+  return uint16_t(sign << 15 | (magnitude - (uint64_t(biasOfDouble - bias) << mantissa)));
+}
+
+void ElementCodec::write(char *p, double value) const {
+  if (!semantics) {
+    int64_t bits = static_cast<int64_t>(value);
+    memcpy(p, &bits, size);
     return;
   }
-  int64_t bits = value;
-  memcpy(p, &bits, getStorageType(type).getIntOrFloatBitWidth() / 8);
+  if (size == 8) {
+    memcpy(p, &value, size);
+    return;
+  }
+  if (size == 4) {
+    float narrow = static_cast<float>(value);
+    memcpy(p, &narrow, size);
+    return;
+  }
+  std::optional<uint16_t> normal = roundNormal(value, *semantics);
+  if (!normal) {
+    APFloat x(value);
+    bool lost;
+    x.convert(*semantics, APFloat::rmNearestTiesToEven, &lost);
+    normal = uint16_t(x.bitcastToAPInt().getZExtValue());
+  }
+  memcpy(p, &*normal, size);
 }
 
 void fsdp::fill(Buffer &buffer, DenseElementsAttr values) {
@@ -58,17 +105,16 @@ void fsdp::fill(Buffer &buffer, DenseElementsAttr values) {
 }
 
 std::pair<double, double> fsdp::measureError(Buffer &got, Buffer &expected, RankedTensorType type) {
-  Type element = type.getElementType();
-  size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
+  ElementCodec codec(type.getElementType());
   double worst = 0, rounding = 0, largest = 0;
   auto round = [&](double value) {
     char bytes[8];
-    fromDouble(bytes, element, value);
-    return toDouble(bytes, element);
+    codec.write(bytes, value);
+    return codec.read(bytes);
   };
-  for (int64_t i = 0; i < type.getNumElements(); ++i) {
-    double x = toDouble(got.data() + i * size, element),
-           y = toDouble(expected.data() + i * size, element);
+  for (int64_t i = 0, count = type.getNumElements(); i < count; ++i) {
+    double x = codec.read(got.data() + i * codec.size),
+           y = codec.read(expected.data() + i * codec.size);
     if (std::isfinite(y))
       largest = std::max(largest, std::fabs(y));
     if (x == y)
@@ -78,7 +124,8 @@ std::pair<double, double> fsdp::measureError(Buffer &got, Buffer &expected, Rank
     if (std::isfinite(y))
       rounding = std::max(rounding, 2 * std::fabs(round(round(y + 0.3) - 0.3) - y));
   }
-  unsigned precision = APFloat::semanticsPrecision(cast<FloatType>(element).getFloatSemantics());
+  unsigned precision =
+      APFloat::semanticsPrecision(cast<FloatType>(type.getElementType()).getFloatSemantics());
   return {worst, std::max(rounding, std::ldexp(largest, (type.getNumElements() < 16 ? 5 : 1) -
                                                             int(precision)))};
 }

@@ -33,10 +33,18 @@ public:
   }
 };
 
-/// toDouble() reads an element of any type as a double. fromDouble() writes a double as an element
-/// of any type.
-double toDouble(const char *p, Type type);
-void fromDouble(char *p, Type type, double value);
+/// Reads and writes elements of a type as doubles.
+class ElementCodec {
+  const llvm::fltSemantics *semantics = nullptr; ///< null for integers
+  const double *values = nullptr;                ///< of all numbers of a 16-bit float
+
+public:
+  size_t size; ///< of an element, in bytes
+  explicit ElementCodec(Type type);
+  double read(const char *p) const;
+  /// Rounds the number to the nearest one of the type.
+  void write(char *p, double value) const;
+};
 
 void fill(Buffer &buffer, DenseElementsAttr values);
 

@@ -37,18 +37,18 @@ static double boundOf(const Bounds &bounds, func::FuncOp kernel, Type element) {
 /// `floorShare` times the root mean square of the tensor.
 static double compare(Buffer &got, Buffer &expected, RankedTensorType type, double floorShare,
                       int64_t *where) {
-  size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
+  ElementCodec codec(type.getElementType());
   double squares = 0, worst = 0;
-  int64_t finite = 0;
-  for (int64_t i = 0; i < type.getNumElements(); ++i)
-    if (double v = toDouble(expected.data() + i * size, type.getElementType()); std::isfinite(v)) {
+  int64_t finite = 0, count = type.getNumElements();
+  for (int64_t i = 0; i < count; ++i)
+    if (double v = codec.read(expected.data() + i * codec.size); std::isfinite(v)) {
       squares += v * v;
       ++finite;
     }
   double floor = floorShare * std::sqrt(squares / std::max<int64_t>(finite, 1)) + 1e-300;
-  for (int64_t i = 0; i < type.getNumElements(); ++i) {
-    double x = toDouble(got.data() + i * size, type.getElementType());
-    double y = toDouble(expected.data() + i * size, type.getElementType());
+  for (int64_t i = 0; i < count; ++i) {
+    double x = codec.read(got.data() + i * codec.size);
+    double y = codec.read(expected.data() + i * codec.size);
     double error = (std::isnan(x) && std::isnan(y)) || x == y
                        ? 0
                        : std::fabs(x - y) / std::max(std::fabs(y), floor);
@@ -88,12 +88,11 @@ struct PooledError {
 
 /// Returns the sum of the squared differences of all elements.
 static double sumSquares(Buffer &got, Buffer &expected, RankedTensorType type) {
-  Type element = type.getElementType();
-  size_t size = got.bytes / std::max<int64_t>(type.getNumElements(), 1);
+  ElementCodec codec(type.getElementType());
   double sum = 0;
-  for (int64_t i = 0; i < type.getNumElements(); ++i) {
+  for (int64_t i = 0, count = type.getNumElements(); i < count; ++i) {
     double difference =
-        toDouble(got.data() + i * size, element) - toDouble(expected.data() + i * size, element);
+        codec.read(got.data() + i * codec.size) - codec.read(expected.data() + i * codec.size);
     sum += std::isfinite(difference) ? difference * difference
                                      : std::numeric_limits<double>::infinity();
   }
@@ -242,12 +241,10 @@ static bool isWithinBound(Trial &trial, BlockArgument argument) {
   trial.worst = std::max(trial.worst, error);
   if (!(error > boundOf(trial.bounds, trial.kernel, type.getElementType())))
     return true;
-  size_t size = trial.got[number].bytes / type.getNumElements();
+  ElementCodec codec(type.getElementType());
   llvm::errs() << "error: @" << trial.name() << " binding " << number << " element " << where
-               << ": expected "
-               << toDouble(trial.expected[number].data() + where * size, type.getElementType())
-               << ", found "
-               << toDouble(trial.got[number].data() + where * size, type.getElementType()) << "\n";
+               << ": expected " << codec.read(trial.expected[number].data() + where * codec.size)
+               << ", found " << codec.read(trial.got[number].data() + where * codec.size) << "\n";
   return false;
 }
 

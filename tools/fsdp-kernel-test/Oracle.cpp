@@ -117,14 +117,14 @@ std::vector<Buffer> fsdp::makeInputs(func::FuncOp kernel, Oracle *oracle, unsign
       fill(buffers.back(), values);
       continue;
     }
-    size_t size = getStorageBytes(type) / std::max<int64_t>(type.getNumElements(), 1);
+    ElementCodec codec(element);
     bool poisoned = kernel.getArgAttr(argument.getArgNumber(), outAttr) && isa<FloatType>(element);
-    for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    for (int64_t i = 0, count = type.getNumElements(); i < count; ++i) {
       double value = poisoned ? std::numeric_limits<double>::quiet_NaN()
                      : isa<FloatType>(element)
                          ? roundTo(std::uniform_real_distribution<double>(lo, hi)(random), bits)
                          : static_cast<double>(random() % limit);
-      fromDouble(buffers.back().data() + i * size, element, value);
+      codec.write(buffers.back().data() + i * codec.size, value);
     }
   }
   return buffers;
