@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|wide|captured|slices|large|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|together|sums|narrow|wide|captured|slices|large|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long at sizes that an emulator runs in seconds.
 # With both directions, gradients are computed at O and LSE of the forward kernel's oracle.
 import functools
@@ -344,8 +344,13 @@ def rounds(dtype):
 
 
 def apart(dtype):
-    """Gradients whose dQ a separate launch computes, because contributions are added to rows."""
-    yield Case(dtype, 1, 1, 1, 320, 128, 64, 64, "rows", "none")
+    """Gradients whose dQ a separate launch computes, because there are too many blocks of keys for sums of contributions to rows."""
+    yield Case(dtype, 1, 1, 1, 130, 4112, 8, 8, "rows", "none")
+
+
+def together(dtype):
+    """Gradients of captured tensors of all kinds, whose sums several blocks of keys compute."""
+    yield Case(dtype, 1, 2, 1, 130, 300, 64, 64, "all", "causal")
 
 
 def wide(dtype):
@@ -363,10 +368,15 @@ def wide(dtype):
 
 
 def captured(dtype):
-    """Gradients of captured tensors that are summed by head or in tables, with and without a mask, over several blocks of keys."""
+    """Gradients of captured tensors that are summed by head, by query or in tables, with and without a mask, over several blocks of keys."""
     for dim in (64, 128, 192):
         for mod, mask in ("alibi", "none"), ("cap", "causal"), ("bias", "window"), ("relative", "documents"), ("batchbias", "none"):
             yield Case(dtype, 2, 4, 2, 70, 140, dim, dim, mod, mask)
+    for dim in (64, 128, 192, 256):
+        yield Case(dtype, 2, 4, 2, 150, 270, dim, dim, "rows", "none")
+        yield Case(dtype, 1, 4, 2, 130, 300, dim, dim, "rows", "causal", None, "dropout")
+        yield Case(dtype, 1, 2, 1, 130, 140, dim, dim, "all", "documents")
+        yield Case(dtype, 1, 2, 2, 128, 256, dim, dim, "all", "none")
     yield Case(dtype, 1, 2, 1, 130, 140, 256, 256, "transposed", "causal")
     yield Case(dtype, 1, 2, 2, 70, 270, 64, 64, "alibi", "causal", None, "dropout")
 
@@ -382,6 +392,12 @@ def large(dtype):
         for batch, length in (4, 2048), (1, 8192):
             for mask in ("none", "causal"):
                 yield Case(dtype, batch, 16, 16, length, length, d, dv, "none", mask)
+
+
+def narrow(dtype):
+    """Gradients of heads with one small dimension, with few blocks and with many."""
+    yield Case(dtype, 1, 2, 2, 1024, 1024, 136, 8)
+    yield Case(dtype, 4, 16, 16, 2048, 2048, 136, 8, "none", "causal")
 
 
 def few(dtype):
@@ -466,9 +482,18 @@ def shared(dtype):
         yield Case(dtype, 1, 8, 2, 2000, 2000, dim, dim, "softcap", "documents")
     yield Case(dtype, 1, 16, 16, 2048, 2048, 192, 128, "none", "causal")
     yield Case(dtype, 4, 16, 4, 2048, 2048, 256, 256, "none", "causal")
-    for dim in (64, 128, 192):
-        for mod, mask in ("alibi", "none"), ("cap", "causal"), ("relative", "none"):
+    for dim in (64, 128, 192, 256):
+        for mod, mask in ("alibi", "none"), ("cap", "causal"), ("relative", "none"), ("rows", "none"), ("rows", "causal"), ("all", "documents"):
             yield Case(dtype, 4, 16, 4, 2048, 2048, dim, dim, mod, mask)
+        yield Case(dtype, 4, 16, 4, 2000, 2048, dim, dim, "alibi", "none")
+
+
+def sums(dtype):
+    """Gradients of captured tensors at the sizes of training."""
+    for dim in (64, 128, 256):
+        for mod in "alibi", "rows", "relative", "all":
+            for mask in "none", "causal":
+                yield Case(dtype, 4, 16, 16, 2048, 2048, dim, dim, mod, mask)
 
 
 def full(dtype, softcap=False, emulated=False):
@@ -519,7 +544,7 @@ def huge(dtype):
 def main():
     emulated = "--emulated" in sys.argv
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
-    kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "wide": wide, "captured": captured, "slices": slices, "large": large, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
+    kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "together": together, "sums": sums, "narrow": narrow, "wide": wide, "captured": captured, "slices": slices, "large": large, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
              "owned": owned, "entries": entries, "huge": huge}
     for dtype in dtypes:

@@ -123,7 +123,8 @@ KernelClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
 
 Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
                                   const FunctionWork &work) {
-  constexpr double perElement = 6, ofGradients = 2.5, perTile = 135; // per element; of dS alone
+  constexpr double ofGradients = 2.5, perTile = 135; // per element, of dS alone; per tile
+  const double perElement = config.tables ? 5 : 6;   // dS and P are not converted for tables
   const GpuRates &rates = GpuRates::get("sm_90a");
   double groups = toDouble(config.groups), queries = toDouble(config.blockQueries),
          tile = toDouble(config.tileQueries), keys = toDouble(config.blockKeys()),
@@ -134,7 +135,7 @@ Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
   GpuClocks scores = productOf(tile, dim, true), cotangents = productOf(tile, valueDim, true),
             gradients = productOf(valueDim, queries, shares); // of all warpgroups
   gradients += productOf(dim, queries, shares);
-  gradients = gradients * (shares ? 1 : groups);
+  gradients = gradients * (config.tables ? 0 : shares ? 1 : groups);
   for (int64_t slice = 0; config.addsToQ && slice < querySums.slices; ++slice) {
     sums += toDouble(querySums.colsOf(slice, 0));
     for (int64_t group = 0; group < config.groups; ++group)
@@ -154,10 +155,11 @@ Sm90KeyClocks attention::clocksOf(const Sm90Keys &config, const Shape &shape,
     step.units = step.units * groups;
     step.units += gradients;
     // What one unit does while others wait, tile by tile.
-    double products = (cotangents * groups).longest(), before = (exponentials * groups).longest();
-    double alone = (scores * groups).longest() +
-                   (work.isPlain ? std::max(products, before - (last * groups).longest()) +
-                                       (last * groups).longest()
+    double waiting = config.tables ? 1 : groups; // without barriers, warpgroups overlap
+    double products = (cotangents * waiting).longest(), before = (exponentials * waiting).longest();
+    double alone = (scores * waiting).longest() +
+                   (work.isPlain ? std::max(products, before - (last * waiting).longest()) +
+                                       (last * waiting).longest()
                                  : products + before);
     step.clocks = alone * tiles + gradients.longest();
     copyToShared(step.units, queries * (dim + valueDim) * elementBytes);
@@ -210,6 +212,8 @@ static Sm80Products productsOf(AttentionPass pass, double dim, double valueDim) 
     return {dim + valueDim, dim + valueDim, valueDim, forward, 80};
   case AttentionPass::Queries:
     return {2 * dim + valueDim, 2 * dim + valueDim, 0, backward, 40};
+  case AttentionPass::Tables:
+    return {dim + valueDim, dim + valueDim, 0, backward - 1, 40};
   case AttentionPass::Keys:
     return {2 * (dim + valueDim), 2 * (dim + valueDim), 0, backward, 65};
   case AttentionPass::KeysOfK:
@@ -258,6 +262,8 @@ static double bytesOf(AttentionPass pass, const TensorBytes &bytes) {
     return all;
   case AttentionPass::Queries:
     return all + bytes.q + bytes.o + 2 * bytes.norms;
+  case AttentionPass::Tables:
+    return all + bytes.o;
   case AttentionPass::Keys:
     return all + bytes.norms + bytes.k + bytes.v;
   case AttentionPass::KeysOfK:
@@ -274,7 +280,8 @@ Sm80Work attention::workOf(AttentionPass pass, AttentionTiles tiles, const Funct
   constexpr int64_t cacheBytes = INT64_C(32) << 20;
   double dim = toDouble(tile::Sm80Tiles::paddedCols(shape.dim)),
          valueDim = toDouble(tile::Sm80Tiles::paddedCols(shape.valueDim));
-  bool ownsQueries = pass == AttentionPass::Forward || pass == AttentionPass::Queries;
+  bool ownsQueries = pass == AttentionPass::Forward || pass == AttentionPass::Queries ||
+                     pass == AttentionPass::Tables;
   Sm80Products products = productsOf(pass, dim, valueDim);
   auto step = [&](const OpWork &work) {
     return stepOfSm80(products, config, dim + valueDim, element, work, target);

@@ -77,7 +77,9 @@ static SmallVector<Operation *> findContributions(AttentionGradOp op, AttentionP
                                                   bool sumsAll) {
   SmallVector<Operation *> found;
   for (const Contributed &contributed : collectContributions(op))
-    if (sumsAll || (contributed.where == Dependence::Column) != (pass == AttentionPass::Queries))
+    if (pass == AttentionPass::Tables ? contributed.where == Dependence::Both
+                                      : sumsAll || (contributed.where == Dependence::Column) !=
+                                                       (pass == AttentionPass::Queries))
       found.push_back(contributed.op);
   return found;
 }
@@ -98,7 +100,9 @@ static OpWork workOfGrad(AttentionGradOp op, AttentionPass pass, bool sumsAll) {
   OpWork work = workOfElement(op.getScoreGrad(), [&](Operation &operation) {
     return used.contains(&operation) && !repeated.contains(&operation);
   });
-  work.issue += static_cast<double>(contributions.size()); // additions
+  // An addition; or conversions, the address and the addition to a table.
+  double perContribution = pass == AttentionPass::Tables ? 10 : 1;
+  work.issue += perContribution * static_cast<double>(contributions.size());
   return work;
 }
 

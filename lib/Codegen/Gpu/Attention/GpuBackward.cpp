@@ -35,7 +35,8 @@ public:
 
   /// Emits the launches that compute dQ, dK and dV.
   void gradients();
-  void queries(bool tables);
+  /// Emits the launch that adds contributions to tables.
+  void tables();
   /// Emits a launch of Sm80Captures that runs before or after the launches for gradients.
   void around(int64_t blocks, void (Sm80Captures::*emit)(GpuBuilder &, func::FuncOp) const) {
     launch(Sm80Captures::threads, 1, blocks, 0,
@@ -47,6 +48,7 @@ public:
 
 private:
   void keys();
+  void queries(bool tables);
   std::string nextSymbol() const {
     return info.info.name +
            (info.launches.empty() ? "" : "_" + std::to_string(info.launches.size()));
@@ -103,7 +105,8 @@ void BackwardLaunches::queries(bool tables) {
   launch(rows.threads(), rows.blocksPerSm, plan.queryOrder.tiles(),
          queryNeeds(rows, shape, element).sharedBytes,
          [&](Sm80Tiles &b) { emitQueryGradients(b, problem, tables); });
-  info.launches.back().cost = costOf(workOfPass(AttentionPass::Queries, rows), plan.queryOrder);
+  AttentionPass pass = tables ? AttentionPass::Tables : AttentionPass::Queries;
+  info.launches.back().cost = costOf(workOfPass(pass, rows), plan.queryOrder);
 }
 
 void BackwardLaunches::keys() {
@@ -129,6 +132,21 @@ void BackwardLaunches::keys() {
   }
 }
 
+void BackwardLaunches::tables() {
+  std::optional<Sm90Keys> config;
+  if (plan.keysOfGroups)
+    config = chooseSm90Tables(op, target);
+  if (!config) {
+    queries(/*tables=*/true);
+    return;
+  }
+  Sm80Backward own = plan;
+  own.keysOfGroups = config;
+  own.order = chooseFastestOrder(op, *config, shape, target);
+  lowerSm90Keys({own, shape, op, problem.kernel, captures}, *config, nextSymbol(), entries, info);
+  info.launches.back().cost = costOfKeys(op, *config, shape, own.order, target);
+}
+
 void BackwardLaunches::gradients() {
   if (!plan.keysOfGroups || !plan.keysOfGroups->addsToQ) {
     queries(/*tables=*/false);
@@ -140,6 +158,31 @@ void BackwardLaunches::gradients() {
   double own = static_cast<double>(shape.valueDim) / 8;
   setStreamCost(30 + 3 * own, 2 * own * elementBytes + 1);
   keys();
+}
+
+/// Returns true if the kernels with mma.sync take fewer clocks than the kernel with wgmma, which
+/// shares keys. This can happen if there are few blocks and one head dimension is small.
+static bool isSlowerThanMma(AttentionGradOp op, const Sm80Backward &plan, const Shape &shape,
+                            Type element, const GpuTarget &target) {
+  constexpr double launchClocks = 4000; // of a further launch, as in GpuGemmPlan.cpp
+  auto workOfPass = [&](AttentionPass pass, const Sm80Config &config) {
+    return workOf(pass, AttentionTiles(op), workOfFunctions(op, pass), config, shape, element,
+                  target);
+  };
+  double clocks = (plan.keys.size() - 1) * launchClocks;
+  if (plan.keysOfGroups->addsToQ) {
+    Sm80Work work = workOfPass(AttentionPass::Queries, plan.queries);
+    clocks += costOf(work, attention::chooseQueryOrder(work)).clocks;
+  }
+  bool alone = plan.keys.size() == 1;
+  for (auto [number, config] : llvm::enumerate(plan.keys)) {
+    Sm80Work work = workOfPass(alone         ? AttentionPass::Keys
+                               : number == 0 ? AttentionPass::KeysOfK
+                                             : AttentionPass::KeysOfV,
+                               config);
+    clocks += costOf(work, chooseKeyOrder(work)).clocks;
+  }
+  return clocks < costOfKeys(op, *plan.keysOfGroups, shape, plan.order, target).clocks;
 }
 
 LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp op,
@@ -155,16 +198,23 @@ LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp o
     if (failed(order))
       return failure();
     plan->order = *order;
-    placeSm90Scratch(*plan, shape);
+    if (plan->keysOfGroups->sharesKeys && !kernel->hasAttr(attentionOrderAttr) &&
+        isSlowerThanMma(op, *plan, shape, element, target))
+      plan->keysOfGroups.reset();
+    else
+      placeSm90Scratch(*plan, shape);
   }
   plan->queryOrder = attention::chooseQueryOrder(workOf(AttentionPass::Queries, AttentionTiles(op),
                                                         workOfFunctions(op, AttentionPass::Queries),
                                                         plan->queries, shape, element, target));
   // The warps of the kernel that computes dQ sum the contributions of a head.
-  int64_t warps = llvm::divideCeil(shape.rows, plan->queries.blockRows()) * plan->queries.warps;
-  if (plan->keysOfGroups && plan->keysOfGroups->addsToQ)
+  int64_t warps = llvm::divideCeil(shape.rows, plan->queries.blockRows()) * plan->queries.warps,
+          rowSums = 1;
+  if (plan->keysOfGroups && plan->keysOfGroups->addsToQ) {
     warps = plan->order.keyBlocks * plan->keysOfGroups->consumerWarps();
-  Sm80Captures captures(op, shape, warps, plan->scratchBytes);
+    rowSums = plan->order.keyBlocks;
+  }
+  Sm80Captures captures(op, shape, warps, rowSums, plan->scratchBytes);
   info.scratchBytes = captures.scratchBytes();
   Sm80Problem problem{*plan, shape, op, kernel, captures};
   BackwardLaunches launches(problem, target, entries, info);
@@ -172,7 +222,7 @@ LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp o
     launches.around(captures.clearBlocks(), &Sm80Captures::emitClear);
   launches.gradients();
   if (captures.hasTables())
-    launches.queries(/*tables=*/true);
+    launches.tables();
   launches.around(captures.scatterBlocks(), &Sm80Captures::emitScatter);
   launches.around(captures.convertBlocks(), &Sm80Captures::emitConvert);
   return success();

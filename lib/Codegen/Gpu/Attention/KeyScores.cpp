@@ -14,17 +14,19 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 KeyScores::KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys,
-                     int64_t blockQueries, Layout layout, bool wantsK, bool wantsQ)
+                     int64_t blockQueries, Layout layout, bool wantsK, bool wantsQ, bool tables)
     : blockKeys(blockKeys), blockQueries(blockQueries), layout(layout), b(b), shape(problem.shape),
-      op(problem.op), captures(problem.captures),
+      op(problem.op), captures(problem.captures), tables(tables),
       ranges(AttentionTiles(op).getRowTiles(blockQueries)),
-      checksKeys(wantsQ && shape.cols % blockKeys != 0) {
+      checksKeys((wantsQ || tables) && shape.cols % blockKeys != 0) {
   if (wantsK)
     perColumn = captures.of(Dependence::Column);
   if (wantsQ) {
     perHead = captures.of(Dependence::None);
-    perElement = captures.of(Dependence::Both);
+    perRow = captures.of(Dependence::Row);
   }
+  if (wantsQ || tables)
+    perElement = captures.of(Dependence::Both);
 }
 
 void KeyScores::placeBlock(Value number, Value block) {
@@ -76,34 +78,79 @@ static Value largerOrNan(GpuBuilder &b, Value x, Value y) {
   return arith::MaximumFOp::create(b, b.loc, x, y);
 }
 
+void KeyScores::loadScales() {
+  scales.clear();
+  for (const Sm80Contribution *c : perElement)
+    scales.push_back(captures.scaleOf(b, *c));
+}
+
+void KeyScores::addToTables(ValueAt at, const Site &site, FragmentFunction::Values &values,
+                            Value keep) {
+  for (auto [c, scale] : llvm::zip_equal(perElement, scales)) {
+    Value value = captures.valueOf(b, *c, at, keep);
+    ContributeOp contribute = c->op;
+    auto type = cast<RankedTensorType>(contribute.getCapture().getType());
+    Value position =
+        functions->grad.function.emitPosition(b, type, contribute.getIndices(), site, values);
+    auto add = [&, c = c, scale = scale] { captures.addToTable(b, *c, position, value, scale); };
+    keep ? b.when(keep, add) : add();
+  }
+}
+
+/// Adds the contributions of an element of row `row` of this lane to the sums of emptyColumns().
+void KeyScores::addToSums(int64_t row, ValueAt at, Value keep, MutableArrayRef<Value> sums) {
+  for (auto [i, c] : llvm::enumerate(perColumn)) {
+    Value &sum = sums[i * layout.rowsOfLane() + row];
+    sum = b.addf(sum, captures.valueOf(b, *c, at, keep));
+  }
+  sums = sums.drop_front(numColumns());
+  for (auto [i, c] : llvm::enumerate(perHead))
+    sums[i] = b.addf(sums[i], captures.valueOf(b, *c, at, keep));
+  sums = sums.drop_front(perHead.size());
+  for (auto [i, c] : llvm::enumerate(perElement))
+    sums[i] =
+        largerOrNan(b, sums[i], math::AbsFOp::create(b, b.loc, captures.valueOf(b, *c, at, keep)));
+}
+
+/// Adds the contributions of an element in column `at` of the tile to the sums by query.
+void KeyScores::addToRows(int64_t at, ValueAt valueAt, Value keep, MutableArrayRef<Value> sums) {
+  int64_t own = at % rowQueries / 8 * 2 + at % 2;
+  for (auto [i, c] : llvm::enumerate(perRow)) {
+    Value &sum = sums[i * sumsOfRow + own], value = captures.valueOf(b, *c, valueAt, keep);
+    sum = sum ? b.addf(sum, value) : value;
+  }
+}
+
 SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
-                                   Norm delta, bool masked, ArrayRef<Value> columns) {
+                                   Norm delta, bool masked, ArrayRef<Value> columns,
+                                   AfterQueries after) {
+  constexpr int64_t perQueries = 8; // registers of 16 queries
   int64_t count = layout.numRegisters();
-  bool wantsK = !dp.empty();
+  bool wantsK = !dp.empty(), divides = after && perHead.size() + perRow.size() + perElement.size();
   SmallVector<std::optional<Query>> queries(layout.numCols());
-  SmallVector<Value> all(wantsK ? 2 * count : count), sums(columns);
+  SmallVector<Value> all(wantsK ? 2 * count : count), sums(columns), rows;
   for (int64_t reg = 0; reg < count; ++reg) {
     int64_t at = layout.place(reg).second, row = layout.rowOf(reg);
     if (!queries[at])
       queries[at] = queryAt(firstRow, at, lse(at), delta(at), masked);
-    auto contribute = [&](ValueAt at, const Site &, FragmentFunction::Values &, Value keep) {
-      for (auto [i, c] : llvm::enumerate(perColumn)) {
-        Value &sum = sums[i * layout.rowsOfLane() + row];
-        sum = b.addf(sum, captures.valueOf(b, *c, at, keep));
-      }
-      MutableArrayRef<Value> others = MutableArrayRef(sums).drop_front(numColumns());
-      for (auto [i, c] : llvm::enumerate(perHead))
-        others[i] = b.addf(others[i], captures.valueOf(b, *c, at, keep));
-      others = others.drop_front(perHead.size());
-      for (auto [i, c] : llvm::enumerate(perElement))
-        others[i] = largerOrNan(b, others[i],
-                                math::AbsFOp::create(b, b.loc, captures.valueOf(b, *c, at, keep)));
+    rows.resize(perRow.size() * sumsOfRow);
+    auto contribute = [&](ValueAt valueAt, const Site &site, FragmentFunction::Values &values,
+                          Value keep) {
+      if (tables)
+        return addToTables(valueAt, site, values, keep);
+      addToSums(row, valueAt, keep, sums);
+      addToRows(at, valueAt, keep, rows);
     };
     auto [mixed, ds] = functions->emit(s[reg], wantsK ? dp[reg] : Value(), *queries[at], keys[row],
                                        masked, contribute);
     all[reg] = mixed;
     if (wantsK)
       all[count + reg] = ds;
+    if (divides && (reg + 1) % perQueries == 0) {
+      after((reg + 1) / 4 * 8, rows);
+      if ((reg + 1) / 4 * 8 % rowQueries == 0)
+        rows.clear();
+    }
   }
   llvm::append_range(all, sums);
   return all;
@@ -140,11 +187,21 @@ void KeyScores::storeOthers(ArrayRef<Value> others, Value warp, int64_t warps) {
     b.when(isFirst,
            [&, c = c] { captures.storeSum(b, *c, b.add(b.mul(block, warps), b.to64(warp)), sum); });
   }
-  for (auto [i, c] : llvm::enumerate(perElement)) {
-    Value most = b.overWarp(others[perHead.size() + i],
-                            [&](Value x, Value y) { return largerOrNan(b, x, y); });
+  for (auto [c, own] : llvm::zip_equal(llvm::concat<const Sm80Contribution *>(perElement, perRow),
+                                       others.drop_front(perHead.size()))) {
+    Value most = b.overWarp(own, [&](Value x, Value y) { return largerOrNan(b, x, y); });
     b.when(isFirst, [&, c = c] { captures.noteLargest(b, *c, most); });
   }
+}
+
+Value KeyScores::storeRow(int64_t number, Value query, Value sum, Value largest) {
+  const Sm80Contribution &c = *perRow[number];
+  Value keyBlock = b.to64(b.div(firstKey, blockKeys)),
+        sums = b.add(b.mul(headNumber(), keyBlocks()), keyBlock),
+        index = b.add(b.mul(sums, shape.rows), b.to64(query));
+  auto store = [&] { captures.storePart(b, c, index, sum); };
+  wholeRows() ? store() : b.when(b.isLower(query, shape.rows), store);
+  return largerOrNan(b, largest, math::AbsFOp::create(b, b.loc, sum));
 }
 
 void KeyScores::storeColumns(ArrayRef<Value> columns) {

@@ -22,9 +22,10 @@ public:
   /// Creates the object for the scores of `blockKeys` keys with `blockQueries` queries at a time.
   /// `layout` is the layout of the scores of a warp, for all or some queries of a block. If
   /// `wantsK` is true, emit() computes dS. If `wantsQ` is true, dS of keys that do not exist is 0,
-  /// because dQ sums over keys, and contributions are summed that do not depend on the key.
+  /// because dQ sums over keys, and contributions are summed that do not depend on the key. If
+  /// `tables` is true, emit() instead adds contributions to tables.
   KeyScores(GpuBuilder &b, const Sm80Problem &problem, int64_t blockKeys, int64_t blockQueries,
-            tile::Layout layout, bool wantsK, bool wantsQ);
+            tile::Layout layout, bool wantsK, bool wantsQ, bool tables = false);
 
   const int64_t blockKeys, blockQueries;
   const tile::Layout layout;
@@ -63,22 +64,37 @@ public:
   /// Type of a callback that returns lse or δ of a query. The argument is the distance of the query
   /// from the first query of the lane.
   using Norm = function_ref<Value(int64_t)>;
+  /// Type of a callback after each 16 queries of a tile whose contributions are not summed by key
+  /// alone. `queries` is the number of queries so far. After each `rowQueries` queries, `sums`
+  /// holds for each contribution summed by query the sums of this lane's keys: for each of its
+  /// queries.
+  static constexpr int64_t rowQueries = 32, sumsOfRow = rowQueries / 4;
+  using AfterQueries = function_ref<void(int64_t queries, ArrayRef<Value> sums)>;
   /// Emits the computation of P and dS for a tile whose first query is `firstRow`. Returns the
   /// registers of (f·P)ᵀ, then the registers of dSᵀ, then the updated sums `columns`. `dp` is empty
   /// if dS is not needed.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
-                          Norm delta, bool masked, ArrayRef<Value> columns);
+                          Norm delta, bool masked, ArrayRef<Value> columns,
+                          AfterQueries after = nullptr);
   /// For plain scores, weigh() returns Pᵀ, and differentiate() returns dSᵀ from Pᵀ, of such a tile.
   SmallVector<Value> weigh(ArrayRef<Value> s, Value firstRow, Norm lse, bool masked);
   SmallVector<Value> differentiate(ArrayRef<Value> p, ArrayRef<Value> dp, Norm delta);
   bool arePlain() const { return functions->isPlain(); }
   /// A lane sums its contributions to captured tensors for each of its keys (numColumns() sums),
   /// then those that depend only on the head. It then records the largest magnitudes of those that
-  /// depend on query and key. emptyColumns() returns the initial values.
+  /// depend on query and key, and of sums for each query (numRows() magnitudes). emptyColumns()
+  /// returns the initial values.
   SmallVector<Value> emptyColumns() {
-    return SmallVector<Value>(numColumns() + perHead.size() + perElement.size(), b.number(0));
+    int64_t others = tables ? 0 : perHead.size() + perElement.size() + perRow.size();
+    return SmallVector<Value>(numColumns() + others, b.number(0));
   }
   int64_t numColumns() const { return perColumn.size() * layout.rowsOfLane(); }
+  int64_t numRows() const { return perRow.size(); }
+  /// Prepares the factors of contributions to tables.
+  void loadScales();
+  /// Stores the sum `number` of those for the query `query` to scratch if the query exists, and
+  /// returns the larger one of `largest` and the magnitude of the sum.
+  Value storeRow(int64_t number, Value query, Value sum, Value largest);
   /// Store the sums to scratch: those for each key, and the others. `warp` is the number of the
   /// warp among the `warps` warps that own the block of keys.
   void storeColumns(ArrayRef<Value> columns);
@@ -86,13 +102,20 @@ public:
 
 private:
   Query queryAt(Value firstRow, int64_t at, Value lse, Value delta, bool masked);
+  void addToTables(ValueAt at, const tile::Site &site, FragmentFunction::Values &values,
+                   Value keep);
+  void addToSums(int64_t row, ValueAt at, Value keep, MutableArrayRef<Value> sums);
+  void addToRows(int64_t at, ValueAt valueAt, Value keep, MutableArrayRef<Value> sums);
 
   GpuBuilder &b;
   const Shape &shape;
   AttentionGradOp op;
   const Sm80Captures &captures;
-  // The contributions that are summed by key, by head, or in tables; empty if dS is not computed.
-  SmallVector<const Sm80Contribution *> perColumn, perHead, perElement;
+  // The contributions that are summed by key, by head, by query, or in tables; empty if dS is not
+  // computed.
+  SmallVector<const Sm80Contribution *> perColumn, perHead, perRow, perElement;
+  bool tables;
+  SmallVector<Value> scales; ///< of the contributions to tables
   SmallVector<TileRange> ranges;
   bool checksKeys;
   Value backwards;

@@ -24,6 +24,8 @@ struct Sm90Keys {
   /// of a block. The first one sums dV, and the second one sums dK.
   bool sharesKeys = false;
   int64_t doutStages = 2; ///< number of buffers for dO
+  int64_t rowSums = 0;    ///< number of contributions that are summed by query
+  bool tables = false;    ///< true if the kernel only adds contributions to tables
 
   int64_t blockKeys() const { return sharesKeys ? 64 : 64 * groups; }
   int64_t threads() const { return 128 * (groups + 1); }

@@ -8,7 +8,8 @@
 // indices of the op fsdp.contribute:
 //
 //   none, b, h       by each warp, over its elements            one sum per warp and head
-//   q                along the row, by the same warps           one per head and query
+//   q                along the row, by the same warps           one per head and query; with wgmma,
+//                                                               one for each block of keys, too
 //   k                by the threads that have the key           one per head and key
 //   q and k          a second run computes the scores again and adds to a table
 //
@@ -40,7 +41,7 @@ static constexpr int64_t bitsOfSum = 62;
 static constexpr int64_t infinityBits = 0x7f800000;
 
 Sm80Captures::Sm80Captures(AttentionGradOp op, const Shape &shape, int64_t headSums,
-                           int64_t firstByte)
+                           int64_t rowSums, int64_t firstByte)
     : op(op), shape(shape), end(llvm::alignTo(firstByte, 8)) {
   auto take = [&](int64_t bytes) {
     end += llvm::alignTo(bytes, 8);
@@ -52,15 +53,23 @@ Sm80Captures::Sm80Captures(AttentionGradOp op, const Shape &shape, int64_t headS
   for (const CapturedFloat &captured : collectCapturedFloats(op))
     gradients.push_back({captured});
   int64_t heads = shape.batch * shape.heads;
+  // With a mask, some blocks of keys do not visit some queries, and store no sums for these.
+  auto isSparse = [&](const Sm80Contribution &c) {
+    return c.where == Dependence::Row && rowSums > 1 && !op.getMaskMod().empty();
+  };
   for (const Contributed &c : collectContributions(op)) {
     Sm80Contribution own{c};
-    int64_t counts[] = {heads * headSums, heads * shape.rows, heads * shape.cols, 0};
+    int64_t counts[] = {heads * headSums, heads * rowSums * shape.rows, heads * shape.cols, 0};
     own.count = counts[static_cast<unsigned>(c.where)];
-    own.offset = take(own.count * 4);
+    if (!isSparse(own))
+      own.offset = take(own.count * 4);
     gradients[c.gradient].contributions += own.count ? own.count : heads * shape.rows * shape.cols;
     contributions.push_back(own);
   }
   clearFrom = end;
+  for (Sm80Contribution &own : contributions)
+    if (isSparse(own))
+      own.offset = take(own.count * 4);
   for (Sm80Gradient &gradient : gradients) {
     if (gradient.result.use_empty())
       continue;
@@ -104,9 +113,14 @@ void Sm80Captures::noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value s
   update(b, LLVM::AtomicBinOp::umax, at(b, gradients[c.gradient].largest, b.getI32Type()), bits);
 }
 
+void Sm80Captures::storePart(GpuBuilder &b, const Sm80Contribution &c, Value index,
+                             Value sum) const {
+  b.store(sum, b.shift(at(b, c.offset, b.getF32Type()), b.to64(index)));
+}
+
 void Sm80Captures::storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index,
                             Value sum) const {
-  b.store(sum, b.shift(at(b, c.offset, b.getF32Type()), b.to64(index)));
+  storePart(b, c, index, sum);
   noteLargest(b, c, sum);
 }
 
@@ -123,10 +137,10 @@ Value Sm80Captures::scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t
   return arith::BitcastOp::create(b, b.loc, b.getF64Type(), wide);
 }
 
-void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position,
-                              Value value) const {
+void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value,
+                              Value scale) const {
   const Sm80Gradient &gradient = gradients[c.gradient];
-  Value scaled = b.mulf(b.convertFloat(value, b.getF64Type()), scaleOf(b, gradient, 1));
+  Value scaled = b.mulf(b.convertFloat(value, b.getF64Type()), scale);
   Value number = arith::FPToSIOp::create(b, b.loc, b.getI64Type(),
                                          math::RoundEvenOp::create(b, b.loc, scaled));
   Value place = position.getType().isInteger(64) ? position : b.to64(position);
@@ -158,7 +172,7 @@ void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function,
   Value head = b.div(index, perHead), own = b.rem(index, perHead);
   Site site = siteOf(b, {b.div(head, shape.heads), b.rem(head, shape.heads), Value()});
   if (c.where == Dependence::Row)
-    site.q = own;
+    site.q = perHead == shape.rows ? own : b.rem(own, shape.rows);
   if (c.where == Dependence::Column)
     site.column = own;
   ScoreFunction::Values known;
@@ -166,7 +180,8 @@ void Sm80Captures::scatterOne(GpuBuilder &b, const ScoreFunction &function,
   Value position =
       function.emitPosition(b, gradients[c.gradient].type, contribute.getIndices(), site, known);
   addToTable(b, c, position,
-             b.load(b.getF32Type(), b.shift(at(b, c.offset, b.getF32Type()), index)));
+             b.load(b.getF32Type(), b.shift(at(b, c.offset, b.getF32Type()), index)),
+             scaleOf(b, c));
 }
 
 /// Emits code that runs body(i, index) for all i and all index < counts[i]. A block of threads

@@ -36,8 +36,10 @@ using ValueAt = function_ref<Value(Value)>;
 class Sm80Captures {
 public:
   /// `headSums` is the number of partial sums of a head, for contributions that depend on no key
-  /// and on no query. `firstByte` is the first free byte of the scratch.
-  Sm80Captures(AttentionGradOp op, const Shape &shape, int64_t headSums, int64_t firstByte);
+  /// and on no query. `rowSums` is the number of partial sums of a query. `firstByte` is the first
+  /// free byte of the scratch.
+  Sm80Captures(AttentionGradOp op, const Shape &shape, int64_t headSums, int64_t rowSums,
+               int64_t firstByte);
 
   bool empty() const { return gradients.empty(); }
   /// Returns true if some contributions are added directly to a table.
@@ -63,12 +65,20 @@ public:
   /// Returns the contribution of an element, or 0 if `keep` is false at run time. A null `keep`
   /// means true.
   Value valueOf(GpuBuilder &b, const Sm80Contribution &c, ValueAt at, Value keep) const;
-  /// storeSum() stores `sum` as the partial sum with the number `index`. noteLargest() sets the
-  /// stored largest magnitude to |size| if |size| is larger than the stored value.
+  /// storeSum() stores `sum` as the partial sum with the number `index`, and notes its magnitude.
+  /// storePart() only stores it. noteLargest() sets the stored largest magnitude to |size| if
+  /// |size| is larger than the stored value.
+  void storePart(GpuBuilder &b, const Sm80Contribution &c, Value index, Value sum) const;
   void storeSum(GpuBuilder &b, const Sm80Contribution &c, Value index, Value sum) const;
   void noteLargest(GpuBuilder &b, const Sm80Contribution &c, Value size) const;
+  /// Returns the power of two by which contributions to the table of `c` are multiplied.
+  Value scaleOf(GpuBuilder &b, const Sm80Contribution &c) const {
+    return scaleOf(b, gradients[c.gradient], 1);
+  }
   /// Adds `value` to the element of the table at `position`, which is an integer of 32 or 64 bits.
-  void addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value) const;
+  /// `scale` is the result of scaleOf().
+  void addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value,
+                  Value scale) const;
 
 private:
   Value scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t sign) const;

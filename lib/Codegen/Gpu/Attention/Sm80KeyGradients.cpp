@@ -160,6 +160,9 @@ KeyGradients::Sums KeyGradients::processBlock(Value number, Sums sums) {
   if (wantsK)
     dp = b.multiplyRows(none, rowsOfWarp(b, vTile, config.warpRows()), dout,
                         Sm80Tiles::paddedCols(shape.valueDim));
+  // Factors of f32 products take twice the registers, which the values of the next steps then lack.
+  if (b.element.isF32())
+    b.endBlock();
   SmallVector<Value> both;
   if (!scores.isEverMasked()) {
     both = gradientsOf(s, dp, number, false, sums.columns);

@@ -213,7 +213,7 @@ void QueryGradients::contribute(Sums &sums, int64_t row, ValueAt at, const Site 
     }
     auto type = cast<RankedTensorType>(op.getCapture().getType());
     Value position = functions->grad.function.emitPosition(b, type, op.getIndices(), site, values);
-    auto add = [&, c = c] { captures.addToTable(b, *c, position, value); };
+    auto add = [&, c = c] { captures.addToTable(b, *c, position, value, captures.scaleOf(b, *c)); };
     keep ? b.when(keep, add) : add();
   }
   if (tables)

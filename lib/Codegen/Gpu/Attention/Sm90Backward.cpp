@@ -55,14 +55,17 @@ Sm90KeyPlaces::Sm90KeyPlaces(const Sm90Keys &config, const Shape &shape)
             ? sums
             : sums + (shares ? std::max(sumBytes, roundedBytes) : sumBytes + queryBytes);
   delta = lse + stages * normsBytes;
-  barriers = delta + stages * normsBytes;
+  barriers = delta + config.doutStages * normsBytes;
   visit = barriers + NumBarriers * Sm90Builder::barrierBytes;
   loads = visit + 4;
+  rowSums = loads + 4;
+  end = rowSums + config.rowSums * config.blockKeys() / 16 * config.blockQueries * 4;
 }
 
 Sm80Needs attention::sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask) {
   int64_t sums = config.addsToQ ? QuerySums(config, shape).registers() : 0,
-          dim = paddedDim(shape.dim) / 2, valueDim = paddedDim(shape.valueDim) / 2;
+          dim = config.tables ? 0 : paddedDim(shape.dim) / 2,
+          valueDim = config.tables ? 0 : paddedDim(shape.valueDim) / 2;
   int64_t scores =
       config.sharesKeys
           ? std::max(config.tileQueries, sums)
@@ -80,6 +83,20 @@ static int64_t countContributions(AttentionGradOp op, Dependence where) {
                         [&](const Contributed &c) { return c.where == where; });
 }
 
+/// Returns the number of registers that sums of contributions by head and by query, and largest
+/// contributions to tables, take with the values of their functions. ptxas spills no register in
+/// the kernels of attention-spills.test with these numbers.
+static int64_t registersOfSums(AttentionGradOp op, bool wholeRows) {
+  int64_t rows = countContributions(op, Dependence::Row),
+          all = countContributions(op, Dependence::None) +
+                countContributions(op, Dependence::Both) + rows;
+  bool hasMask = !op.getMaskMod().empty();
+  // KeyConsumer::gradientsOf() ends blocks between queries, which branches for masks replace.
+  constexpr int64_t ofFunctions = 36, ofFurther = 11;
+  int64_t values = hasMask ? ofFurther * (all - 1) : wholeRows ? 0 : ofFunctions;
+  return all + values + rows * KeyScores::sumsOfRow;
+}
+
 std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuTarget &target) {
   for (Value tensor : {op.getQ(), op.getK(), op.getV(), op.getDout()})
     if (!target.hasWarpgroups() || !hasTensorMap(cast<RankedTensorType>(tensor.getType())))
@@ -89,10 +106,10 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
       !op.getScoreMod().empty() || !op.getWeightMod().empty() || !op.getCaptures().empty();
   SmallVector<Sm90Keys> configs;
   constexpr int64_t mostKeys = 64 * 65535; // QueryAdder::placeOf() counts blocks in 16 bits
-  // Contributions that are summed by query need a kernel that owns queries.
-  bool adds = !countContributions(op, Dependence::Row) && shape.cols <= mostKeys;
-  int64_t others =
-      countContributions(op, Dependence::None) + countContributions(op, Dependence::Both);
+  int64_t rowSums = countContributions(op, Dependence::Row),
+          others = rowSums + countContributions(op, Dependence::None) +
+                   countContributions(op, Dependence::Both);
+  bool adds = shape.cols <= mostKeys;
   if (adds && panelsOf(shape.dim) == 1) {
     if (!hasFunctions)
       configs.push_back({2, 128, 128, /*addsToQ=*/true});
@@ -109,16 +126,33 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
     for (int64_t doutStages : {2, 1})
       configs.push_back({2, 64, 32, addsToQ, /*sharesKeys=*/true, doutStages});
   };
-  if (adds)
+  // For small heads, a separate dQ takes fewer clocks than P and dS in shared memory.
+  if (adds && std::max(shape.dim, shape.valueDim) > Sm90Builder::panelCols)
     addShared(/*addsToQ=*/true);
   configs.push_back({2, 64, 64, /*addsToQ=*/false});
   addShared(/*addsToQ=*/false);
-  for (const Sm90Keys &config : configs) {
+  for (Sm90Keys &config : configs) {
+    if (config.addsToQ)
+      config.rowSums = rowSums;
     Sm80Needs needs = sm90KeyNeeds(config, shape, !op.getMaskMod().empty());
-    // Without a mask, no branch limits the values of functions that are in registers at once.
-    constexpr int64_t ofFunctions = 52;
     if (config.addsToQ && others)
-      needs.registers += others + (op.getMaskMod().empty() ? ofFunctions : 0);
+      needs.registers += registersOfSums(op, shape.rows % config.blockQueries == 0);
+    // The sums by query of all blocks of keys take at most twice the bytes of the sums of dQ.
+    int64_t keyBlocks = llvm::divideCeil(shape.cols, config.blockKeys());
+    bool fitsScratch = config.rowSums * keyBlocks <= 2 * QuerySums(config, shape).dim;
+    if (fitsScratch && needs.registers <= registersOfRoles(config.groups).consumer &&
+        needs.sharedBytes <= target.sharedPerBlock)
+      return config;
+  }
+  return std::nullopt;
+}
+
+std::optional<Sm90Keys> attention::chooseSm90Tables(AttentionGradOp op, const GpuTarget &target) {
+  Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
+  for (int64_t doutStages : {2, 1}) {
+    Sm90Keys config{2, 64, 64, /*addsToQ=*/false, /*sharesKeys=*/false, doutStages};
+    config.tables = true;
+    Sm80Needs needs = sm90KeyNeeds(config, shape, !op.getMaskMod().empty());
     if (needs.registers <= registersOfRoles(config.groups).consumer &&
         needs.sharedBytes <= target.sharedPerBlock)
       return config;
@@ -209,7 +243,7 @@ Sm90KeyRole::forEachHead(ValueRange first,
 static void emitKeys(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config) {
   Layout layout = Layout::mmaSums(16, config.tileQueries);
   KeyScores scores(b, problem, config.blockKeys(), config.blockQueries, layout, /*wantsK=*/true,
-                   /*wantsQ=*/config.addsToQ);
+                   /*wantsQ=*/config.addsToQ, config.tables);
   initBarriers(b, config, Places(config, problem.shape));
   Value group = b.warpgroup(), warp = b.uniform(b.warp());
   b.when(

@@ -20,6 +20,9 @@ namespace mlir::fsdp::attention {
 /// Returns the tiling of the kernel with wgmma that computes dK and dV of `op`, or nothing if wgmma
 /// cannot be used.
 std::optional<Sm90Keys> chooseSm90Keys(AttentionGradOp op, const GpuTarget &target);
+/// Returns the tiling of the kernel with wgmma that adds contributions to tables, or nothing if
+/// none fits. chooseSm90Keys() must have returned a tiling.
+std::optional<Sm90Keys> chooseSm90Tables(AttentionGradOp op, const GpuTarget &target);
 /// Returns the estimated number of registers of a consumer thread, and the number of bytes of
 /// shared memory.
 Sm80Needs sm90KeyNeeds(const Sm90Keys &config, const Shape &shape, bool hasMask);
@@ -109,7 +112,9 @@ struct Sm90KeyPlaces {
   /// `weights` and `gradients` hold P and dS; `rounded` is `sums` if warpgroups share keys.
   int64_t keys = 0, values, queries, douts, weights, gradients, sums, rounded, lse, delta, barriers;
   int64_t visit, loads; ///< an i32 each: the kind of the next visit, the number of loaded sums
-  int64_t bytes() const { return loads + 4; }
+  int64_t rowSums;      ///< for each contribution summed by query, an f32 per warp and query
+  int64_t end;
+  int64_t bytes() const { return end; }
 };
 
 class Sm90KeyRole {

@@ -54,8 +54,10 @@
 // A block of threads with two blocks of keys processes them one after the other. The producer
 // copies K and V of the second block as soon as the consumers have read K and V of the first block.
 //
-// Contributions to captured tensors are summed by key and by head. If some are summed by query, dQ
-// and these sums are computed by Sm80QueryGradients.cpp.
+// Contributions to captured tensors are summed by key, by head and by query. The sums by query are
+// those of a block of keys: the consumers add the sums of their warps in shared memory. If some
+// contributions depend on query and key, another launch of this kernel adds them to tables. It only
+// computes S and dP.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,7 +100,7 @@ private:
   };
   Sums consumeHead(Value before, Value after, Sums sums);
   Sums processBlock(Value block, const Stages &stages, Sums sums);
-  Sums processShared(const Gradients &both, const Stages &stages, Sums sums);
+  Sums processShared(Value block, const Gradients &both, const Stages &stages, Sums sums);
   Gradients gradients(Value block, const Stages &stages, SmallVector<Value> columns);
   auto norms(int64_t place, int64_t firstQuery, const Stage &stage);
   SmallVector<Value> masked(Value block, TypeRange types,
@@ -158,11 +160,19 @@ SmallVector<Value> KeyConsumer::masked(Value block, TypeRange types,
 KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block,
                                                 int64_t firstQuery, const Stages &stages,
                                                 ArrayRef<Value> columns) {
+  auto after = [&](int64_t queries, ArrayRef<Value> sums) {
+    if (queries % KeyScores::rowQueries == 0)
+      shareRowSums(firstQuery + queries - KeyScores::rowQueries, sums);
+    // Without the branches of masks, values of the functions for all queries would otherwise be in
+    // registers at once.
+    if (!scores.isEverMasked())
+      b.endBlock();
+  };
   auto emit = [&](bool masked) {
     Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
     SmallVector<Value> all =
         scores.emit(s, dp, first, norms(places.lse, firstQuery, stages.queries),
-                    norms(places.delta, firstQuery, stages.douts), masked, columns);
+                    norms(places.delta, firstQuery, stages.douts), masked, columns, after);
     auto words = toFactor(
         b, {scores.layout, SmallVector<Value>(ArrayRef(all).take_front(2 * s.size()))}, element);
     words.append(all.end() - columns.size(), all.end());
@@ -344,8 +354,8 @@ void KeyConsumer::shareSums(ArrayRef<Value> dq) {
 }
 
 /// Adds the products of a block of queries if warpgroups share keys.
-KeyConsumer::Sums KeyConsumer::processShared(const Gradients &both, const Stages &stages,
-                                             Sums sums) {
+KeyConsumer::Sums KeyConsumer::processShared(Value block, const Gradients &both,
+                                             const Stages &stages, Sums sums) {
   int64_t rows = config.blockQueries, slices = config.addsToQ ? querySums.slices : 1,
           parts = sumsK ? slices : 1; // of the product for dK or dV
   SmallVector<Value> &own = sumsK ? sums.dk : sums.dv;
@@ -363,6 +373,8 @@ KeyConsumer::Sums KeyConsumer::processShared(const Gradients &both, const Stages
       dq = multiplyQueries(stages.queries, slice);
     if (slice < parts)
       own = multiplySums(own, stages, rows / parts * slice, rows / parts * (slice + 1));
+    if (slice == 0)
+      storeRowSums(block, sums.columns);
     if (slice == parts) {
       own = b.waitForSums(own, dq.empty() ? 0 : 1);
       release(after);
@@ -381,8 +393,13 @@ KeyConsumer::Sums KeyConsumer::processBlock(Value block, const Stages &stages, S
   int64_t rows = config.blockQueries;
   Gradients both = gradients(block, stages, sums.columns);
   sums.columns = both.columns;
+  if (config.tables) {
+    release(barrier(Places::QueriesEmpty, stages.queries));
+    release(barrier(Places::DoutEmpty, stages.douts));
+    return sums;
+  }
   if (config.sharesKeys)
-    return processShared(both, stages, std::move(sums));
+    return processShared(block, both, stages, std::move(sums));
   SmallVector<Value> dq;
   const Stage &stage = stages.queries;
   Value q = tileOfQueries(places.queries, places.queryBytes, stage).base,
@@ -395,6 +412,7 @@ KeyConsumer::Sums KeyConsumer::processBlock(Value block, const Stages &stages, S
   if (config.addsToQ) {
     b.syncNamed(b.i32(Places::Gradients), consumers());
     dq = multiplyQueries(stage, 0);
+    storeRowSums(block, sums.columns);
   } else
     sums.dk = b.multiply(sums.dk, both.ds, b.factorAcross(q, rows, rows), dim, element);
   sums.dv = b.waitForSums(sums.dv, 1);
@@ -424,6 +442,8 @@ KeyConsumer::Sums KeyConsumer::consumeHead(Value before, Value after, Sums sums)
 
 void KeyConsumer::emit() {
   Value warp = warpOfKeys();
+  if (config.tables)
+    scores.loadScales();
   forEachBlock(b.i32(0), /*unrolls=*/false,
                [&](Value turn, ValueRange before) -> CodeBuilder::Carried {
                  scores.placeLane(warp);

@@ -10,7 +10,8 @@
 //   wait until count[block] = part;  dK, dV += sums[block]       (not the first part)
 //   sums[block] = dK, dV;  count[block] += 1                     (not the last part)
 //
-// The sums of contributions for each key are sums of both warpgroups if these share keys.
+// The sums of contributions for each key are sums of both warpgroups if these share keys. The sums
+// for each query are those of a block of keys, which its warps add in shared memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,6 +45,8 @@ Sm90KeySums::Sums Sm90KeySums::sumsOf(ValueRange values) {
 }
 
 void Sm90KeySums::storeContributions(ArrayRef<Value> sums) {
+  if (config.tables)
+    return;
   storeColumns(sums.take_front(scores.numColumns()));
   scores.storeOthers(sums.drop_front(scores.numColumns()),
                      b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)), consumers() / 32);
@@ -72,6 +75,61 @@ void Sm90KeySums::storeColumns(ArrayRef<Value> columns) {
   sync();
   if (sharing == 0)
     scores.storeColumns(sums);
+}
+
+/// Returns the place of the sum `number` over the keys of a warp, for a query of the block.
+Pointer Sm90KeySums::rowSumAt(int64_t number, Value row, Value query) {
+  int64_t first = number * config.blockKeys() / 16 * config.blockQueries;
+  Value index = b.add(b.add(b.mul(row, config.blockQueries), query), first);
+  return {b.shiftBytes(sharedAt(places.rowSums), b.mul(index, 4)), b.getF32Type(), b.constant(0)};
+}
+
+/// Stores contributions summed by query, for 32 queries, to shared memory. The eight lanes that
+/// have keys of the same queries exchange halves of their eight sums until each has one. The
+/// consumers have read the sums of the previous block before its second barrier.
+void Sm90KeySums::shareRowSums(int64_t firstQuery, ArrayRef<Value> sums) {
+  Value lane = b.lane();
+  for (int64_t number = 0; number < scores.numRows(); ++number) {
+    SmallVector<Value> own(sums.slice(number * KeyScores::sumsOfRow, KeyScores::sumsOfRow));
+    for (int64_t bits : {16, 8, 4}) {
+      Value isUpper = b.isEqual(b.rem(b.div(lane, bits), 2), 1);
+      SmallVector<Value> halves;
+      for (size_t i = 0, half = own.size() / 2; i < half; ++i) {
+        Value lower = own[i], upper = own[half + i];
+        halves.push_back(b.addf(b.select(isUpper, upper, lower),
+                                b.exchange(b.select(isUpper, lower, upper), bits)));
+      }
+      own = halves;
+    }
+    Value row = b.rowOfLane(),
+          query = b.add(b.add(b.mul(b.div(row, 2), 8), b.rem(row, 2)), b.colOfLane());
+    b.store(own[0], rowSumAt(number, warpOfKeys(), b.add(query, firstQuery)));
+  }
+}
+
+/// Adds the sums of all warps for each query of a block, and stores the results to scratch.
+void Sm90KeySums::storeRowSums(Value block, SmallVector<Value> &columns) {
+  size_t count = scores.numRows();
+  if (!count || sharing == 1)
+    return;
+  Value own = b.sub(b.thread(), b.i32(Sm90Builder::groupThreads));
+  SmallVector<Value> largest(ArrayRef(columns).take_back(count));
+  auto store = [&] {
+    Value query = b.add(b.mul(block, config.blockQueries), own);
+    SmallVector<Value> all;
+    for (auto [number, most] : llvm::enumerate(largest)) {
+      Value sum;
+      for (int64_t warp = 0; warp < config.blockKeys() / 16; ++warp) {
+        Value part = b.load(b.getF32Type(), rowSumAt(number, b.i32(warp), own));
+        sum = sum ? b.addf(sum, part) : part;
+      }
+      all.push_back(scores.storeRow(number, query, sum, most));
+    }
+    return all;
+  };
+  largest = b.choose(b.isLess(own, b.i32(config.blockQueries)), ValueRange(largest).getTypes(),
+                     store, [&] { return largest; });
+  llvm::copy(largest, columns.end() - count);
 }
 
 void Sm90KeySums::storeResults(const Sums &sums) {

@@ -21,7 +21,8 @@ public:
   Sm90KeySums(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores,
               int64_t sharing)
       : Sm90KeyRole(b, problem, config, scores), sharing(sharing),
-        sumsK(!config.sharesKeys || sharing == 1), sumsV(!config.sharesKeys || sharing == 0),
+        sumsK(!config.tables && (!config.sharesKeys || sharing == 1)),
+        sumsV(!config.tables && (!config.sharesKeys || sharing == 0)),
         dim(sumsK ? paddedDim(shape.dim) : 0), valueDim(sumsV ? paddedDim(shape.valueDim) : 0),
         keyLayout(tile::Layout::mmaSums(16, dim)),
         valueLayout(tile::Layout::mmaSums(16, valueDim)) {}
@@ -39,6 +40,8 @@ protected:
   Value warpOfKeys() {
     return b.sub(b.warp(), b.i32((1 + sharing) * Sm90Builder::groupThreads / 32));
   }
+  void shareRowSums(int64_t firstQuery, ArrayRef<Value> sums);
+  void storeRowSums(Value block, SmallVector<Value> &columns);
   /// Stores the sums of contributions for one query head.
   void storeContributions(ArrayRef<Value> sums);
   /// Stores dK and dV. If there are parts, adds them to the sums of the earlier parts.
@@ -51,6 +54,7 @@ protected:
 
 private:
   void storeColumns(ArrayRef<Value> columns);
+  Pointer rowSumAt(int64_t number, Value row, Value query);
   Value indexOfKeys();
   Pointer sumsOfThread(Value index);
   int64_t threadsOfKeys() const {

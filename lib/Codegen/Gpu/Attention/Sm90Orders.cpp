@@ -97,10 +97,18 @@ FailureOr<QueryOrder> attention::chooseSm90Order(AttentionOp op, const Sm90Confi
   return order;
 }
 
+/// Returns the clocks of a kernel of keys.
+static Sm90KeyClocks clocksOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape) {
+  AttentionPass pass = config.tables ? AttentionPass::Tables : AttentionPass::Keys;
+  FunctionWork work = workOfFunctions(op, pass, /*sumsAll=*/config.addsToQ);
+  constexpr double ofRow = 2; // of an element: the exchange between lanes for a sum by query
+  work.score.issue += ofRow * static_cast<double>(config.rowSums);
+  return clocksOf(config, shape, work);
+}
+
 /// Returns the work of a kernel of keys.
 static KeyWork workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape) {
-  Sm90KeyClocks clocks =
-      clocksOf(config, shape, workOfFunctions(op, AttentionPass::Keys, config.addsToQ));
+  Sm90KeyClocks clocks = clocksOfKeys(op, config, shape);
   KeyWork work;
   work.visits = getVisits(AttentionTiles(op).getRowTiles(config.blockQueries), shape.cols,
                           config.blockKeys());
@@ -121,8 +129,7 @@ static KeyWork workOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shap
 GpuCost attention::costOfKeys(AttentionGradOp op, const Sm90Keys &config, const Shape &shape,
                               const KeyOrder &order, const GpuTarget &target) {
   KeyWork work = workOfKeys(op, config, shape);
-  Sm90KeyClocks clocks =
-      clocksOf(config, shape, workOfFunctions(op, AttentionPass::Keys, config.addsToQ));
+  Sm90KeyClocks clocks = clocksOfKeys(op, config, shape);
   GpuClocks ofHead;
   for (const BlockVisits &visits : work.visits)
     clocks.run(visits, ofHead);
@@ -136,16 +143,22 @@ GpuCost attention::costOfKeys(AttentionGradOp op, const Sm90Keys &config, const 
                        target.multiprocessors, moved);
 }
 
-FailureOr<KeyOrder> attention::chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,
-                                                  const Shape &shape, const GpuTarget &target) {
-  KeyWork work = workOfKeys(op, config, shape);
-  int64_t kvHeads = shape.batch * shape.kvHeads, keyBlocks = work.visits.size(),
-          bytes = shape.rows * ((shape.dim + shape.valueDim) * 2 + shape.dim * 4),
+KeyOrder attention::chooseFastestOrder(AttentionGradOp op, const Sm90Keys &config,
+                                       const Shape &shape, const GpuTarget &target) {
+  int64_t bytes = shape.rows * ((shape.dim + shape.valueDim) * 2 + shape.dim * 4),
           together = std::max(cacheBytes / bytes,
                               AttentionTiles(op).isUnmasked() ? streamedHeads : INT64_C(1));
+  return chooseKeyOrder(shape.batch * shape.kvHeads, together, workOfKeys(op, config, shape),
+                        target.multiprocessors);
+}
+
+FailureOr<KeyOrder> attention::chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,
+                                                  const Shape &shape, const GpuTarget &target) {
+  int64_t kvHeads = shape.batch * shape.kvHeads,
+          keyBlocks = llvm::divideCeil(shape.cols, config.blockKeys());
   std::optional<AskedOrder> asked = readAttribute(op);
   if (!asked)
-    return chooseKeyOrder(kvHeads, together, work, target.multiprocessors);
+    return chooseFastestOrder(op, config, shape, target);
   KeyOrder order{kvHeads, keyBlocks, asked->parts, asked->kind == "pairs", asked->together};
   bool isKnown = config.addsToQ && (asked->kind == "single" || asked->kind == "pairs");
   if (!isKnown || order.units() % order.together != 0 || shape.group % order.parts != 0)

@@ -28,6 +28,10 @@ FailureOr<QueryOrder> chooseSm90Order(AttentionOp op, const Sm90Config &config, 
 FailureOr<KeyOrder> chooseSm90KeyOrder(AttentionGradOp op, const Sm90Keys &config,
                                        const Shape &shape, const GpuTarget &target);
 
+/// Returns the order of the blocks of keys that is fastest according to the model.
+KeyOrder chooseFastestOrder(AttentionGradOp op, const Sm90Keys &config, const Shape &shape,
+                            const GpuTarget &target);
+
 /// Return the costs of the launches of the forward pass, and of dK and dV.
 GpuCost costOfForward(AttentionOp op, const Sm90Config &config, const Shape &shape,
                       const QueryOrder &order, const GpuTarget &target);

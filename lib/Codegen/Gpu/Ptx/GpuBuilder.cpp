@@ -129,6 +129,31 @@ Value GpuBuilder::block() { return NVVM::BlockIdXOp::create(*this, loc, getI32Ty
 void GpuBuilder::barrier() { NVVM::BarrierOp::create(*this, loc); }
 void GpuBuilder::syncWarp() { NVVM::SyncWarpOp::create(*this, loc, i32(-1)); }
 
+void GpuBuilder::endBlock() {
+  assembly("{ .reg .pred never; .reg .b32 number; mov.u32 number, %smid; "
+           "setp.eq.u32 never, number, 0xffffffff; @never trap; }",
+           "", {}, {});
+}
+
+SmallVector<Value> GpuBuilder::assembly(const Twine &text, const Twine &constraints,
+                                        ValueRange operands, TypeRange results) {
+  SmallVector<Type> types;
+  if (results.size() == 1)
+    types.push_back(results.front());
+  else if (!results.empty())
+    types.push_back(LLVM::LLVMStructType::getLiteral(getContext(), llvm::to_vector(results)));
+  auto dialect = LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT);
+  auto op = LLVM::InlineAsmOp::create(
+      *this, loc, types, operands, text.str(), constraints.str(), /*has_side_effects=*/true,
+      /*is_align_stack=*/false, LLVM::TailCallKind::None, dialect, ArrayAttr());
+  if (results.size() == 1)
+    return {op.getResult(0)};
+  SmallVector<Value> values;
+  for (size_t i = 0; i < results.size(); ++i)
+    values.push_back(LLVM::ExtractValueOp::create(*this, loc, op.getResult(0), i));
+  return values;
+}
+
 Value GpuBuilder::exchange(Value value, int64_t bits) {
   return NVVM::ShflOp::create(*this, loc, value.getType(), i32(-1), value, i32(bits), i32(31),
                               NVVM::ShflKind::bfly, UnitAttr());

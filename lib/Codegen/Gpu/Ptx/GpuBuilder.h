@@ -78,6 +78,10 @@ public:
   Value overQuad(Value value, function_ref<Value(Value, Value)> combine);
   Value overWarp(Value value, function_ref<Value(Value, Value)> combine);
 
+  /// Ends the basic block, over whose end ptxas moves no instructions, by a branch that is never
+  /// taken: no multiprocessor has the number 2^32 - 1.
+  void endBlock();
+
   //===--- Memory ----------------------------------------------------------===//
   /// Returns the address `bytes` bytes after the start of shared memory.
   Value sharedAt(int64_t bytes);
@@ -91,6 +95,11 @@ public:
   /// Stores two f32 values as adjacent elements of the pointer's type. The address is aligned to
   /// the size of the pair.
   void storePair(Value first, Value second, const Pointer &place);
+
+protected:
+  /// Emits volatile inline assembly whose results have the given types.
+  SmallVector<Value> assembly(const Twine &text, const Twine &constraints, ValueRange operands,
+                              TypeRange results);
 
 private:
   DenseMap<Value, Pointer> bindings;

@@ -35,25 +35,6 @@ static constexpr int64_t waitNanoseconds = 10'000'000;
 /// of k in bytes.
 static constexpr int64_t stepCols = 16, stepBytes = 32;
 
-SmallVector<Value> Sm90Builder::assembly(const Twine &text, const Twine &constraints,
-                                         ValueRange operands, TypeRange results) {
-  SmallVector<Type> types;
-  if (results.size() == 1)
-    types.push_back(results.front());
-  else if (!results.empty())
-    types.push_back(LLVM::LLVMStructType::getLiteral(getContext(), llvm::to_vector(results)));
-  auto dialect = LLVM::AsmDialectAttr::get(getContext(), LLVM::AsmDialect::AD_ATT);
-  auto op = LLVM::InlineAsmOp::create(
-      *this, loc, types, operands, text.str(), constraints.str(), /*has_side_effects=*/true,
-      /*is_align_stack=*/false, LLVM::TailCallKind::None, dialect, ArrayAttr());
-  if (results.size() == 1)
-    return {op.getResult(0)};
-  SmallVector<Value> values;
-  for (size_t i = 0; i < results.size(); ++i)
-    values.push_back(LLVM::ExtractValueOp::create(*this, loc, op.getResult(0), i));
-  return values;
-}
-
 static std::string registerOf(Type type) { return type.isF32() ? "=f," : "=r,"; }
 
 /// Returns the constraints "0,1,.." for `count` operands that share registers with the results.
@@ -71,12 +52,6 @@ Value Sm90Builder::uniform(Value value) {
 
 Value Sm90Builder::blockAgain() {
   return assembly("mov.u32 $0, %ctaid.x;", "=r", {}, {getI32Type()})[0];
-}
-
-void Sm90Builder::endBlock() {
-  assembly("{ .reg .pred never; .reg .b32 number; mov.u32 number, %smid; "
-           "setp.eq.u32 never, number, 0xffffffff; @never trap; }",
-           "", {}, {});
 }
 
 Value Sm90Builder::opaque(Value value) {

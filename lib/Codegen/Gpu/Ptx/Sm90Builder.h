@@ -52,9 +52,6 @@ public:
   /// Reads the number of the block again. Values that are computed from this number then need no
   /// registers before this point.
   Value blockAgain();
-  /// Ends the basic block, over whose end ptxas moves no instructions, by a branch that is never
-  /// taken: no multiprocessor has the number 2^32 - 1.
-  void endBlock();
   /// Returns a copy of an i32 that optimisations cannot relate to `value`.
   Value opaque(Value value);
   /// Returns the number of this thread's warpgroup in the block, after a call of uniform().
@@ -179,11 +176,6 @@ public:
   /// in the form in which later ops must use them. The results of products that are not complete
   /// must be among `values`, or must not be used before a later wait.
   SmallVector<Value> waitForSums(ArrayRef<Value> values, int64_t pending = 0);
-
-protected:
-  /// Emits volatile inline assembly whose results have the given types.
-  SmallVector<Value> assembly(const Twine &text, const Twine &constraints, ValueRange operands,
-                              TypeRange results);
 
 private:
   Value describe(Value place, int64_t panelDistance);
