@@ -1,7 +1,7 @@
 // RUN: fsdp-opt %s --fsdp-decompose-named-ops --fsdp-form-dispatches --fsdp-verify-fused | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-decompose-named-ops=fuse-attention=false | FileCheck %s --check-prefix=WHOLE
 
-// Attention is alone in its dispatch and reads whole tensors in memory: the strided slice and the
+// On CPUs, attention is alone in its dispatch and reads whole tensors in memory: the strided slice and the
 // table of constants have dispatches of their own.
 // CHECK-LABEL: func @alone
 // CHECK: %[[TABLE:.*]] = fsdp.dispatch() {{.*}} {kind = "map"}

@@ -32,3 +32,19 @@ func.func @two_scatters(%u: tensor<4x8xf32>, %i: tensor<4xi64>) -> tensor<8x8xf3
   }
   return %y : tensor<8x8xf32>
 }
+
+// -----
+
+// Attention may only be beside ops that move elements.
+func.func @scaled(%q: tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32> {
+  // expected-error @below {{expected attention to be the only op of its dispatch that computes, found 2 such ops}}
+  %o = fsdp.dispatch(%q) inplace [-1] : (tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32> {
+  ^bb0(%a: tensor<2x4x8x8xf32>):
+    %e = tensor.empty() : tensor<2x4x8x8xf32>
+    %x = linalg.exp ins(%a : tensor<2x4x8x8xf32>) outs(%e : tensor<2x4x8x8xf32>) -> tensor<2x4x8x8xf32>
+    %0:2 = fsdp.attention %x, %a, %a scale 0.25
+        : tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32>, tensor<2x4x8x8xf32> -> tensor<2x4x8x8xf32>, tensor<2x4x8xf32>
+    fsdp.yield %0#0 : tensor<2x4x8x8xf32>
+  }
+  return %o : tensor<2x4x8x8xf32>
+}

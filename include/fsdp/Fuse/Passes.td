@@ -96,6 +96,24 @@ def AlignRowsPass : Pass<"fsdp-align-rows", "::mlir::func::FuncOp"> {
                     Statistic<"numCopied", "num-copied", "Factors that are copied into padded rows">];
 }
 
+def FoldHeadCopiesPass : Pass<"fsdp-fold-head-copies", "::mlir::func::FuncOp"> {
+  let summary = "Let attention read and write heads inside the tensors of projections";
+  let description = [{
+    Projections have the layout [batch, rows, heads, cols], attention [batch, heads, rows, cols].
+
+    - Requires: dispatches that do not write in place.
+    - Ensures: a dispatch that only copies a tensor of heads between these layouts becomes a part of
+      the attention that computes the tensor, or of all attentions that read it. Offsets and
+      distances of heads and rows must be multiples of `bytes`, and no more bytes may be kept than
+      before.
+    - Keeps: values.
+  }];
+  let dependentDialects = ["::mlir::fsdp::FSDPDialect", "::mlir::tensor::TensorDialect"];
+  let options = [Option<"bytes", "bytes", "int64_t", /*default=*/"16",
+                        "Alignment of heads and rows, in bytes (default 16).">];
+  let statistics = [Statistic<"numFolded", "num-folded", "Copies that became a part of attention">];
+}
+
 def JoinFactorSumsPass : Pass<"fsdp-join-factor-sums", "::mlir::func::FuncOp"> {
   let summary = "Compute sums of a factor in the dispatch of its contraction";
   let description = [{

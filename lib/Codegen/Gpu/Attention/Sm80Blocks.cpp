@@ -63,10 +63,42 @@ SharedTile attention::rowsOfWarp(GpuBuilder &b, const SharedTile &tile, int64_t 
   return {b.shiftBytes(tile.base, b.mul(b.warp(), rows * tile.pitch)), tile.pitch};
 }
 
-GlobalRows attention::slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head,
-                             int64_t heads, int64_t rows, int64_t cols) {
-  Value number = b.add(b.mul(batch, heads), head);
-  return {b.shift(tensor, b.mul(number, rows * cols)), rows, cols};
+HeadTensor attention::headTensorOf(const GpuBuilder &b, func::FuncOp kernel, Value heads) {
+  auto type = cast<RankedTensorType>(heads.getType());
+  std::optional<PlacedHeads> placed = placeHeads(kernel, heads);
+  if (!placed)
+    return {{}, type, {}};
+  return {b.binding(placed->in), type, placed->layout};
+}
+
+/// Returns the distance between heads if all heads have the same distance, or 0.
+static int64_t distanceOfHeads(const HeadTensor &tensor) {
+  int64_t heads = tensor.type.getDimSize(1), batch = tensor.layout.batch, head = tensor.layout.head;
+  if (heads == 1)
+    return batch;
+  return tensor.type.getDimSize(0) == 1 || batch == heads * head ? head : 0;
+}
+
+Value HeadTensor::offsetOf(GpuBuilder &b, Value batch, Value head) const {
+  Value first;
+  if (int64_t distance = distanceOfHeads(*this))
+    first = b.mul(b.add(b.mul(batch, type.getDimSize(1)), head), distance);
+  else
+    first = b.add(b.mul(batch, layout.batch), b.mul(head, layout.head));
+  return layout.offset ? b.add(first, layout.offset) : first;
+}
+
+Value HeadTensor::offsetOf(GpuBuilder &b, Value head) const {
+  int64_t heads = type.getDimSize(1), distance = distanceOfHeads(*this);
+  if (!distance)
+    return offsetOf(b, b.div(head, heads), b.rem(head, heads));
+  Value first = b.mul(head, distance);
+  return layout.offset ? b.add(first, layout.offset) : first;
+}
+
+GlobalRows attention::slabOf(GpuBuilder &b, const HeadTensor &tensor, Value batch, Value head) {
+  return {b.shift(tensor.place, tensor.offsetOf(b, batch, head)), tensor.type.getDimSize(2),
+          tensor.type.getDimSize(3), tensor.layout.row};
 }
 
 void attention::storeRows(GpuBuilder &b, const Fragment &fragment, ArrayRef<Value> numbers,
@@ -74,7 +106,7 @@ void attention::storeRows(GpuBuilder &b, const Fragment &fragment, ArrayRef<Valu
   Value own = b.colOfLane();
   const Layout &layout = fragment.layout;
   auto storeRow = [&](int64_t i) {
-    Pointer row = b.shift(to.place, b.add(b.mul(b.to64(numbers[i]), to.cols), b.to64(own)));
+    Pointer row = b.shift(to.place, b.add(b.mul(b.to64(numbers[i]), to.stride), b.to64(own)));
     for (int64_t reg = 0; reg < layout.numRegisters(); reg += 2) {
       int64_t col = layout.place(reg).second;
       if (layout.rowOf(reg) != i || col >= to.cols)
@@ -84,7 +116,7 @@ void attention::storeRows(GpuBuilder &b, const Fragment &fragment, ArrayRef<Valu
         return factors[i] ? b.mulf(fragment.registers[reg + k], factors[i])
                           : fragment.registers[reg + k];
       };
-      if (to.cols % 2 == 0) {
+      if (to.cols % 2 == 0 && to.stride % 2 == 0) {
         auto store = [&] { b.storePair(value(0), value(1), place); };
         col + 8 <= to.cols ? store() : b.when(b.isLower(b.add(own, col), to.cols), store);
         continue;

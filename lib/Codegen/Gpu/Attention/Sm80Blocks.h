@@ -7,6 +7,7 @@
 #ifndef FSDP_LIB_CODEGEN_GPU_ATTENTION_SM80BLOCKS_H
 #define FSDP_LIB_CODEGEN_GPU_ATTENTION_SM80BLOCKS_H
 
+#include "Codegen/Kernel/Attention/AttentionKernel.h"
 #include "Sm80Attention.h"
 
 namespace mlir::fsdp::attention {
@@ -55,9 +56,21 @@ tile::SharedTile stageOf(GpuBuilder &b, const tile::SharedTile &tile, int64_t ro
 /// Returns the `rows` rows of a tile that belong to this warp.
 tile::SharedTile rowsOfWarp(GpuBuilder &b, const tile::SharedTile &tile, int64_t rows);
 
-/// Returns the matrix [rows, cols] of one head of a [batch, heads, rows, cols] tensor.
-tile::GlobalRows slabOf(GpuBuilder &b, const Pointer &tensor, Value batch, Value head,
-                        int64_t heads, int64_t rows, int64_t cols);
+/// A [batch, heads, rows, cols] tensor in memory, and the distances between its elements. If the
+/// kernel does not return the tensor, the base of `place` is null.
+struct HeadTensor {
+  Pointer place; ///< address of the first element
+  RankedTensorType type;
+  HeadLayout layout;
+
+  /// Returns the offset of a row. The heads of all batches are counted in `head`, or in each batch.
+  Value offsetOf(GpuBuilder &b, Value batch, Value head) const;
+  Value offsetOf(GpuBuilder &b, Value head) const;
+};
+/// Returns an operand or a result of the kernel's attention op.
+HeadTensor headTensorOf(const GpuBuilder &b, func::FuncOp kernel, Value heads);
+/// Returns the matrix [rows, cols] of one head.
+tile::GlobalRows slabOf(GpuBuilder &b, const HeadTensor &tensor, Value batch, Value head);
 
 /// Multiplies each row of a fragment by the factor of this row (by 1 if the factor is null). Then
 /// stores those rows that exist in the matrix. `numbers` are the indices of this lane's rows.

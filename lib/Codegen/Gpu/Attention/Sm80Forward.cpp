@@ -84,12 +84,12 @@ void Sm80Forward::placeUnit() {
   firstRow = b.mul(rowBlock, config.blockRows());
   Value own = b.rem(number, shape.heads);
   head = {b.to64(b.div(number, shape.heads)), b.to64(own), b.to64(b.div(own, shape.group))};
-  auto slab = [&](Value tensor, Value ownHead, int64_t heads, int64_t count, int64_t cols) {
-    return slabOf(b, b.binding(tensor), head.batch, ownHead, heads, count, cols);
+  auto slab = [&](Value tensor, Value ownHead) {
+    return slabOf(b, headTensorOf(b, kernel, tensor), head.batch, ownHead);
   };
-  qRows = slab(op.getQ(), head.head, shape.heads, shape.rows, shape.dim);
-  kRows = slab(op.getK(), head.kvHead, shape.kvHeads, shape.cols, shape.dim);
-  vRows = slab(op.getV(), head.kvHead, shape.kvHeads, shape.cols, shape.valueDim);
+  qRows = slab(op.getQ(), head.head);
+  kRows = slab(op.getK(), head.kvHead);
+  vRows = slab(op.getV(), head.kvHead);
 }
 
 void Sm80Forward::placeTiles() {
@@ -161,11 +161,10 @@ Sm80Forward::State Sm80Forward::processBlock(Value number, State state) {
 /// is 0 and the log-sum-exp is -inf.
 void Sm80Forward::finish(State state) {
   SmallVector<Value> inverses = scores->finish(state.rows, b.destination(kernel, op.getLse()));
-  Pointer out = b.destination(kernel, op.getO());
-  if (!out.base)
+  HeadTensor out = headTensorOf(b, kernel, op.getO());
+  if (!out.place.base)
     return;
-  storeRows(b, state.o, scores->rowNumbers(), inverses,
-            slabOf(b, out, head.batch, head.head, shape.heads, shape.rows, shape.valueDim));
+  storeRows(b, state.o, scores->rowNumbers(), inverses, slabOf(b, out, head.batch, head.head));
 }
 
 void Sm80Forward::emit() {

@@ -82,10 +82,8 @@ void KeyGradients::placeUnit() {
   auto place = order.placeAt(b, b.block(), b.i32(0));
   scores.placeBlock(place.kvHead, place.keyBlock);
   scores.placeLane(b.warp());
-  kRows = slabOf(b, b.binding(op.getK()), scores.batch, scores.kvHead, shape.kvHeads, shape.cols,
-                 shape.dim);
-  vRows = slabOf(b, b.binding(op.getV()), scores.batch, scores.kvHead, shape.kvHeads, shape.cols,
-                 shape.valueDim);
+  kRows = slabOf(b, headTensorOf(b, kernel, op.getK()), scores.batch, scores.kvHead);
+  vRows = slabOf(b, headTensorOf(b, kernel, op.getV()), scores.batch, scores.kvHead);
 }
 
 void KeyGradients::placeTiles() {
@@ -107,10 +105,8 @@ void KeyGradients::placeTiles() {
 void KeyGradients::placeHead(Value group) {
   scores.placeHead(group);
   const Head &head = scores.head;
-  qRows =
-      slabOf(b, b.binding(op.getQ()), head.batch, head.head, shape.heads, shape.rows, shape.dim);
-  doutRows = slabOf(b, b.binding(op.getDout()), head.batch, head.head, shape.heads, shape.rows,
-                    shape.valueDim);
+  qRows = slabOf(b, headTensorOf(b, kernel, op.getQ()), head.batch, head.head);
+  doutRows = slabOf(b, headTensorOf(b, kernel, op.getDout()), head.batch, head.head);
   Value number = b.mul(scores.headNumber(), plan.rowStride);
   lse = b.shift(b.scratch(b.getF32Type()), b.add(number, plan.lse));
   delta = b.shift(b.scratch(b.getF32Type()), b.add(number, plan.delta));
@@ -244,13 +240,11 @@ void KeyGradients::emit() {
   ArrayRef<Value> numbers = scores.numbers;
   SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble())),
       one(numbers.size());
-  if (Pointer out = b.destination(kernel, op.getDk()); wantsK && out.base)
-    storeRows(b, sums.dk, numbers, scale,
-              slabOf(b, out, scores.batch, scores.kvHead, shape.kvHeads, shape.cols, shape.dim));
-  if (Pointer out = b.destination(kernel, op.getDv()); wantsV && out.base)
-    storeRows(
-        b, sums.dv, numbers, one,
-        slabOf(b, out, scores.batch, scores.kvHead, shape.kvHeads, shape.cols, shape.valueDim));
+  auto rowsOf = [&](const HeadTensor &out) { return slabOf(b, out, scores.batch, scores.kvHead); };
+  if (HeadTensor out = headTensorOf(b, kernel, op.getDk()); wantsK && out.place.base)
+    storeRows(b, sums.dk, numbers, scale, rowsOf(out));
+  if (HeadTensor out = headTensorOf(b, kernel, op.getDv()); wantsV && out.place.base)
+    storeRows(b, sums.dv, numbers, one, rowsOf(out));
 }
 
 void attention::emitKeyGradients(Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,

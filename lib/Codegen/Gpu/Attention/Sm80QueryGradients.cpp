@@ -98,13 +98,13 @@ void QueryGradients::placeUnit() {
   Value own = b.rem(number, shape.heads);
   firstRow = b.mul(rowBlock, config.blockRows());
   head = {b.to64(b.div(number, shape.heads)), b.to64(own), b.to64(b.div(own, shape.group))};
-  auto slab = [&](Value tensor, Value ownHead, int64_t heads, int64_t rows, int64_t cols) {
-    return slabOf(b, b.binding(tensor), head.batch, ownHead, heads, rows, cols);
+  auto slab = [&](Value tensor, Value ownHead) {
+    return slabOf(b, headTensorOf(b, kernel, tensor), head.batch, ownHead);
   };
-  qRows = slab(op.getQ(), head.head, shape.heads, shape.rows, shape.dim);
-  doutRows = slab(op.getDout(), head.head, shape.heads, shape.rows, shape.valueDim);
-  kRows = slab(op.getK(), head.kvHead, shape.kvHeads, shape.cols, shape.dim);
-  vRows = slab(op.getV(), head.kvHead, shape.kvHeads, shape.cols, shape.valueDim);
+  qRows = slab(op.getQ(), head.head);
+  doutRows = slab(op.getDout(), head.head);
+  kRows = slab(op.getK(), head.kvHead);
+  vRows = slab(op.getV(), head.kvHead);
 }
 
 void QueryGradients::placeTiles() {
@@ -126,16 +126,15 @@ std::pair<Value, Value> QueryGradients::normOf(Value row, Value exists) {
   Value lse = b.load(b.getF32Type(), b.shift(lseOfHead, b.to64(row)));
   Value isEmpty =
       arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
-  GlobalRows oRows = slabOf(b, b.binding(op.getO()), head.batch, head.head, shape.heads, shape.rows,
-                            shape.valueDim);
+  GlobalRows oRows = slabOf(b, headTensorOf(b, kernel, op.getO()), head.batch, head.head);
   Value delta = b.number(0), own = b.rem(b.lane(), 4);
   for (int64_t col = 0; col < shape.valueDim; col += 4) {
     Value at = b.add(own, col),
           inRow = col + 4 > shape.valueDim ? b.isLower(at, shape.valueDim) : Value();
     if (inRow)
       at = b.select(inRow, at, b.i32(0));
-    Value place = b.add(b.mul(b.to64(row), shape.valueDim), b.to64(at));
     auto of = [&](const GlobalRows &rows) {
+      Value place = b.add(b.mul(b.to64(row), rows.stride), b.to64(at));
       return b.convertFloat(b.load(rows.place.type, b.shift(rows.place, place)), b.getF32Type());
     };
     Value o = of(oRows);
@@ -337,13 +336,12 @@ void QueryGradients::emit() {
   if (tables)
     return;
   storeSums(sumsOf(ValueRange(state).drop_front(results)));
-  Pointer out = b.destination(kernel, op.getDq());
-  if (!out.base)
+  HeadTensor out = headTensorOf(b, kernel, op.getDq());
+  if (!out.place.base)
     return;
   Fragment dq{resultLayout, llvm::to_vector(ArrayRef(state).take_front(results))};
   SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble()));
-  storeRows(b, dq, numbers, scale,
-            slabOf(b, out, head.batch, head.head, shape.heads, shape.rows, shape.dim));
+  storeRows(b, dq, numbers, scale, slabOf(b, out, head.batch, head.head));
 }
 
 void attention::emitQueryGradients(Sm80Tiles &b, const Sm80Problem &problem, bool tables) {

@@ -39,46 +39,69 @@ bool attention::hasTensorMap(RankedTensorType type) {
          type.getDimSize(2) * rowBytes < largestStride;
 }
 
-static GpuTensorMap makeMap(int64_t binding, RankedTensorType type, int64_t boxRows) {
-  int64_t rows = type.getDimSize(2), cols = type.getDimSize(3);
+HeadMap::HeadMap(func::FuncOp kernel, Value heads, int64_t number)
+    : placed(placeHeads(kernel, heads)), type(cast<RankedTensorType>(heads.getType())),
+      number(number) {}
+
+/// Returns true if batches have a dimension of their own, since the heads of all batches do not
+/// have one distance.
+bool HeadMap::splitsBatches() const {
+  return type.getDimSize(0) > 1 && heads() > 1 &&
+         placed->layout.batch != heads() * placed->layout.head;
+}
+
+bool HeadMap::rowsHoldHeads() const { return placed->layout.head < placed->layout.row; }
+
+template <typename T>
+SmallVector<T> HeadMap::inOrder(T col, T row, T head, T batch) const {
+  SmallVector<T> all =
+      rowsHoldHeads() ? SmallVector<T>{col, head, row} : SmallVector<T>{col, row, head};
+  if (splitsBatches())
+    all.push_back(batch);
+  return all;
+}
+
+GpuTensorMap HeadMap::get(int64_t boxRows) const {
+  const HeadLayout &layout = placed->layout;
   GpuTensorMap map;
-  map.binding = binding;
+  map.binding = cast<BlockArgument>(placed->in).getArgNumber();
+  map.offset = layout.offset * elementBytes;
   map.type = type.getElementType().isBF16() ? GpuTensorType::BF16 : GpuTensorType::F16;
-  map.sizes = {cols, rows, type.getDimSize(0) * type.getDimSize(1)};
-  map.strides = {cols * elementBytes, rows * cols * elementBytes};
-  map.box = {Sm90Builder::panelCols, boxRows, 1};
+  int64_t batches = type.getDimSize(0),
+          distance = heads() == 1 && batches > 1 ? layout.batch : layout.head;
+  map.sizes = inOrder(type.getDimSize(3), type.getDimSize(2),
+                      splitsBatches() ? heads() : batches * heads(), batches);
+  SmallVector<int64_t> strides = inOrder<int64_t>(1, layout.row, distance, layout.batch);
+  for (int64_t stride : ArrayRef(strides).drop_front())
+    map.strides.push_back(stride * elementBytes);
+  map.box = inOrder<int64_t>(Sm90Builder::panelCols, boxRows, 1, 1);
   return map;
 }
 
-GpuTensorMap attention::mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows) {
-  assert(cast<BlockArgument>(tensor).getOwner() == &kernel.front() && "attention reads bindings");
-  return makeMap(cast<BlockArgument>(tensor).getArgNumber(),
-                 cast<RankedTensorType>(tensor.getType()), boxRows);
-}
-
-std::optional<GpuTensorMap> attention::mapOfResult(func::FuncOp kernel, Value result,
-                                                   int64_t boxRows) {
-  for (OpOperand &operand : kernel.front().getTerminator()->getOpOperands())
-    if (operand.get() == result)
-      return mapOfHeads(kernel, getDestination(kernel, operand.getOperandNumber()), boxRows);
-  return std::nullopt;
+SmallVector<Value> HeadMap::coordinates(Sm90Builder &b, Value col, Value row, Value number) const {
+  if (!splitsBatches())
+    return inOrder(col, row, number, Value());
+  // The producer has no registers in which both coordinates could live across loops.
+  number = b.opaque(number);
+  return inOrder(col, row, b.rem(number, heads()), b.div(number, heads()));
 }
 
 static Value panelAt(Sm90Builder &b, const PanelTile &tile, int64_t panel) {
   return b.shiftBytes(tile.base, panel * tile.rows * Sm90Builder::panelBytes);
 }
 
-void attention::copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow,
+void attention::copyTile(Sm90Builder &b, const PanelTile &to, const HeadMap &map, Value firstRow,
                          Value number, int64_t cols, Value barrier) {
   for (int64_t i = 0; i < panelsOf(cols); ++i)
-    b.copyBox(panelAt(b, to, i), map, {b.i32(i * Sm90Builder::panelCols), firstRow, number},
-              barrier);
+    b.copyBox(panelAt(b, to, i), map.emit(b),
+              map.coordinates(b, b.i32(i * Sm90Builder::panelCols), firstRow, number), barrier);
 }
 
-void attention::storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow,
+void attention::storeTile(Sm90Builder &b, const PanelTile &from, const HeadMap &map, Value firstRow,
                           Value number, int64_t firstCol, int64_t endCol) {
   for (int64_t i = 0; i < panelsOf(endCol - firstCol); ++i)
-    b.storeBox(map, {b.i32(firstCol + i * Sm90Builder::panelCols), firstRow, number},
+    b.storeBox(map.emit(b),
+               map.coordinates(b, b.i32(firstCol + i * Sm90Builder::panelCols), firstRow, number),
                panelAt(b, from, i));
 }
 

@@ -13,6 +13,7 @@
 #define FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90ATTENTION_H
 
 #include "Codegen/Gpu/Ptx/Sm90Builder.h"
+#include "Codegen/Kernel/Attention/AttentionKernel.h"
 #include "Sm80Attention.h"
 
 namespace mlir::fsdp::attention {
@@ -31,22 +32,47 @@ inline int64_t tileBytes(int64_t rows, int64_t cols) {
 /// Returns true if tensor maps can copy rows of this type. Tensor maps require 16-bit elements and
 /// a head dimension that is a multiple of 8.
 bool hasTensorMap(RankedTensorType type);
-/// Returns the tensor map of a [batch, heads, rows, cols] tensor. The map treats the tensor as
-/// [batch · heads, rows, cols]. A box of the map is a panel of `boxRows` rows.
-GpuTensorMap mapOfHeads(func::FuncOp kernel, Value tensor, int64_t boxRows);
-/// Returns the tensor map of the argument in which the kernel returns `result`, or nothing if the
-/// kernel does not return `result`.
-std::optional<GpuTensorMap> mapOfResult(func::FuncOp kernel, Value result, int64_t boxRows);
+/// A tensor map of a [batch, heads, rows, cols] tensor, an operand or a result of the kernel's
+/// attention op. A box of the map is a panel of rows of one head. The dimensions of the map are in
+/// the order of their distances:
+///
+///   cols, rows, batch · heads      contiguous tensors, and others whose heads have one distance
+///   cols, heads, rows              one batch, with heads inside rows
+///   cols, heads, rows, batch       several batches
+class HeadMap {
+public:
+  /// `number` is the position of the map among the maps of the launch.
+  HeadMap(func::FuncOp kernel, Value heads, int64_t number);
+  /// Returns false if the kernel does not return the tensor.
+  bool exists() const { return placed.has_value(); }
+  /// Returns the map, whose boxes have `boxRows` rows.
+  GpuTensorMap get(int64_t boxRows) const;
+  /// Returns the coordinates of a box of the head `number`, counted over all batches.
+  SmallVector<Value> coordinates(Sm90Builder &b, Value col, Value row, Value number) const;
+  Value emit(Sm90Builder &b) const { return b.tensorMap(number); }
 
-/// Emits code that starts to copy rows of head `number` to the tile `to`, beginning at row
-/// `firstRow`. Together, the panels of the tile have `cols` columns. The barrier `barrier` counts
-/// the tileBytes() bytes that arrive. One thread runs this code.
-void copyTile(Sm90Builder &b, const PanelTile &to, Value map, Value firstRow, Value number,
+private:
+  int64_t heads() const { return type.getDimSize(1); }
+  bool splitsBatches() const;
+  bool rowsHoldHeads() const;
+  /// Returns `row` and `head` in the order of their dimensions, then `batch` if there is one.
+  template <typename T>
+  SmallVector<T> inOrder(T col, T row, T head, T batch) const;
+
+  std::optional<PlacedHeads> placed;
+  RankedTensorType type;
+  int64_t number;
+};
+
+/// Emits code that starts to copy rows of head `number` to the tile `to`,
+/// beginning at row `firstRow`. Together, the panels of the tile have `cols` columns. The barrier
+/// `barrier` counts the tileBytes() bytes that arrive. One thread runs this code.
+void copyTile(Sm90Builder &b, const PanelTile &to, const HeadMap &map, Value firstRow, Value number,
               int64_t cols, Value barrier);
 /// Emits code that starts to store the panels of a tile in shared memory to rows of a head. The
 /// tile holds the columns from `firstCol` to `endCol` - 1. One thread runs this code.
-void storeTile(Sm90Builder &b, const PanelTile &from, Value map, Value firstRow, Value number,
-               int64_t firstCol, int64_t endCol);
+void storeTile(Sm90Builder &b, const PanelTile &from, const HeadMap &map, Value firstRow,
+               Value number, int64_t firstCol, int64_t endCol);
 /// Multiplies each of the 16 rows of a fragment by the factor of this row, and stores the rows to
 /// the tile `to`. The tile must begin at a row that is a multiple of 8. All threads of a warp run
 /// this code.

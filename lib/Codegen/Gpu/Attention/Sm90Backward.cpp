@@ -264,15 +264,12 @@ void attention::lowerSm90Keys(const Sm80Problem &problem, const Sm90Keys &config
                               ModuleOp entries, GpuKernel &info) {
   AttentionGradOp op = problem.op;
   const Shape &shape = problem.shape;
-  auto map = [&](Value tensor, int64_t rows) { return mapOfHeads(problem.kernel, tensor, rows); };
+  Sm90KeyMaps heads(problem);
   std::vector<GpuTensorMap> maps = {
-      map(op.getQ(), config.blockQueries), map(op.getDout(), config.blockQueries),
-      map(op.getK(), config.blockKeys()), map(op.getV(), config.blockKeys())};
-  // A map of dQ, if it is a result.
-  if (config.addsToQ)
-    if (std::optional<GpuTensorMap> dq =
-            mapOfResult(problem.kernel, op.getDq(), config.blockQueries))
-      maps.push_back(*dq);
+      heads.q.get(config.blockQueries), heads.dout.get(config.blockQueries),
+      heads.k.get(config.blockKeys()), heads.v.get(config.blockKeys())};
+  if (config.addsToQ && heads.dq.exists())
+    maps.push_back(heads.dq.get(config.blockQueries));
   Sm90Builder b(op.getLoc(), op.getContext(), config.threads());
   b.enter(entries, problem.kernel, symbol, 1, /*scratch=*/true, maps.size());
   emitKeys(b, problem, config);

@@ -117,12 +117,24 @@ struct Sm90KeyPlaces {
   int64_t bytes() const { return end; }
 };
 
+/// The tensor maps of the launch, in this order. There is no map of dQ if dQ is not returned.
+struct Sm90KeyMaps {
+  explicit Sm90KeyMaps(const Sm80Problem &problem)
+      : q(problem.kernel, AttentionGradOp(problem.op).getQ(), 0),
+        dout(problem.kernel, AttentionGradOp(problem.op).getDout(), 1),
+        k(problem.kernel, AttentionGradOp(problem.op).getK(), 2),
+        v(problem.kernel, AttentionGradOp(problem.op).getV(), 3),
+        dq(problem.kernel, AttentionGradOp(problem.op).getDq(), 4) {}
+  HeadMap q, dout, k, v, dq;
+};
+
 class Sm90KeyRole {
 public:
   Sm90KeyRole(Sm90Builder &b, const Sm80Problem &problem, const Sm90Keys &config, KeyScores &scores)
       : b(b), plan(problem.plan), config(config), shape(problem.shape), op(problem.op),
         kernel(problem.kernel), scores(scores), places(config, shape), querySums(config, shape),
-        base(b.sharedAt(0)), roundsQueries(config.addsToQ && !op.getDq().use_empty()) {}
+        maps(problem), base(b.sharedAt(0)),
+        roundsQueries(config.addsToQ && !op.getDq().use_empty()) {}
 
 protected:
   /// The number of a buffer for queries (`index`), and the parity of the barrier phase in which the
@@ -180,6 +192,7 @@ protected:
   KeyScores &scores;
   const Sm90KeyPlaces places;
   const QuerySums querySums;
+  const Sm90KeyMaps maps;
   Value base;               ///< address of the shared memory
   const bool roundsQueries; ///< true if dQ is a result
   Value part; ///< number of the part of the query heads; null if there is only one part

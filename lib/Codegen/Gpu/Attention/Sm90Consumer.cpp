@@ -254,7 +254,7 @@ Consumer::State Consumer::addLast(State state, const Stage &stage) {
 void Consumer::finish(const QueryTile &tile, const State &state) {
   SmallVector<Value> inverses =
       scores->finish(state.rows, b.destination(problem.kernel, problem.op.getLse()));
-  if (!problem.hasOutput) {
+  if (!problem.o.exists()) {
     if (!config.ownOutput)
       release(barrier(Sm90Places::QueriesEmpty));
     return;
@@ -272,7 +272,7 @@ void Consumer::finish(const QueryTile &tile, const State &state) {
   b.fenceAsync();
   syncWarp();
   b.when(isFirstLane, [&] {
-    storeTile(b, own, b.tensorMap(3), b.add(tile.firstRow, row), tile.number, 0, shape.valueDim);
+    storeTile(b, own, problem.o, b.add(tile.firstRow, row), tile.number, 0, shape.valueDim);
     b.commitStores();
     if (!config.ownOutput) {
       b.waitForStores(0, /*sourceOnly=*/true);
@@ -307,7 +307,7 @@ void Consumer::emit() {
       [&](const QueryTile &tile, Value before, Value met) { return consume(tile, before, met); });
   if (config.inTurns)
     b.when(b.isEqual(group, 0), [&] { waitForTurn(); });
-  if (problem.hasOutput)
+  if (problem.o.exists())
     b.when(isFirstLane, [&] { b.waitForStores(0, /*sourceOnly=*/true); });
 }
 

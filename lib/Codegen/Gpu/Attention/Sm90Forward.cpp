@@ -54,20 +54,21 @@ Value Producer::copy(const QueryTile &tile, Value before, Value met) {
   auto isOther = [&](Value parity) { return b.sub(b.i32(1), parity); };
   b.wait(barrier(Sm90Places::QueriesEmpty), isOther(b.rem(before, 2)));
   b.expect(barrier(Sm90Places::QueriesFull), places.queryBytes);
-  copyTile(b, queries(), b.tensorMap(0), tile.firstRow, tile.number, shape.dim,
+  copyTile(b, queries(), problem.q, tile.firstRow, tile.number, shape.dim,
            barrier(Sm90Places::QueriesFull));
   b.loop(b.i32(0), sequence.count, 1, [&](Value turn) {
     Stage stage = stageOf(b.add(met, turn));
     Value firstCol = b.mul(sequence.at(turn), config.blockCols), isEmpty = isOther(stage.parity);
     auto fill = [&](Sm90Places::Barrier full, Sm90Places::Barrier empty, const PanelTile &to,
-                    int64_t map, int64_t bytes, int64_t cols) {
+                    const HeadMap &map, int64_t bytes, int64_t cols) {
       b.wait(barrier(empty, stage), isEmpty);
       b.expect(barrier(full, stage), bytes);
-      copyTile(b, to, b.tensorMap(map), firstCol, tile.kvNumber, cols, barrier(full, stage));
+      copyTile(b, to, map, firstCol, tile.kvNumber, cols, barrier(full, stage));
     };
-    fill(Sm90Places::KeysFull, Sm90Places::KeysEmpty, keys(stage), 1, places.keyBytes, shape.dim);
-    fill(Sm90Places::ValuesFull, Sm90Places::ValuesEmpty, values(stage), 2, places.valueBytes,
-         shape.valueDim);
+    fill(Sm90Places::KeysFull, Sm90Places::KeysEmpty, keys(stage), problem.k, places.keyBytes,
+         shape.dim);
+    fill(Sm90Places::ValuesFull, Sm90Places::ValuesEmpty, values(stage), problem.v,
+         places.valueBytes, shape.valueDim);
   });
   return b.add(met, sequence.count);
 }
@@ -120,20 +121,20 @@ LogicalResult attention::lowerSm90Forward(func::FuncOp kernel, AttentionOp op,
                       op,
                       kernel,
                       *order,
-                      false,
+                      HeadMap(kernel, op.getQ(), 0),
+                      HeadMap(kernel, op.getK(), 1),
+                      HeadMap(kernel, op.getV(), 2),
+                      HeadMap(kernel, op.getO(), 3),
                       AttentionTiles(op).getKeyTiles(config.blockCols),
                       Sm90Places(config, shape)};
   GpuLaunch launch{
       info.info.name, problem.order.blocks, config.threads(), problem.places.bytes(), {}};
   launch.copyThreads = Sm90Builder::groupThreads;
   launch.cost = costOfForward(op, config, shape, problem.order, target);
-  launch.maps = {mapOfHeads(kernel, op.getQ(), config.blockRows()),
-                 mapOfHeads(kernel, op.getK(), config.blockCols),
-                 mapOfHeads(kernel, op.getV(), config.blockCols)};
-  if (std::optional<GpuTensorMap> output = mapOfResult(kernel, op.getO(), 16)) {
-    problem.hasOutput = true;
-    launch.maps.push_back(*output);
-  }
+  launch.maps = {problem.q.get(config.blockRows()), problem.k.get(config.blockCols),
+                 problem.v.get(config.blockCols)};
+  if (problem.o.exists())
+    launch.maps.push_back(problem.o.get(16));
   Sm90Builder b(op.getLoc(), op.getContext(), config.threads());
   b.enter(entries, kernel, launch.symbol, 1, /*scratch=*/false, launch.maps.size());
   emitRoles(b, problem);

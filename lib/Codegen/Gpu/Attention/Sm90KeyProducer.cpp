@@ -76,7 +76,7 @@ void KeyProducer::copyBlock(Value turn, Value number) {
   if (config.doutStages < Places::stages)
     firstRow = b.opaque(firstRow);
   auto copy = [&](Places::Barrier full, Places::Barrier empty, const Stage &stage, int64_t place,
-                  int64_t bytes, int64_t cols, Value map) {
+                  int64_t bytes, int64_t cols, const HeadMap &map) {
     Value arrived = barrier(full, stage);
     b.wait(barrier(empty, stage), b.sub(b.i32(1), stage.parity));
     b.expect(arrived, bytes + places.normsBytes);
@@ -84,10 +84,10 @@ void KeyProducer::copyBlock(Value turn, Value number) {
     return arrived;
   };
   Value arrived = copy(Places::QueriesFull, Places::QueriesEmpty, queries, places.queries,
-                       places.queryBytes, shape.dim, b.tensorMap(0));
+                       places.queryBytes, shape.dim, maps.q);
   copyNorms(places.lse, plan.lse, firstRow, queries, arrived);
   arrived = copy(Places::DoutFull, Places::DoutEmpty, douts, places.douts, places.doutBytes,
-                 shape.valueDim, b.tensorMap(1));
+                 shape.valueDim, maps.dout);
   copyNorms(places.delta, plan.delta, firstRow, douts, arrived);
 }
 
@@ -99,9 +99,8 @@ void KeyProducer::copyKeys() {
   if (scores.isBackwards())
     b.wait(barrier(Places::KeysEmpty), b.i32(0));
   b.expect(full, places.queries); // the bytes of K and V
-  copyTile(b, tileOfKeys(places.keys), b.tensorMap(2), scores.firstKey, number, shape.dim, full);
-  copyTile(b, tileOfKeys(places.values), b.tensorMap(3), scores.firstKey, number, shape.valueDim,
-           full);
+  copyTile(b, tileOfKeys(places.keys), maps.k, scores.firstKey, number, shape.dim, full);
+  copyTile(b, tileOfKeys(places.values), maps.v, scores.firstKey, number, shape.valueDim, full);
 }
 
 void KeyProducer::emit() {
@@ -236,7 +235,7 @@ void QueryAdder::addSums(const Sums &to, Value before, int64_t slice) {
 void QueryAdder::storeResult(const Sums &of, int64_t slice) {
   int64_t blocks = plan.rowStride / config.blockQueries;
   bool isOnly = querySums.slices == 1;
-  storeTile(b, {b.sharedAt(places.rounded), config.blockQueries}, b.tensorMap(4),
+  storeTile(b, {b.sharedAt(places.rounded), config.blockQueries}, maps.dq,
             b.mul(b.rem(of.number, blocks), config.blockQueries), b.div(of.number, blocks),
             isOnly ? 0 : querySums.firstCol(slice),
             isOnly ? shape.dim : querySums.firstCol(slice + 1));

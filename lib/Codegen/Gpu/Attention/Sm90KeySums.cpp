@@ -136,13 +136,11 @@ void Sm90KeySums::storeResults(const Sums &sums) {
   ArrayRef<Value> numbers = scores.numbers;
   SmallVector<Value> scale(numbers.size(), b.number(op.getScale().convertToDouble())),
       one(numbers.size());
-  auto rowsOf = [&](const Pointer &out, int64_t cols) {
-    return slabOf(b, out, scores.batch, scores.kvHead, shape.kvHeads, shape.cols, cols);
-  };
-  if (Pointer out = b.destination(kernel, op.getDk()); out.base && sumsK)
-    storeRows(b, {keyLayout, sums.dk}, numbers, scale, rowsOf(out, shape.dim));
-  if (Pointer out = b.destination(kernel, op.getDv()); out.base && sumsV)
-    storeRows(b, {valueLayout, sums.dv}, numbers, one, rowsOf(out, shape.valueDim));
+  auto rowsOf = [&](const HeadTensor &out) { return slabOf(b, out, scores.batch, scores.kvHead); };
+  if (HeadTensor out = headTensorOf(b, kernel, op.getDk()); out.place.base && sumsK)
+    storeRows(b, {keyLayout, sums.dk}, numbers, scale, rowsOf(out));
+  if (HeadTensor out = headTensorOf(b, kernel, op.getDv()); out.place.base && sumsV)
+    storeRows(b, {valueLayout, sums.dv}, numbers, one, rowsOf(out));
 }
 
 /// Returns the number of this block of keys, counted over all heads and batches.

@@ -27,18 +27,24 @@ int64_t attention::normBlocks(const Sm80Problem &problem) {
          (normThreads / lanesOfQuery);
 }
 
-/// Returns Σ O·dO of a row. The eight lanes of the row compute the sum together.
-static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value row) {
+static Pointer placeOfRow(GpuBuilder &b, const HeadTensor &tensor, Value head, Value row) {
+  return b.shift(tensor.place, b.add(tensor.offsetOf(b, head), b.mul(row, tensor.layout.row)));
+}
+
+/// Returns Σ O·dO of a row of a head, which is counted over all batches. The eight lanes of the row
+/// compute the sum together.
+static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value head, Value row) {
   AttentionGradOp op = problem.op;
   int64_t cols = problem.shape.valueDim;
   Value own = b.mul(b.rem(b.lane(), lanesOfQuery), numbersOfLane), delta = b.number(0);
   for (int64_t col = 0; col < cols; col += lanesOfQuery * numbersOfLane) {
     Value at = b.add(own, col),
           inRow = col + lanesOfQuery * numbersOfLane > cols ? b.isLower(at, cols) : Value();
-    Value place = b.add(b.mul(row, cols), b.to64(inRow ? b.select(inRow, at, b.i32(0)) : at)),
-          sum = delta;
-    auto load = [&](Value tensor) {
-      return loadRow(b, b.shift(b.binding(tensor), place), numbersOfLane, numbersOfLane);
+    Value place = b.to64(inRow ? b.select(inRow, at, b.i32(0)) : at), sum = delta;
+    auto load = [&](Value heads) {
+      HeadTensor tensor = headTensorOf(b, problem.kernel, heads);
+      return loadRow(b, b.shift(placeOfRow(b, tensor, head, row), place), numbersOfLane,
+                     numbersOfLane);
     };
     for (auto [o, dout] : llvm::zip(load(op.getO()), load(op.getDout())))
       sum = b.fma(b.convertFloat(o, b.getF32Type()), b.convertFloat(dout, b.getF32Type()), sum);
@@ -58,19 +64,19 @@ static void clearParts(GpuBuilder &b, const Sm80Backward &plan, Value number, in
 }
 
 /// Sets dQ of a query without keys to 0. The eight lanes of the row store it together.
-static void clearQuery(GpuBuilder &b, const Sm80Problem &problem, Value row) {
+static void clearQuery(GpuBuilder &b, const Sm80Problem &problem, Value head, Value row) {
   AttentionGradOp op = problem.op;
-  Pointer dq = b.destination(problem.kernel, op.getDq());
-  if (!dq.base || op.getMaskMod().empty())
+  HeadTensor tensor = headTensorOf(b, problem.kernel, op.getDq());
+  if (!tensor.place.base || op.getMaskMod().empty())
     return;
+  Pointer dq = placeOfRow(b, tensor, head, row);
   int64_t cols = problem.shape.dim;
   SmallVector<Value> zeros(numbersOfLane, b.convertFloat(b.number(0), dq.type));
   Value own = b.mul(b.rem(b.lane(), lanesOfQuery), numbersOfLane);
   for (int64_t col = 0; col < cols; col += lanesOfQuery * numbersOfLane) {
     Value at = b.add(own, col);
-    b.when(b.isLower(at, cols), [&] {
-      storeRow(b, zeros, b.shift(dq, b.add(b.mul(row, cols), b.to64(at))), numbersOfLane);
-    });
+    b.when(b.isLower(at, cols),
+           [&] { storeRow(b, zeros, b.shift(dq, b.to64(at)), numbersOfLane); });
   }
 }
 
@@ -83,12 +89,13 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
                        b.to64(b.div(b.thread(), lanesOfQuery)));
   Value head = b.div(number, plan.rowStride), row = b.rem(number, plan.rowStride),
         exists = b.isLower(row, shape.rows);
-  Value place = b.add(b.mul(head, shape.rows), b.min(row, b.constant(shape.rows - 1)));
-  Value delta = emitDelta(b, problem, place),
+  Value existing = b.min(row, b.constant(shape.rows - 1)),
+        place = b.add(b.mul(head, shape.rows), existing);
+  Value delta = emitDelta(b, problem, head, existing),
         lse = b.load(b.getF32Type(), b.shift(b.binding(op.getLse()), place));
   Value isEmpty =
       arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
-  b.when(b.both(exists, isEmpty), [&] { clearQuery(b, problem, place); });
+  b.when(b.both(exists, isEmpty), [&] { clearQuery(b, problem, head, existing); });
   lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))),
                  b.mulf(lse, b.number(log2e)), b.number(infinity));
   delta = b.select(exists, delta, b.number(0));

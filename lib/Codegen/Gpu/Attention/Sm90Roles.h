@@ -54,8 +54,8 @@ struct Sm90Problem {
   const Shape &shape;
   mutable AttentionOp op;
   func::FuncOp kernel;
-  QueryOrder order; ///< order of the blocks of queries
-  bool hasOutput;   ///< true if the kernel returns O
+  QueryOrder order;   ///< order of the blocks of queries
+  HeadMap q, k, v, o; ///< the maps of the launch; there is no map of O if O is not returned
   SmallVector<TileRange> ranges;
   Sm90Places places;
 

@@ -23,6 +23,9 @@
 // Factors that exceed the L2 cache are read again for each round: tiles of a round are eight rows
 // of tiles high (GpuGemmTiles.cpp).
 //
+// Blocks that also add a factor over k (FactorSums.cpp) read its tiles from shared memory once
+// more. One of `otherTiles` tiles adds, so these plans are scheduled block by block.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Codegen/Gpu/Ptx/Sm90Builder.h"
@@ -59,6 +62,31 @@ OpWork gemm::workOfMaps(const Problem &problem) {
   return work;
 }
 
+/// The blocks that add the tiles of k of the summed factor. The plan's own number of shares is set
+/// when the plan has been chosen.
+struct Adders {
+  int64_t shares, tiles; ///< a part of k has `shares` adders among `tiles` tiles of the result
+  bool both;             ///< true if all blocks of a cluster add
+
+  explicit Adders(const GpuPlan &plan)
+      : shares(plan.splits > 1 ? std::min(mostSumShares, plan.otherTiles()) : 1),
+        tiles(plan.sumsLhs ? plan.colTiles() : plan.rowTiles()), both(plan.sumsLhs) {}
+  /// Returns true if the cluster, or a block of it, with tile `number` of the result adds.
+  bool adds(const GpuPlan &plan, int64_t number) const {
+    return number % tiles < (both ? shares : llvm::divideCeil(shares, plan.config.cluster));
+  }
+};
+
+/// Bytes of the sums of a factor in f32: results and their initial values, or shares of parts.
+static double countSumBytes(const Problem &problem, const GpuPlan &plan) {
+  if (!plan.sums)
+    return 0;
+  double size = toDouble(plan.summed()->size) * sumBytes;
+  if (plan.splits > 1)
+    return size * toDouble(plan.splits * Adders(plan).shares);
+  return size * (problem.factorSum->init.access.binding < 0 ? 1 : 2);
+}
+
 /// Bytes of memory: factors, operands of the epilogue and results, or sums of parts.
 static double countBytes(const Problem &problem, const GpuPlan &plan) {
   double lhs = toDouble(plan.outerCount * plan.lhs.size * plan.k) * bytesOf(plan.element),
@@ -75,8 +103,9 @@ static double countBytes(const Problem &problem, const GpuPlan &plan) {
     rhs *= rows / height;
   }
   if (plan.splits > 1)
-    return lhs + rhs + partElements(plan) * sumBytes;
-  double results = toDouble(plan.outerCount * plan.lhs.size * plan.rhs.size), bytes = lhs + rhs;
+    return lhs + rhs + partElements(plan) * sumBytes + countSumBytes(problem, plan);
+  double results = toDouble(plan.outerCount * plan.lhs.size * plan.rhs.size),
+         bytes = lhs + rhs + countSumBytes(problem, plan);
   auto moved = [&](const Operand &operand) {
     double size = 1;
     for (auto [digit, stride] : llvm::enumerate(operand.strides))
@@ -186,29 +215,62 @@ double gemm::epilogueSteps(const Problem &problem, const GpuPlan &plan) {
   return epilogueOfGroups(problem, plan, rates).second / stepOfGroups(plan, rates).longest();
 }
 
-/// Schedules the blocks of unequal parts of k. Blocks of a cluster run together.
-static GpuCost costOfUnevenParts(const Problem &problem, const GpuPlan &plan,
-                                 const GpuRates &rates) {
-  const PartOrder &order = *plan.uneven;
+/// Work of the addition of one tile of k of the summed factor.
+static GpuClocks additionOf(const GpuPlan &plan, const GpuRates &rates) {
+  constexpr double perRow = 5, perTile = 15; // instructions of a warp
+  constexpr int64_t threads = 2 * Sm90Builder::groupThreads;
+  const GpuSide &side = *plan.summed();
+  double rows = toDouble(plan.config.blockK / (threads / (side.width / 2)));
+  return {0, (perRow * rows + perTile) * threads / lanes / schedulers, 0,
+          toDouble(side.bytes) / rates.shared, 0};
+}
+
+/// Schedules the blocks of unequal parts of k, and those of plans that add a factor. Blocks of a
+/// cluster run together.
+static GpuCost costOfBlocks(const Problem &problem, const GpuPlan &plan, const GpuRates &rates) {
   const int64_t cluster = plan.config.cluster;
-  GpuClocks step = stepOfGroups(plan, rates);
+  GpuClocks step = stepOfGroups(plan, rates), addition;
   auto [epilogue, epilogueClocks] = epilogueOfGroups(problem, plan, rates);
-  Integers m;
+  double added = 0; // clocks that the additions of all tiles of k of a step take longer
+  std::optional<Adders> adders;
+  if (plan.sums) {
+    adders.emplace(plan);
+    addition = additionOf(plan, rates);
+    GpuClocks both = step;
+    both += addition;
+    added = (both.longest() - step.longest()) / toDouble(adders->shares);
+  }
+  auto clocksOf = [&](int64_t tile, int64_t steps) {
+    double perStep = step.longest() + (adders && adders->adds(plan, tile) ? added : 0);
+    return toDouble(steps) * perStep + epilogueClocks;
+  };
+  GpuClocks whole = step * toDouble(plan.partBlocks());
+  whole += epilogue;
+  double tileClocks = whole.longest(); // of equal parts
   BlockScheduler schedule(plan.multiprocessors / cluster);
-  for (int64_t block = 0; block < order.blocks(); ++block) {
+  Integers m;
+  int64_t tiles = plan.resultTiles(), blocks = plan.uneven ? plan.uneven->blocks() : plan.tiles();
+  for (int64_t block = 0; block < blocks; ++block) {
+    if (!plan.uneven) {
+      schedule.add(std::max(clocksOf(block % tiles, plan.partBlocks()), tileClocks));
+      continue;
+    }
     double clocks = 0;
-    for (int64_t tile = order.firstTile(m, block); tile < order.endTile(m, block); ++tile)
-      clocks += toDouble(order.turnAt(m, block, tile).steps) * step.longest() + epilogueClocks;
+    for (int64_t tile = plan.uneven->firstTile(m, block); tile < plan.uneven->endTile(m, block);
+         ++tile)
+      clocks += clocksOf(tile, plan.uneven->turnAt(m, block, tile).steps);
     schedule.add(clocks);
   }
-  GpuClocks all = step * toDouble(order.tiles * order.steps * cluster);
-  all += epilogue * toDouble(order.allParts() * cluster);
+  GpuClocks all = step * toDouble(tiles * plan.kBlocks * cluster);
+  all += epilogue * toDouble(plan.allParts() * cluster);
+  if (adders)
+    all += addition * toDouble(tiles / adders->tiles * plan.kBlocks * (adders->both ? cluster : 1));
   return getLaunchCost(schedule, all, plan.multiprocessors, countBytes(problem, plan));
 }
 
 static GpuCost costOfGroups(const Problem &problem, const GpuPlan &plan, const GpuRates &rates) {
-  if (plan.uneven)
-    return costOfUnevenParts(problem, plan, rates);
+  if (plan.uneven || plan.sums)
+    return costOfBlocks(problem, plan, rates);
   const GpuConfig &c = plan.config;
   GpuClocks step = stepOfGroups(plan, rates);
   auto [epilogue, epilogueClocks] = epilogueOfGroups(problem, plan, rates);
@@ -270,8 +332,11 @@ GpuCost gemm::costOfPartSums(const Problem &problem, const GpuPlan &plan) {
   thread.issue = strip * (parts + element.issue) + 30;
   thread.special = strip * element.special;
   thread.cache = strip * (parts * sumBytes + stored);
+  double bytes = thread.cache * toDouble(blocks * threads);
+  if (plan.sums) // shares are read, results are written
+    bytes += countSumBytes(problem, plan) + toDouble(plan.summed()->size) * sumBytes;
   return getStreamCost(blocks, threads, thread, GpuRates::get(plan.chip), plan.multiprocessors,
-                       thread.cache * toDouble(blocks * threads));
+                       bytes);
 }
 
 GpuCost gemm::costOfPack(const GpuPlan &plan, const PackedFactor &packed) {

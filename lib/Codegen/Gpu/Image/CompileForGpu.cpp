@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Codegen/Gpu/Gemm/GpuGemm.h"
+#include "Codegen/Kernel/Attention/AttentionKernel.h"
 #include "fsdp/Analysis/Cluster.h"
 #include "fsdp/Analysis/TargetInfo.h"
 #include "fsdp/Codegen/Gpu/MeasureGpu.h"
@@ -122,6 +123,7 @@ public:
   /// Rows are aligned to 16 bytes, because tensor maps and the widest form of cp.async copy
   /// multiples of 16 bytes.
   RowAlignment getRowAlignment() const override { return {16, true}; }
+  int64_t getHeadAlignment() const override { return headBytes; }
   /// The kernel of AdamW writes narrow parameters in the pass in which it writes masters. Rounding
   /// the masters before a gather would read and write them in another launch.
   ParamStorage getParamStorage() const override { return ParamStorage::Both; }

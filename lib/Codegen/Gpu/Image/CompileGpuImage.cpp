@@ -74,30 +74,26 @@ std::optional<std::string> fsdp::whyNoGpuAttention(Operation *op, const GpuTarge
 std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target) {
   if (isContraction(kernel, target))
     return gemm::whyNoGpuGemm(kernel, target);
-  return handlesAttentionKernel(kernel) ? whyNoGpuAttention(&kernel.front().front(), target)
-                                        : std::nullopt;
+  Operation *attention = findAttention(kernel);
+  return attention ? whyNoGpuAttention(attention, target) : std::nullopt;
 }
 
 /// Allows tanh to have an absolute error of 2^-21 (GpuMath.cpp) if scores are computed from bf16 or
 /// f16. This error is small enough, because an exponential depends on the absolute error of its
 /// score. A capped score is the cap times a tanh, so its error is the cap times 2^-21. The score
 /// before the cap is a sum of products in f32, whose error is at least as large.
-static void shortenTanh(func::FuncOp kernel, LLVM::LLVMFuncOp entry) {
-  Type element = getElementTypeOrSelf(kernel.front().front().getOperand(0).getType());
-  if (element.isF32())
-    return;
+static void shortenTanh(LLVM::LLVMFuncOp entry) {
   entry.walk([](math::TanhOp op) { op.setFastmath(op.getFastmath() | arith::FastMathFlags::afn); });
 }
 
-static LogicalResult lowerAttention(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
-                                    GpuKernel &info) {
-  if (auto forward = dyn_cast<AttentionOp>(kernel.front().front())) {
+static LogicalResult lowerAttention(func::FuncOp kernel, Operation *op, const GpuTarget &target,
+                                    ModuleOp entries, GpuKernel &info) {
+  if (auto forward = dyn_cast<AttentionOp>(op)) {
     if (std::optional<Sm90Config> config = chooseSm90Forward(forward, target))
       return lowerSm90Forward(kernel, forward, *config, target, entries, info);
     return lowerSm80Forward(kernel, forward, target, entries, info);
   }
-  return lowerGpuBackward(kernel, cast<AttentionGradOp>(kernel.front().front()), target, entries,
-                          info);
+  return lowerGpuBackward(kernel, cast<AttentionGradOp>(op), target, entries, info);
 }
 
 LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target, ModuleOp entries,
@@ -105,14 +101,16 @@ LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target,
   kernel.walk([](linalg::GenericOp op) { simplifyActivations(*op.getBody()); });
   if (isContraction(kernel, target))
     return gemm::lowerGpuGemm(kernel, target, entries, info);
-  if (!handlesAttentionKernel(kernel))
+  Operation *attention = findAttention(kernel);
+  if (!attention)
     return lowerGpuNestKernel(kernel, target, entries, info);
-  if (failed(lowerAttention(kernel, target, entries, info)))
+  if (failed(lowerAttention(kernel, attention, target, entries, info)))
     return failure();
-  Type element = getElementTypeOrSelf(kernel.front().front().getOperand(0).getType());
+  Type element = getElementTypeOrSelf(attention->getOperand(0).getType());
   info.roundsToTF32 = element.isF32() && target.f32Products == F32Products::TF32;
-  for (const GpuLaunch &launch : info.launches)
-    shortenTanh(kernel, entries.lookupSymbol<LLVM::LLVMFuncOp>(launch.symbol));
+  if (!element.isF32())
+    for (const GpuLaunch &launch : info.launches)
+      shortenTanh(entries.lookupSymbol<LLVM::LLVMFuncOp>(launch.symbol));
   return success();
 }
 

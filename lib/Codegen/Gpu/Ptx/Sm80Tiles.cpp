@@ -186,16 +186,20 @@ void Sm80Tiles::waitForCopies(int64_t pending) {
 /// Copies chunk `unit` of row `row` of the tile. A chunk has `bytes` bytes.
 void Sm80Tiles::copyUnit(const SharedTile &to, const GlobalRows &from, Value row, Value unit,
                          Value first, int64_t bytes, bool checksRow, bool checksCol) {
-  Value source = add(mul(add(first, row), from.cols * elementBytes()), mul(unit, bytes)), exists;
+  int64_t rowBytes = from.stride * elementBytes();
+  bool isWide = from.rows * rowBytes > std::numeric_limits<int32_t>::max();
+  Value number = add(first, row), inRow = mul(unit, bytes), exists;
+  Value source =
+      isWide ? add(mul(to64(number), rowBytes), to64(inRow)) : add(mul(number, rowBytes), inRow);
   if (checksRow)
-    exists = isLower(add(first, row), from.rows);
+    exists = isLower(number, from.rows);
   if (checksCol) {
-    Value inRow = isLower(unit, from.cols * elementBytes() / bytes);
-    exists = exists ? both(exists, inRow) : inRow;
+    Value isColumn = isLower(unit, from.cols * elementBytes() / bytes);
+    exists = exists ? both(exists, isColumn) : isColumn;
   }
   if (exists)
-    source = select(exists, source, i32(0));
-  Value place = shiftBytes(address(from.place), to64(source));
+    source = select(exists, source, zero(source.getType()));
+  Value place = shiftBytes(address(from.place), isWide ? source : to64(source));
   Value target = shiftBytes(to.base, add(mul(row, to.pitch), mul(unit, bytes)));
   // cp.async copies at least 4 bytes.
   if (bytes < 4) {
@@ -212,7 +216,8 @@ void Sm80Tiles::copyUnit(const SharedTile &to, const GlobalRows &from, Value row
 void Sm80Tiles::copyAsync(const SharedTile &to, const GlobalRows &from, Value first, int64_t rows,
                           bool whole) {
   int64_t rowBytes = from.cols * elementBytes(), padded = paddedCols(from.cols) * elementBytes();
-  int64_t bytes = std::min<int64_t>(16, rowBytes & -rowBytes), units = padded / bytes,
+  int64_t distances = rowBytes | (from.stride * elementBytes());
+  int64_t bytes = std::min<int64_t>(16, distances & -distances), units = padded / bytes,
           total = rows * units;
   bool checksCol = padded != rowBytes;
   auto one = [&](Value number, Value row, Value unit) {

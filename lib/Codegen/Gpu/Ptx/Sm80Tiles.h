@@ -36,6 +36,7 @@ struct SharedTile {
 struct GlobalRows {
   Pointer place;
   int64_t rows, cols;
+  int64_t stride; ///< distance between rows, in elements
 };
 
 class Sm80Tiles : public GpuBuilder {

@@ -12,34 +12,43 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static Operation *getOnlyOp(func::FuncOp kernel) {
+Operation *fsdp::findAttention(func::FuncOp kernel) {
   Block &body = kernel.front();
-  if (body.getOperations().size() != 2 || !isa<AttentionOp, AttentionGradOp>(body.front()))
+  auto found =
+      llvm::find_if(body, [](Operation &op) { return isa<AttentionOp, AttentionGradOp>(op); });
+  if (found == body.end() || !findHeads(&*found, headBytes))
     return nullptr;
-  Operation *op = &body.front();
-  auto isPlain = [&](Value v) {
-    auto argument = dyn_cast<BlockArgument>(v);
-    return argument && !kernel.getArgAttr(argument.getArgNumber(), inoutAttr);
-  };
-  llvm::SmallPtrSet<Value, 4> seen;
-  bool results = llvm::all_of(body.getTerminator()->getOperands(), [&](Value v) {
-    return v.getDefiningOp() == op && seen.insert(v).second;
-  });
-  auto isSupported = [](Type type) {
-    auto tensor = cast<RankedTensorType>(type);
+  auto isSupported = [&](BlockArgument argument) {
+    auto tensor = cast<RankedTensorType>(argument.getType());
     Type element = tensor.getElementType();
     bool isFloat = element.isF16() || element.isBF16() || element.isF32() || element.isF64();
-    return tensor.getNumElements() > 0 &&
+    return tensor.getNumElements() > 0 && !kernel.getArgAttr(argument.getArgNumber(), inoutAttr) &&
            (isFloat || element.isInteger(1) || element.isInteger(8) || element.isInteger(16) ||
             element.isInteger(32) || element.isInteger(64));
   };
-  return results && llvm::all_of(op->getOperands(), isPlain) &&
-                 llvm::all_of(op->getOperandTypes(), isSupported)
-             ? op
+  auto isRead = [](BlockArgument argument) { return !argument.use_empty(); };
+  return llvm::all_of(llvm::make_filter_range(kernel.getArguments(), isRead), isSupported)
+             ? &*found
              : nullptr;
 }
 
-bool fsdp::handlesAttentionKernel(func::FuncOp kernel) { return getOnlyOp(kernel) != nullptr; }
+bool fsdp::handlesAttentionKernel(func::FuncOp kernel) {
+  return kernel.front().getOperations().size() == 2 && findAttention(kernel);
+}
+
+std::optional<PlacedHeads> fsdp::placeHeads(func::FuncOp kernel, Value heads) {
+  if (!isa_and_present<AttentionOp, AttentionGradOp>(heads.getDefiningOp()))
+    return findSource(heads);
+  for (OpOperand &operand : kernel.front().getTerminator()->getOpOperands()) {
+    std::optional<SmallVector<PlacedHeads>> pieces = findPieces(operand.get());
+    for (PlacedHeads &piece : *pieces)
+      if (piece.heads == heads) {
+        piece.in = getDestination(kernel, operand.getOperandNumber());
+        return piece;
+      }
+  }
+  return std::nullopt;
+}
 
 void fsdp::decomposeAttention(func::FuncOp kernel) {
   SmallVector<Operation *> ops;
