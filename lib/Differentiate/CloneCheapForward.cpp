@@ -20,7 +20,7 @@
 //  values that are saved anyway do not count.
 //
 // Rows that the forward gathers over the axis `tensor` are gathered again (RepeatRows.cpp). If an
-// op in the backward reads a reshaped forward value, the pass gives this op a reshape of its own.
+// op in the backward, or a clone, reads a reshaped forward value, it gets a reshape of its own.
 // After that, the pass visits the forward values from last to first. The operands of a clone remain
 // saved, so a clone never reads another clone. The time is O(ops).
 //
@@ -59,6 +59,7 @@ public:
   int64_t getSavedBytes() { return forward.countSavedBytes(); }
 
 private:
+  void copyReshapes(Operation *reader);
   bool isCheap(Operation *op);
   bool isAvailable(Value v);
 
@@ -72,25 +73,37 @@ private:
 };
 } // namespace
 
-/// If an op of the backward reads a reshaped forward value, gives this op its own copy of the
-/// reshape.
+/// Returns whether the op only gives a computed value another shape.
+static bool isReshape(Operation *op) {
+  return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op) &&
+         !isa<BlockArgument>(op->getOperand(0));
+}
+
+/// Returns the forward value whose elements `v` has.
+static Value findSource(Value v) {
+  while (isReshape(v.getDefiningOp()))
+    v = v.getDefiningOp()->getOperand(0);
+  return v;
+}
+
+/// If the op reads a reshaped forward value, gives the op its own copy of the reshape.
+void CheapClones::copyReshapes(Operation *reader) {
+  for (OpOperand &operand : reader->getOpOperands())
+    for (OpOperand *use = &operand; forward.computes(use->get());) {
+      Operation *view = use->get().getDefiningOp();
+      if (!isReshape(view))
+        break;
+      Operation *copy = OpBuilder(use->getOwner()).clone(*view);
+      use->set(copy->getResult(0));
+      use = &copy->getOpOperand(0);
+    }
+}
+
+/// Lets the backward read forward values before they are reshaped.
 void CheapClones::moveReshapes() {
-  for (Operation &op : llvm::make_early_inc_range(func.getBody().front())) {
-    if (forward.contains(&op) || op.hasTrait<OpTrait::IsTerminator>())
-      continue;
-    Operation *reader = &op;
-    for (OpOperand &operand : op.getOpOperands())
-      for (OpOperand *use = &operand; forward.computes(use->get());) {
-        Operation *view = use->get().getDefiningOp();
-        if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(view) ||
-            isa<BlockArgument>(view->getOperand(0)))
-          break;
-        Operation *copy = OpBuilder(reader).clone(*view);
-        use->set(copy->getResult(0));
-        use = &copy->getOpOperand(0);
-        reader = copy;
-      }
-  }
+  for (Operation &op : llvm::make_early_inc_range(func.getBody().front()))
+    if (!forward.contains(&op) && !op.hasTrait<OpTrait::IsTerminator>())
+      copyReshapes(&op);
 }
 
 static bool isCall(Operation &op) {
@@ -136,14 +149,14 @@ SmallVector<Value> CheapClones::choose() {
       continue;
     int64_t more = 0;
     for (Value operand : getAllOperands(&op))
-      if (!isAvailable(operand))
+      if (!isAvailable(findSource(operand)))
         more += countBytes(operand.getType());
     if (more * 8 > countBytes(v.getType()))
       continue;
     chosen.push_back(v);
     for (Value operand : getAllOperands(&op))
       if (forward.computes(operand))
-        pinned.insert(operand);
+        pinned.insert(findSource(operand));
   }
   return SmallVector<Value>(llvm::reverse(chosen));
 }
@@ -158,6 +171,7 @@ void CheapClones::clone(ArrayRef<Value> values) {
       Operation *user = func.getBody().front().findAncestorOpInBlock(*use.getOwner());
       return user != copy && !forward.contains(user) && !user->hasTrait<OpTrait::IsTerminator>();
     });
+    copyReshapes(copy);
   }
 }
 
