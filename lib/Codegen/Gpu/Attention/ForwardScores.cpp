@@ -77,7 +77,7 @@ SmallVector<Value> ForwardScores::rowNumbers() const {
 }
 
 /// The values that depend only on a column are computed once and used for all rows.
-Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked) const {
+Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked, bool endsBlocks) const {
   Value own = b.add(firstCol, b.colOfLane()), scale = b.number(op.getScale().convertToDouble());
   SmallVector<std::pair<FragmentFunction::Values, FragmentFunction::Values>> columns(
       layout.numCols());
@@ -107,6 +107,8 @@ Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked) const {
       x = b.select(keep, x, b.number(-infinity));
     }
     s.registers[reg] = x;
+    if (endsBlocks && masked && !score.empty() && !op.getCaptures().empty() && reg % 16 == 15)
+      b.endBlock();
   }
   return s;
 }

@@ -161,7 +161,7 @@ Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores:
   Fragment s{scoreLayout, std::move(sums)};
   Value firstCol = b.mul(sequence->at(turn), config.blockCols);
   if (masked || scores->alwaysModifies())
-    s = scores->modify(s, firstCol, masked);
+    s = scores->modify(s, firstCol, masked, /*endsBlocks=*/true);
   return scores->weigh(scores->softmax(s, rows, correction), firstCol);
 }
 
