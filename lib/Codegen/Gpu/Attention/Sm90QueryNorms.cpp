@@ -7,7 +7,8 @@
 // The code of emitNorms() computes lse · log2(e) and δ = Σ O·dO. Eight lanes together process a
 // query. For queries without keys and for queries that do not exist, lse is inf. The code also sets
 // the counts of additions to zero. If there is a mask, no block of keys may visit a block of
-// queries, so dQ of queries without keys is set to 0.
+// queries, so dQ of queries without keys is set to 0. If the mask reads tensors, dQ of all queries
+// is: in a step of a ring, lse is that of the keys of all ranks, and the mask reads the step's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -95,7 +96,10 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
         lse = b.load(b.getF32Type(), b.shift(b.binding(op.getLse()), place));
   Value isEmpty =
       arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
-  b.when(b.both(exists, isEmpty), [&] { clearQuery(b, problem, head, existing); });
+  bool readsTensors = false;
+  op.getMaskMod().walk([&](tensor::ExtractOp) { readsTensors = true; });
+  b.when(readsTensors ? exists : b.both(exists, isEmpty),
+         [&] { clearQuery(b, problem, head, existing); });
   lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))),
                  b.mulf(lse, b.number(log2e)), b.number(infinity));
   delta = b.select(exists, delta, b.number(0));
