@@ -20,9 +20,9 @@
 //  values that are saved anyway do not count.
 //
 // Rows that the forward gathers over the axis `tensor` are gathered again (RepeatRows.cpp). If an
-// op in the backward, or a clone, reads a reshaped forward value, it gets a reshape of its own.
-// After that, the pass visits the forward values from last to first. The operands of a clone remain
-// saved, so a clone never reads another clone. The time is O(ops).
+// op in the backward, or a clone that only moves elements, reads a reshaped forward value, it gets
+// a reshape of its own. After that, the pass visits the forward values from last to first. The
+// operands of a clone remain saved, so a clone never reads another clone. The time is O(ops).
 //
 // This pass recomputes only cheap values. The stage Plan recomputes costly values, because the
 // compiler can choose these only after it has packed the arena.
@@ -79,11 +79,15 @@ static bool isReshape(Operation *op) {
          !isa<BlockArgument>(op->getOperand(0));
 }
 
-/// Returns the forward value whose elements `v` has.
-static Value findSource(Value v) {
-  while (isReshape(v.getDefiningOp()))
-    v = v.getDefiningOp()->getOperand(0);
-  return v;
+/// Returns the value that a clone of the op would read for the operand. A clone that only moves
+/// elements reads a reshape of its own.
+static Value findSource(Operation *op, Value operand) {
+  auto structured = dyn_cast<linalg::LinalgOp>(op);
+  if (!structured || structured.getBlock()->getOperations().size() > 1)
+    return operand;
+  while (isReshape(operand.getDefiningOp()))
+    operand = operand.getDefiningOp()->getOperand(0);
+  return operand;
 }
 
 /// If the op reads a reshaped forward value, gives the op its own copy of the reshape.
@@ -149,14 +153,14 @@ SmallVector<Value> CheapClones::choose() {
       continue;
     int64_t more = 0;
     for (Value operand : getAllOperands(&op))
-      if (!isAvailable(findSource(operand)))
+      if (!isAvailable(findSource(&op, operand)))
         more += countBytes(operand.getType());
     if (more * 8 > countBytes(v.getType()))
       continue;
     chosen.push_back(v);
     for (Value operand : getAllOperands(&op))
       if (forward.computes(operand))
-        pinned.insert(findSource(operand));
+        pinned.insert(findSource(&op, operand));
   }
   return SmallVector<Value>(llvm::reverse(chosen));
 }
@@ -171,7 +175,8 @@ void CheapClones::clone(ArrayRef<Value> values) {
       Operation *user = func.getBody().front().findAncestorOpInBlock(*use.getOwner());
       return user != copy && !forward.contains(user) && !user->hasTrait<OpTrait::IsTerminator>();
     });
-    copyReshapes(copy);
+    if (findSource(copy, copy->getOperand(0)) != copy->getOperand(0))
+      copyReshapes(copy);
   }
 }
 

@@ -318,12 +318,15 @@ static bool mayBegin(const Operation &operation) {
                      [](const OperationRef &before) { return before->isDone; });
 }
 
-/// Tries to execute ready operations that wait for peers. Returns true as soon as one of these
-/// operations has ended.
+/// Tries to execute ready operations, first those that wait for peers. A peer may wait for a
+/// collective whose operands kernels on another stream compute. Returns true as soon as one of
+/// these operations has ended.
 bool Driver::executeOther() {
-  for (size_t i = 0; i < pending.size(); ++i)
-    if (OperationRef each = pending[i]; each->attempt && mayBegin(*each) && execute(*each))
-      return true;
+  for (bool waits : {true, false})
+    for (size_t i = 0; i < pending.size(); ++i)
+      if (OperationRef each = pending[i];
+          bool(each->attempt) == waits && mayBegin(*each) && execute(*each))
+        return true;
   return false;
 }
 

@@ -78,6 +78,8 @@ SmallVector<Value> ForwardScores::rowNumbers() const {
 
 /// The values that depend only on a column are computed once and used for all rows.
 Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked, bool endsBlocks) const {
+  bool ends = false;
+  op.getScoreMod().walk([&](tensor::ExtractOp) { ends = endsBlocks && masked; });
   Value own = b.add(firstCol, b.colOfLane()), scale = b.number(op.getScale().convertToDouble());
   SmallVector<std::pair<FragmentFunction::Values, FragmentFunction::Values>> columns(
       layout.numCols());
@@ -107,7 +109,7 @@ Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked, bool end
       x = b.select(keep, x, b.number(-infinity));
     }
     s.registers[reg] = x;
-    if (endsBlocks && masked && !score.empty() && !op.getCaptures().empty() && reg % 16 == 15)
+    if (ends && reg % 16 == 15)
       b.endBlock();
   }
   return s;
