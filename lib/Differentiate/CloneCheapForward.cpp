@@ -79,13 +79,10 @@ static bool isReshape(Operation *op) {
          !isa<BlockArgument>(op->getOperand(0));
 }
 
-/// Returns the value that a clone of the op would read for the operand. A clone that only moves
-/// elements reads a reshape of its own.
-static Value findSource(Operation *op, Value operand) {
-  auto structured = dyn_cast<linalg::LinalgOp>(op);
-  if (!structured || structured.getBlock()->getOperations().size() > 1)
-    return operand;
-  while (isReshape(operand.getDefiningOp()))
+/// Returns the forward value that has to be saved for a clone of the op to read `operand`. A clone
+/// that only moves elements gets a reshape of its own.
+static Value findSaved(Operation *op, Value operand) {
+  while (movesElements(op) && isReshape(operand.getDefiningOp()))
     operand = operand.getDefiningOp()->getOperand(0);
   return operand;
 }
@@ -153,14 +150,14 @@ SmallVector<Value> CheapClones::choose() {
       continue;
     int64_t more = 0;
     for (Value operand : getAllOperands(&op))
-      if (!isAvailable(findSource(&op, operand)))
+      if (!isAvailable(findSaved(&op, operand)))
         more += countBytes(operand.getType());
     if (more * 8 > countBytes(v.getType()))
       continue;
     chosen.push_back(v);
     for (Value operand : getAllOperands(&op))
       if (forward.computes(operand))
-        pinned.insert(findSource(&op, operand));
+        pinned.insert(findSaved(&op, operand));
   }
   return SmallVector<Value>(llvm::reverse(chosen));
 }
@@ -175,7 +172,7 @@ void CheapClones::clone(ArrayRef<Value> values) {
       Operation *user = func.getBody().front().findAncestorOpInBlock(*use.getOwner());
       return user != copy && !forward.contains(user) && !user->hasTrait<OpTrait::IsTerminator>();
     });
-    if (findSource(copy, copy->getOperand(0)) != copy->getOperand(0))
+    if (movesElements(copy))
       copyReshapes(copy);
   }
 }

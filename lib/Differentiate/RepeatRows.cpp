@@ -31,8 +31,7 @@ static bool isReshape(Operation *op) {
   return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
 }
 
-/// Returns true if `op` is a reshape, or copies its operand in another order.
-static bool isCopy(Operation *op) {
+bool fsdp::movesElements(Operation *op) {
   auto copy = dyn_cast<linalg::GenericOp>(op);
   return isReshape(op) ||
          (copy && copy.getNumDpsInputs() == 1 && copy.getBody()->without_terminator().empty());
@@ -56,7 +55,7 @@ static DenseSet<Value> findGathered(func::FuncOp func, const ForwardPart &forwar
   for (Operation &op : func.getBody().front()) {
     auto gather = dyn_cast<AllGatherOp>(op);
     if (forward.contains(&op) && ((gather && isOverTensor(gather.getAxes())) || picksRandom(&op) ||
-                                  (isCopy(&op) && gathered.contains(op.getOperand(0)))))
+                                  (movesElements(&op) && gathered.contains(op.getOperand(0)))))
       gathered.insert(op.getResult(0));
   }
   return gathered;

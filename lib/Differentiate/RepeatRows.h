@@ -11,6 +11,9 @@
 
 namespace mlir::fsdp {
 
+/// Returns true if `op` is a reshape, or copies its operand in another order.
+bool movesElements(Operation *op);
+
 /// Lets the backward of `func` gather rows again that the forward has gathered over the axis
 /// `tensor`. Returns the number of gathers.
 int64_t repeatRows(func::FuncOp func);

@@ -129,8 +129,9 @@ Value Unrolling::buildConcatenation(Location loc, ValueRange parts) {
                            : tensor::ConcatOp::create(b, loc, /*dim=*/0, parts).getResult();
 }
 
-/// Returns the result of a kernel of its own with the inputs `inputs`, which `build` writes. The
-/// kernels around it are then those of the step, where a collective is in its place.
+/// Returns the result of a kernel of its own with the inputs `inputs`, which `build` writes. In the
+/// step, a collective computes the result. If ops that replace it joined neighbouring kernels,
+/// these kernels could round differently from those of the step.
 Value Unrolling::buildKernel(Location loc, Type type, ValueRange inputs, StringRef kind,
                              function_ref<Value(ValueRange)> build) {
   auto dispatch = DispatchOp::create(b, loc, TypeRange(type), inputs, b.getDenseI64ArrayAttr({-1}));

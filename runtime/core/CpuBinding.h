@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // If the ranks of this machine have exactly one thread for each CPU that the process may use, each
-// thread is bound to a CPU of its own. Otherwise threads are not bound. Without a binding, the
-// kernel often moves a thread that shares its CPU with another process to the CPU of another
-// thread, and each kernel of the step waits for both. Transfer workers are never bound.
+// thread is bound to a CPU of its own. Otherwise no thread is bound. If another process uses a CPU,
+// the operating system often moves a thread that is not bound to the CPU of another thread. Both
+// threads then take twice as long, and the step waits for them. Transfer workers are never bound.
 //
 //===----------------------------------------------------------------------===//
 

@@ -28,8 +28,8 @@ std::unique_ptr<Pass> createDecomposeNamedOpsPass(std::shared_ptr<const TargetIn
 std::unique_ptr<Pass> createJoinFactorSumsPass(std::shared_ptr<const TargetInfo> target);
 
 struct StepOptions;
-/// Appends the passes: expand rings, decompose, chunk, form dispatches, align rows, fold copies of
-/// heads, join sums of factors, write in place, verify.
+/// Appends the passes: decompose, chunk, form dispatches, align rows, fold copies of heads, join
+/// sums of factors, write in place, verify.
 void buildFusePipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp

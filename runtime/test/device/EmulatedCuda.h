@@ -14,6 +14,7 @@
 
 #include "device/cuda/CudaQueue.h"
 #include "device/cuda/CudaSums.h"
+#include "testing/cuda/Peers.h"
 #include <cstdlib>
 #include <dlfcn.h>
 #include <memory>
@@ -38,6 +39,13 @@ inline std::unique_ptr<CudaDriver> emulatedCuda() {
 inline void resetEmulatedCuda() {
   void *library = dlopen(FSDPRT_EMULATED_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
   reinterpret_cast<void (*)()>(dlsym(library, "fsdp_emulated_cuda_reset"))();
+}
+
+/// Adds work that waits for peers to a stream of the emulated driver.
+inline int enqueuePeerWork(CudaStream stream, const fsdp_emulated_cuda_work &work) {
+  void *library = dlopen(FSDPRT_EMULATED_CUDA_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+  return reinterpret_cast<decltype(&fsdp_emulated_cuda_enqueue)>(
+      dlsym(library, "fsdp_emulated_cuda_enqueue"))(stream, &work);
 }
 
 struct EmulatedGpuContext {

@@ -132,6 +132,29 @@ TEST_F(EmulatedCuda, AnEventOrdersStreams) {
   EXPECT_EQ(pinned[5], std::byte(7));
 }
 
+/// A peer may wait for a copy on a stream that nothing has waited for.
+TEST_F(EmulatedCuda, WorkThatWaitsForPeersLetsOtherStreamsAdvance) {
+  std::memset(pinned, 0, bytes);
+  fsdp_emulated_cuda_work work = {"peer",
+                                  0,
+                                  0,
+                                  0,
+                                  0,
+                                  pinned,
+                                  [](void *user) { return user; },
+                                  [](void *begun, const void *, void *) {
+                                    return int(*static_cast<std::byte *>(begun) == std::byte(7));
+                                  }};
+  ASSERT_EQ(enqueuePeerWork(first(), work), cudaOk);
+  ASSERT_EQ(fill(a, 7, second()), cudaOk);
+  ASSERT_EQ(copy(host(), a, second()), cudaOk);
+  CudaResult result = cudaNotReady;
+  for (int i = 0; i < 100 && result == cudaNotReady; ++i)
+    result = cuda.streamQuery(first());
+  EXPECT_EQ(result, cudaOk);
+  EXPECT_EQ(await(second()), cudaOk);
+}
+
 TEST_F(EmulatedCuda, StreamsThatNothingOrdersRace) {
   ASSERT_EQ(fill(a, 7, first()), cudaOk);
   ASSERT_EQ(copy(b, a, second()), cudaOk);

@@ -78,8 +78,7 @@ SmallVector<Value> ForwardScores::rowNumbers() const {
 
 /// The values that depend only on a column are computed once and used for all rows.
 Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked, bool endsBlocks) const {
-  bool ends = false;
-  op.getScoreMod().walk([&](tensor::ExtractOp) { ends = endsBlocks && masked; });
+  bool ends = endsBlocks && masked && readsTensors(op.getScoreMod());
   Value own = b.add(firstCol, b.colOfLane()), scale = b.number(op.getScale().convertToDouble());
   SmallVector<std::pair<FragmentFunction::Values, FragmentFunction::Values>> columns(
       layout.numCols());

@@ -28,6 +28,10 @@ static SmallVector<Captured> collect(const GpuBuilder &b, ValueRange captures) {
   });
 }
 
+bool attention::readsTensors(Region &function) {
+  return function.walk([](tensor::ExtractOp) { return WalkResult::interrupt(); }).wasInterrupted();
+}
+
 FragmentFunction::FragmentFunction(GpuBuilder &b, Region &region, unsigned scores,
                                    const Shape &shape, ValueRange captures, const Head &head)
     : function(region, scores, shape.extents(), collect(b, captures)), b(b), head(head) {

@@ -50,6 +50,9 @@ bool fits(const Sm80Config &config, const Sm80Needs &needs, const GpuTarget &tar
 LogicalResult lowerSm80Forward(func::FuncOp kernel, AttentionOp op, const GpuTarget &target,
                                ModuleOp entries, GpuKernel &info);
 
+/// Returns true if a function of attention reads captured tensors.
+bool readsTensors(Region &function);
+
 /// A score function (score_mod, for example) that is evaluated on fragments. Values that depend
 /// only on the head are computed once. Values that depend only on the row or column are computed
 /// once per row or column of a lane.

@@ -7,8 +7,9 @@
 // The code of emitNorms() computes lse · log2(e) and δ = Σ O·dO. Eight lanes together process a
 // query. For queries without keys and for queries that do not exist, lse is inf. The code also sets
 // the counts of additions to zero. If there is a mask, no block of keys may visit a block of
-// queries, so dQ of queries without keys is set to 0. If the mask reads tensors, dQ of all queries
-// is: in a step of a ring, lse is that of the keys of all ranks, and the mask reads the step's.
+// queries, so dQ of queries without keys is set to 0. In a step of a ring, a query without keys may
+// have a finite lse, because lse includes the keys of all ranks. The mask of such a step reads the
+// number of the rank. So if the mask reads a tensor, dQ of all queries is set to 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -96,9 +97,7 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
         lse = b.load(b.getF32Type(), b.shift(b.binding(op.getLse()), place));
   Value isEmpty =
       arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
-  bool readsTensors = false;
-  op.getMaskMod().walk([&](tensor::ExtractOp) { readsTensors = true; });
-  b.when(readsTensors ? exists : b.both(exists, isEmpty),
+  b.when(readsTensors(op.getMaskMod()) ? exists : b.both(exists, isEmpty),
          [&] { clearQuery(b, problem, head, existing); });
   lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))),
                  b.mulf(lse, b.number(log2e)), b.number(infinity));

@@ -92,7 +92,8 @@ struct GpuPlan {
   /// Returns the number of tiles of the factor that is not summed. Each block of a cluster has a
   /// tile of lhs.
   int64_t otherTiles() const { return sumsLhs ? colTiles() : rowTiles() * config.cluster; }
-  /// Returns the bytes of a stage: both tiles, and the low parts of rhs, if wgmma multiplies parts.
+  /// Returns the bytes of a stage: both tiles and, if wgmma multiplies high and low parts of f32
+  /// factors, the low parts of rhs.
   int64_t stageBytes() const { return copiedBytes() + (splitsTiles() ? rhs.bytes : 0); }
   int64_t copiedBytes() const { return lhs.bytes + rhs.bytes; }
   /// Returns the number of barriers of a stage with wgmma: full, empty, and split if it is.
