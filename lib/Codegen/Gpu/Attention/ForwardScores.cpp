@@ -143,7 +143,7 @@ Fragment ForwardScores::softmax(const Fragment &s, State &state,
   return p;
 }
 
-Fragment ForwardScores::weigh(Fragment p, Value firstCol) const {
+Fragment ForwardScores::weigh(Fragment p, Value firstCol, bool endsBlocks) const {
   if (weight.empty())
     return p;
   Value own = b.add(firstCol, b.colOfLane());
@@ -153,6 +153,8 @@ Fragment ForwardScores::weigh(Fragment p, Value firstCol) const {
     Value factor = weight.emit(row.weight, weight.ofColumn(col), row.existing, col, {});
     Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(0));
     x = b.select(isNone, b.number(0), b.mulf(x, factor));
+    if (endsBlocks && reg % 16 == 15)
+      b.endBlock();
   }
   return p;
 }

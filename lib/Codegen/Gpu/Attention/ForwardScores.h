@@ -41,6 +41,7 @@ public:
   /// ptxas does not keep values of captured tensors for all masked columns in registers at once.
   tile::Fragment modify(tile::Fragment s, Value firstCol, bool masked,
                         bool endsBlocks = false) const;
+  bool mixes() const { return !weight.empty(); }
   /// Returns true if modify() must also be called for blocks without masked elements.
   bool alwaysModifies() const { return !score.empty() || !foldsScale(); }
   /// Computes the weights P of scores S and updates `state`. Afterwards the caller must multiply
@@ -49,7 +50,7 @@ public:
                          SmallVector<Value> &correction) const;
   /// Returns P · weight_mod. If P is 0, the result is 0 even if weight_mod is NaN or infinity,
   /// which is possible for masked elements.
-  tile::Fragment weigh(tile::Fragment p, Value firstCol) const;
+  tile::Fragment weigh(tile::Fragment p, Value firstCol, bool endsBlocks = false) const;
   /// Returns, for each row, the factor by which the sums of O must be multiplied at the end. The
   /// factor is 0 for rows whose keys are all masked. Also stores log-sum-exps to `lse`, unless the
   /// base of `lse` is null.

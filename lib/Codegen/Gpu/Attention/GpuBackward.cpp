@@ -133,18 +133,19 @@ void BackwardLaunches::keys() {
 }
 
 void BackwardLaunches::tables() {
-  std::optional<Sm90Keys> config;
-  if (plan.keysOfGroups)
-    config = chooseSm90Tables(op, target);
-  if (!config) {
-    queries(/*tables=*/true);
-    return;
-  }
+  const std::optional<Sm90Keys> &config = plan.tablesOfGroups;
   Sm80Backward own = plan;
-  own.keysOfGroups = config;
-  own.order = chooseFastestOrder(op, *config, shape, target);
+  GpuCost cost;
+  if (config) {
+    own.keysOfGroups = config;
+    own.order = chooseFastestOrder(op, *config, shape, target);
+    cost = costOfKeys(op, *config, shape, own.order, target);
+  }
+  Sm80Work work = workOfPass(AttentionPass::Tables, plan.queries);
+  if (!config || costOf(work, plan.queryOrder).clocks < cost.clocks)
+    return queries(/*tables=*/true);
   lowerSm90Keys({own, shape, op, problem.kernel, captures}, *config, nextSymbol(), entries, info);
-  info.launches.back().cost = costOfKeys(op, *config, shape, own.order, target);
+  info.launches.back().cost = cost;
 }
 
 void BackwardLaunches::gradients() {
@@ -160,8 +161,9 @@ void BackwardLaunches::gradients() {
   keys();
 }
 
-/// Returns true if the kernels with mma.sync take fewer clocks than the kernel with wgmma, which
-/// shares keys. This can happen if there are few blocks and one head dimension is small.
+/// Returns true if the kernels with mma.sync take fewer clocks than the kernel with wgmma. This can
+/// happen if warpgroups share keys, there are few blocks, and one head dimension is small, or if
+/// dQ has a kernel of its own and the functions take more time than the products.
 static bool isSlowerThanMma(AttentionGradOp op, const Sm80Backward &plan, const Shape &shape,
                             Type element, const GpuTarget &target) {
   constexpr double launchClocks = 4000; // of a further launch, as in GpuGemmPlan.cpp
@@ -198,23 +200,26 @@ LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp o
     if (failed(order))
       return failure();
     plan->order = *order;
-    if (plan->keysOfGroups->sharesKeys && !kernel->hasAttr(attentionOrderAttr) &&
-        isSlowerThanMma(op, *plan, shape, element, target))
+    plan->tablesOfGroups = chooseSm90Tables(op, target);
+    placeSm90Scratch(*plan, shape);
+    const Sm90Keys &keys = *plan->keysOfGroups;
+    if ((keys.sharesKeys || !keys.addsToQ) && !kernel->hasAttr(attentionOrderAttr) &&
+        isSlowerThanMma(op, *plan, shape, element, target)) {
+      plan->placeNorms(shape, plan->rowStride);
       plan->keysOfGroups.reset();
-    else
-      placeSm90Scratch(*plan, shape);
+    }
   }
   plan->queryOrder = attention::chooseQueryOrder(workOf(AttentionPass::Queries, AttentionTiles(op),
                                                         workOfFunctions(op, AttentionPass::Queries),
                                                         plan->queries, shape, element, target));
   // The warps of the kernel that computes dQ sum the contributions of a head.
   int64_t warps = llvm::divideCeil(shape.rows, plan->queries.blockRows()) * plan->queries.warps,
-          rowSums = 1;
+          keyBlocks = 0;
   if (plan->keysOfGroups && plan->keysOfGroups->addsToQ) {
-    warps = plan->order.keyBlocks * plan->keysOfGroups->consumerWarps();
-    rowSums = plan->order.keyBlocks;
+    keyBlocks = plan->order.keyBlocks;
+    warps = keyBlocks * plan->keysOfGroups->consumerWarps();
   }
-  Sm80Captures captures(op, shape, warps, rowSums, plan->scratchBytes);
+  Sm80Captures captures(op, shape, warps, keyBlocks, plan->scratchBytes);
   info.scratchBytes = captures.scratchBytes();
   Sm80Problem problem{*plan, shape, op, kernel, captures};
   BackwardLaunches launches(problem, target, entries, info);

@@ -126,7 +126,8 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
                                    AfterQueries after) {
   constexpr int64_t perQueries = 8; // registers of 16 queries
   int64_t count = layout.numRegisters();
-  bool wantsK = !dp.empty(), divides = after && perHead.size() + perRow.size() + perElement.size();
+  bool wantsK = !dp.empty(),
+       divides = after && (perHead.size() + perRow.size() + perElement.size() || mixes());
   SmallVector<std::optional<Query>> queries(layout.numCols());
   SmallVector<Value> all(wantsK ? 2 * count : count), sums(columns), rows;
   for (int64_t reg = 0; reg < count; ++reg) {

@@ -64,10 +64,10 @@ public:
   /// Type of a callback that returns lse or δ of a query. The argument is the distance of the query
   /// from the first query of the lane.
   using Norm = function_ref<Value(int64_t)>;
-  /// Type of a callback after each 16 queries of a tile whose contributions are not summed by key
-  /// alone. `queries` is the number of queries so far. After each `rowQueries` queries, `sums`
-  /// holds for each contribution summed by query the sums of this lane's keys: for each of its
-  /// queries.
+  /// Type of a callback after each 16 queries of a tile that has a weight_mod, or whose
+  /// contributions are not summed by key alone. `queries` is the number of queries so far. After
+  /// each `rowQueries` queries, `sums` holds for each contribution summed by query the sums of this
+  /// lane's keys: for each of its queries.
   static constexpr int64_t rowQueries = 32, sumsOfRow = rowQueries / 4;
   using AfterQueries = function_ref<void(int64_t queries, ArrayRef<Value> sums)>;
   /// Emits the computation of P and dS for a tile whose first query is `firstRow`. Returns the
@@ -80,6 +80,7 @@ public:
   SmallVector<Value> weigh(ArrayRef<Value> s, Value firstRow, Norm lse, bool masked);
   SmallVector<Value> differentiate(ArrayRef<Value> p, ArrayRef<Value> dp, Norm delta);
   bool arePlain() const { return functions->isPlain(); }
+  bool mixes() { return !op.getWeightMod().empty(); }
   /// A lane sums its contributions to captured tensors for each of its keys (numColumns() sums),
   /// then those that depend only on the head. It then records the largest magnitudes of those that
   /// depend on query and key, and of sums for each query (numRows() magnitudes). emptyColumns()

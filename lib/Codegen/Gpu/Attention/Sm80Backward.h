@@ -39,8 +39,8 @@ struct Sm80Backward {
   Sm80Config queries; ///< configuration of the kernel that owns queries
   /// Configurations of the kernels that own keys: one kernel for both dK and dV, or two kernels.
   SmallVector<Sm80Config> keys;
-  /// Kernel that is used instead of `keys`; set if wgmma can be used.
-  std::optional<Sm90Keys> keysOfGroups;
+  /// Kernels with wgmma that are used instead of `keys` and, to add to tables, of `queries`.
+  std::optional<Sm90Keys> keysOfGroups, tablesOfGroups;
   QueryOrder queryOrder; ///< order of the blocks of queries of `queries`
   KeyOrder order;        ///< order of the blocks of keys; used only if keysOfGroups
                          ///< is set

@@ -41,7 +41,7 @@ static constexpr int64_t bitsOfSum = 62;
 static constexpr int64_t infinityBits = 0x7f800000;
 
 Sm80Captures::Sm80Captures(AttentionGradOp op, const Shape &shape, int64_t headSums,
-                           int64_t rowSums, int64_t firstByte)
+                           int64_t keyBlocks, int64_t firstByte)
     : op(op), shape(shape), end(llvm::alignTo(firstByte, 8)) {
   auto take = [&](int64_t bytes) {
     end += llvm::alignTo(bytes, 8);
@@ -55,11 +55,12 @@ Sm80Captures::Sm80Captures(AttentionGradOp op, const Shape &shape, int64_t headS
   int64_t heads = shape.batch * shape.heads;
   // With a mask, some blocks of keys do not visit some queries, and store no sums for these.
   auto isSparse = [&](const Sm80Contribution &c) {
-    return c.where == Dependence::Row && rowSums > 1 && !op.getMaskMod().empty();
+    return c.where == Dependence::Row && keyBlocks > 0 && !op.getMaskMod().empty();
   };
   for (const Contributed &c : collectContributions(op)) {
     Sm80Contribution own{c};
-    int64_t counts[] = {heads * headSums, heads * rowSums * shape.rows, heads * shape.cols, 0};
+    int64_t counts[] = {heads * headSums, heads * std::max<int64_t>(keyBlocks, 1) * shape.rows,
+                        heads * shape.cols, 0};
     own.count = counts[static_cast<unsigned>(c.where)];
     if (!isSparse(own))
       own.offset = take(own.count * 4);

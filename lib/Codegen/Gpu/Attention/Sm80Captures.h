@@ -36,9 +36,10 @@ using ValueAt = function_ref<Value(Value)>;
 class Sm80Captures {
 public:
   /// `headSums` is the number of partial sums of a head, for contributions that depend on no key
-  /// and on no query. `rowSums` is the number of partial sums of a query. `firstByte` is the first
-  /// free byte of the scratch.
-  Sm80Captures(AttentionGradOp op, const Shape &shape, int64_t headSums, int64_t rowSums,
+  /// and on no query. `keyBlocks` is the number of blocks of keys, each of which has a partial sum
+  /// of a query, or 0 if the kernel that owns queries sums them. `firstByte` is the first free byte
+  /// of the scratch.
+  Sm80Captures(AttentionGradOp op, const Shape &shape, int64_t headSums, int64_t keyBlocks,
                int64_t firstByte);
 
   bool empty() const { return gradients.empty(); }

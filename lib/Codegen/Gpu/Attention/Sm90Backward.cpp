@@ -19,6 +19,7 @@
 //   24                           addresses, counters, values of score functions
 //   8                            with masks: bounds of unmasked blocks, existing rows and keys
 //   4                            if query heads share keys: the head, blocks of earlier heads
+//   36                           weight_mod, whose random numbers have many values per element
 //
 // Each of these terms is necessary: if one of them were left out, the plan would accept shapes for
 // which ptxas spills registers (see test/Codegen/Gpu/attention-spills.test).
@@ -105,6 +106,7 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
   bool hasFunctions =
       !op.getScoreMod().empty() || !op.getWeightMod().empty() || !op.getCaptures().empty();
   SmallVector<Sm90Keys> configs;
+  constexpr int64_t registersOfWeights = 36;
   constexpr int64_t mostKeys = 64 * 65535; // QueryAdder::placeOf() counts blocks in 16 bits
   int64_t rowSums = countContributions(op, Dependence::Row),
           others = rowSums + countContributions(op, Dependence::None) +
@@ -135,6 +137,8 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
     if (config.addsToQ)
       config.rowSums = rowSums;
     Sm80Needs needs = sm90KeyNeeds(config, shape, !op.getMaskMod().empty());
+    if (!op.getWeightMod().empty())
+      needs.registers += registersOfWeights;
     if (config.addsToQ && others)
       needs.registers += registersOfSums(op, shape.rows % config.blockQueries == 0);
     // The sums by query of all blocks of keys take at most twice the bytes of the sums of dQ.

@@ -79,6 +79,7 @@ private:
   void release(Value barrier) {
     b.when(isFirstLane, [&] { b.arrive(barrier); });
   }
+  bool isOneBlock() const { return shape.cols <= config.blockCols; }
   void waitForTurn();
   void endTurn();
 
@@ -162,7 +163,11 @@ Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores:
   Value firstCol = b.mul(sequence->at(turn), config.blockCols);
   if (masked || scores->alwaysModifies())
     s = scores->modify(s, firstCol, masked, /*endsBlocks=*/true);
-  return scores->weigh(scores->softmax(s, rows, correction), firstCol);
+  Fragment p = scores->softmax(s, rows, correction);
+  // Otherwise LLVM keeps values of the columns since modify() in registers.
+  if (scores->mixes())
+    firstCol = b.opaque(firstCol);
+  return scores->weigh(p, firstCol, /*endsBlocks=*/true);
 }
 
 /// Multiplies O by the correction, because O was computed with an earlier maximum.
@@ -288,11 +293,13 @@ Value Consumer::consume(const QueryTile &tile, Value before, Value met) {
   scores->placeRows(b.add(tile.firstRow, row));
   sequence.emplace(b, problem, scores->mask, tile);
   b.wait(barrier(Sm90Places::QueriesFull), b.rem(before, 2));
-  bool first = scores->canBeMasked() && problem.leavesFree();
+  // ptxas cannot pipeline the products of a loop that LLVM has replaced by a branch.
+  bool first = !isOneBlock() && scores->canBeMasked() && problem.leavesFree();
   masked = scores->canBeMasked() && !first;
   State state = first ? beginMasked(met) : begin(met);
-  state = loop(b.max(first ? sequence->maskedCount : b.i32(1), b.i32(1)), met, state);
-  Value after = b.add(met, sequence->count);
+  if (!isOneBlock())
+    state = loop(b.max(first ? sequence->maskedCount : b.i32(1), b.i32(1)), met, state);
+  Value after = b.add(met, isOneBlock() ? b.i32(1) : sequence->count);
   state = addLast(std::move(state), stageOf(b.sub(after, b.i32(1))));
   if (config.ownOutput)
     release(barrier(Sm90Places::QueriesEmpty));

@@ -163,9 +163,9 @@ KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Valu
   auto after = [&](int64_t queries, ArrayRef<Value> sums) {
     if (queries % KeyScores::rowQueries == 0)
       shareRowSums(firstQuery + queries - KeyScores::rowQueries, sums);
-    // Without the branches of masks, values of the functions for all queries would otherwise be in
-    // registers at once.
-    if (!scores.isEverMasked())
+    // Without the branches of masks, and with the many values of weight_mod, values of the
+    // functions for all queries would otherwise be in registers at once.
+    if (!scores.isEverMasked() || scores.mixes())
       b.endBlock();
   };
   auto emit = [&](bool masked) {

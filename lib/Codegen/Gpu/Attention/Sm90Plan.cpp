@@ -14,6 +14,7 @@
 //   24                  addresses, counters, max and sum of two rows
 //   24                  values of score functions, if there are any
 //   8                   elements of captured tensors, if one is read per key
+//   40                  weight_mod, whose random numbers have many values per element
 //
 // Shared memory holds Q, two buffers of K, two buffers of V, the barriers, and O if there is space.
 // The file test/Codegen/Gpu/Inputs/ptxas-sm90a.txt lists the registers that ptxas reports.
@@ -56,7 +57,7 @@ static int64_t registersOfFunctions(AttentionOp op) {
     for (auto extract : region->getOps<tensor::ExtractOp>())
       readsKeys |= (dependence.of(extract.getResult()) | Dependence::Row) == Dependence::Both;
   }
-  return (any ? 24 : 0) + (readsKeys ? 8 : 0);
+  return (any ? 24 : 0) + (readsKeys ? 8 : 0) + (op.getWeightMod().empty() ? 0 : 40);
 }
 
 /// Returns true if the configuration fits. If there is space, O gets memory of its own.

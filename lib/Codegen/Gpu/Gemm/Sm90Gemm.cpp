@@ -358,6 +358,9 @@ void Sm90Gemm::consume() {
     SmallVector<Value> factorTotals(llvm::drop_begin(sums, zeros.size()));
     sums.truncate(zeros.size());
     sums = b.waitForSums(sums);
+    // Otherwise ptxas converts some sums to f16 before it waits for them.
+    if (problem.maps.size() > 1)
+      b.endBlock();
     release(stageOf(b.add(first, b.sub(kCount, b.i32(1)))));
     if (factorSums)
       factorSums->finish(tileOfSums(), factorTotals, sharedOfSums());

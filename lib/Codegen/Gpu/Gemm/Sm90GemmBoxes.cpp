@@ -289,9 +289,10 @@ void BoxEpilogue::storePanel(const Place &place, int64_t panel, ArrayRef<Words> 
         b.commitStores();
       });
     }
-  // Otherwise ptxas computes several results of several panels before it stores the first, with
-  // more registers than a thread has. Waits for loads end the block, too.
-  if (boxes.stores.size() > 1 && boxes.loads.empty() && panel + 1 < panels)
+  // Otherwise ptxas computes results of several panels before it stores the first, with more
+  // registers than a thread has. Waits for loads end the block, too.
+  bool isHeavy = boxes.stores.size() > 1 || problem.maps.size() > 1;
+  if (isHeavy && boxes.loads.empty() && panel + 1 < panels)
     b.endBlock();
 }
 

@@ -135,6 +135,10 @@ void GpuBuilder::endBlock() {
            "", {}, {});
 }
 
+Value GpuBuilder::opaque(Value value) {
+  return assembly("mov.b32 $0, $1;", "=r,r", value, {getI32Type()})[0];
+}
+
 SmallVector<Value> GpuBuilder::assembly(const Twine &text, const Twine &constraints,
                                         ValueRange operands, TypeRange results) {
   SmallVector<Type> types;

@@ -54,10 +54,6 @@ Value Sm90Builder::blockAgain() {
   return assembly("mov.u32 $0, %ctaid.x;", "=r", {}, {getI32Type()})[0];
 }
 
-Value Sm90Builder::opaque(Value value) {
-  return assembly("mov.b32 $0, $1;", "=r,r", value, {getI32Type()})[0];
-}
-
 Value Sm90Builder::isElected() {
   return NVVM::ElectSyncOp::create(*this, loc, getI1Type(), Value());
 }

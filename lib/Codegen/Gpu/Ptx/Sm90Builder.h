@@ -52,8 +52,6 @@ public:
   /// Reads the number of the block again. Values that are computed from this number then need no
   /// registers before this point.
   Value blockAgain();
-  /// Returns a copy of an i32 that optimisations cannot relate to `value`.
-  Value opaque(Value value);
   /// Returns the number of this thread's warpgroup in the block, after a call of uniform().
   Value warpgroup() { return uniform(div(thread(), groupThreads)); }
   Value threadOfGroup() { return rem(thread(), groupThreads); }
