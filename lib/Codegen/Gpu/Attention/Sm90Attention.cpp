@@ -152,7 +152,7 @@ SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, 
 RoleRegisters attention::registersOfRoles(int64_t groups, bool factors) {
   switch (groups) {
   case 2:
-    return factors ? RoleRegisters{48, 232} : RoleRegisters{24, 240};
+    return factors ? RoleRegisters{56, 224} : RoleRegisters{24, 240};
   case 3:
     return {32, 160};
   }
