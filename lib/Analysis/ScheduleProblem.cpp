@@ -139,9 +139,19 @@ unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
 
 /// Finds epilogues: launches that depend on a reduction or on a copy to the host, and copies that
 /// depend on such a launch. An epilogue depends on no other transfer. It also depends on no fixed
-/// command after command c, the last fixed command on which its transfer depends.
+/// command after command c, the last fixed command on which its transfer depends. A kernel of
+/// activations is no epilogue if it is so far from its transfer that the wait need not move past
+/// it. Otherwise a recomputed kernel of a unit could move to the forward, where nothing reads it.
 void ScheduleProblem::findEpilogues() {
+  static constexpr double mostSlack = 6; // that of ScheduleCollectives.cpp
+  llvm::SmallVector<double> own(transfers.size(), 0), begins(transfers.size(), 0);
+  double now = 0; // seconds of all commands up to this one that are no transfers
   for (unsigned command = 0; command < commands.size(); ++command) {
+    double begin = now;
+    if (commands[command].role == Role::transfer)
+      begins[commands[command].home] = now;
+    else
+      now += commands[command].seconds;
     if ((commands[command].kind != Kind::launch && commands[command].kind != Kind::copy) ||
         commands[command].role != Role::fixed)
       continue;
@@ -163,6 +173,10 @@ void ScheduleProblem::findEpilogues() {
     // reads must be ready.
     if (home == none || !single || !isTakenUp || lastFixed > getSourceEnd(transfers[home]))
       continue;
+    if (transfers[home].isOfActivations &&
+        begin - begins[home] - own[home] > mostSlack * transfers[home].seconds)
+      continue;
+    own[home] += commands[command].seconds;
     commands[command].role = Role::epilogue;
     commands[command].home = home;
     transfers[home].epilogue.push_back(command);

@@ -10,7 +10,7 @@
 //   sum of the unit                 ((t + t) + t)
 //
 // 1. For each gradient, sum the squares of each block, then sum the results over the blocks of each
-//    shard. A rank has one shard of a sharded gradient, and all shards of a whole gradient.
+//    piece. A rank has one piece of a sharded gradient, and the reference has all pieces.
 // 2. For each unit, sum over the pieces of each shard, then over the shards, in the order of ranks.
 //    If ranks of the axis `tensor` have slices of the unit, sum over these ranks. The step uses one
 //    all_reduce per axis for all units together. The reference uses chains of additions, or loops
@@ -75,15 +75,13 @@ private:
 /// shards, then the slices. `grad` contains only one piece if the gradient is sharded.
 Value AddStepBlockPass::measureUnit(OpBuilder &builder, const Program &program, UnitOp unit,
                                     Value grad, Type type) {
-  Location loc = grad.getLoc();
   int64_t size = unit.getPieceSize(unit.getOptimizerAxes(), programs.mesh);
-  Value pieces = createSquares(builder, loc, grad, size, type);
   int64_t slices = program.countBuffers(unit),
-          count = cast<RankedTensorType>(pieces.getType()).getDimSize(0) / slices;
+          count = cast<RankedTensorType>(grad.getType()).getDimSize(0) / size / slices;
   int64_t perShard = std::min<int64_t>(count, std::max<int64_t>(1, unit.getShardSize() / size));
   ++numMeasured;
-  return createSum(builder, loc, pieces, {slices, count / perShard, perShard},
-                   builder.getIndexAttr(0));
+  return createSquares(builder, grad.getLoc(), grad, size, {slices, count / perShard, perShard},
+                       type);
 }
 
 /// Builds one reduction over the ranks of the axis. The reduction sums `failedLookups`, the number

@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// The order of additions is the same on every mesh: first the blocks of a shard, then the shards of
-// a unit, then the units (AddStepBlock.cpp has a picture).
+// The order of additions is the same on every mesh: first the blocks of a piece, then the pieces of
+// a unit, then the units (AddStepBlock.cpp has a picture). The order inside a kernel may depend on
+// the shapes of its tensors, so a program with all pieces of a gradient reads one piece at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,9 +33,9 @@ Type fsdp::getSquaresType(const Program &program) {
 }
 
 /// Returns the size of the blocks whose squares are summed first: the largest power of two up to
-/// 1024 that divides a shard.
-static int64_t getBlockSize(int64_t shardSize) {
-  return std::min<int64_t>(1024, shardSize & -shardSize);
+/// 1024 that divides a piece.
+static int64_t getBlockSize(int64_t pieceSize) {
+  return std::min<int64_t>(1024, pieceSize & -pieceSize);
 }
 
 /// Builds, for each row of a matrix, the sum of its elements or, if `square`, of their squares.
@@ -65,13 +66,14 @@ static Value createRows(OpBuilder &builder, Location loc, Value flat, int64_t co
                                        ArrayRef<ReassociationIndices>{{0, 1}});
 }
 
-Value fsdp::createSquares(OpBuilder &builder, Location loc, Value grad, int64_t shardSize,
-                          Type type) {
-  int64_t block = getBlockSize(shardSize);
-  Value blocks = createRowSums(builder, loc, createRows(builder, loc, grad, block), type,
+/// Builds the sum of the squares of a 1-D tensor, a scalar.
+static Value createPieceSquares(OpBuilder &builder, Location loc, Value piece, Type type) {
+  int64_t size = cast<RankedTensorType>(piece.getType()).getDimSize(0), block = getBlockSize(size);
+  Value blocks = createRowSums(builder, loc, createRows(builder, loc, piece, block), type,
                                /*square=*/true);
-  return createRowSums(builder, loc, createRows(builder, loc, blocks, shardSize / block), type,
-                       /*square=*/false);
+  Value sum = createRowSums(builder, loc, createRows(builder, loc, blocks, size / block), type,
+                            /*square=*/false);
+  return createElementView(builder, loc, sum, 0);
 }
 
 /// Builds the sum ((x0 + x1) + x2) + ... of scalars.
@@ -126,15 +128,19 @@ static OpFoldResult addIndices(OpBuilder &builder, Location loc, OpFoldResult at
       .getResult();
 }
 
-Value fsdp::createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<int64_t> counts,
-                      OpFoldResult at) {
-  constexpr int64_t longestChain = 64;
+/// Builds a sum of consecutive pieces, beginning with piece `at`. The sum has `counts.front()`
+/// terms, which are added in order. Without `counts`, the sum is the one that `getPiece` builds.
+/// Otherwise each term is a sum of pieces with `counts.drop_front()`. The additions are a chain of
+/// ops, or a loop if there are more than 16 terms.
+static Value createSum(OpBuilder &builder, Location loc, Type type, ArrayRef<int64_t> counts,
+                       OpFoldResult at, function_ref<Value(OpBuilder &, OpFoldResult)> getPiece) {
+  constexpr int64_t longestChain = 16;
   if (counts.empty())
-    return createElementView(builder, loc, vector, at);
+    return getPiece(builder, at);
   int64_t stride = llvm::product_of(counts.drop_front());
   auto getPart = [&](OpBuilder &b, OpFoldResult i) {
     OpFoldResult first = addIndices(b, loc, at, i, stride);
-    return createSum(b, loc, vector, counts.drop_front(), first);
+    return createSum(b, loc, type, counts.drop_front(), first, getPiece);
   };
   if (counts.front() <= longestChain) {
     SmallVector<Value> parts;
@@ -145,8 +151,8 @@ Value fsdp::createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<i
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(builder, loc, value);
   };
-  Type type = RankedTensorType::get({}, getElementTypeOrSelf(vector));
-  Value zero = createZeros(builder, loc, type); // the sum of +0 and a square is exactly the square
+  // The sum of +0 and a square is exactly the square.
+  Value zero = createZeros(builder, loc, RankedTensorType::get({}, type));
   auto loop =
       scf::ForOp::create(builder, loc, constant(0), constant(counts.front()), constant(1), zero);
   OpBuilder inside = OpBuilder::atBlockBegin(loop.getBody());
@@ -157,4 +163,19 @@ Value fsdp::createSum(OpBuilder &builder, Location loc, Value vector, ArrayRef<i
   Value sum = createElementwise(inside, loc, part, loop.getRegionIterArg(0), add).front();
   scf::YieldOp::create(inside, loc, sum);
   return loop.getResult(0);
+}
+
+Value fsdp::createSquares(OpBuilder &builder, Location loc, Value grad, int64_t pieceSize,
+                          ArrayRef<int64_t> counts, Type type) {
+  auto gradType = cast<RankedTensorType>(grad.getType());
+  auto getPiece = [&](OpBuilder &b, OpFoldResult index) {
+    Value piece = grad;
+    if (gradType.getDimSize(0) != pieceSize)
+      piece = tensor::ExtractSliceOp::create(
+          b, loc, gradType.clone({pieceSize}), grad,
+          addIndices(b, loc, b.getIndexAttr(0), index, pieceSize),
+          OpFoldResult(b.getIndexAttr(pieceSize)), OpFoldResult(b.getIndexAttr(1)));
+    return createPieceSquares(b, loc, piece, type);
+  };
+  return createSum(builder, loc, type, counts, builder.getIndexAttr(0), getPiece);
 }

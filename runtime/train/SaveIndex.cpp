@@ -185,6 +185,16 @@ static json runJson(const RunState &run) {
       {"seed", run.seed}, {"data", data}, {"rate", rate}, {"nonfinite_steps", run.nonfiniteSteps}};
 }
 
+/// JSON has no numbers for values that are not finite.
+static json stepBlockJson(const SaveIndex &index) {
+  json block = json::array();
+  for (float value : index.block)
+    block.push_back(std::isfinite(value) ? json(value)
+                    : std::isnan(value)  ? json("nan")
+                                         : json(value > 0 ? "inf" : "-inf"));
+  return block;
+}
+
 std::string fsdprt::writeIndex(SaveIndex &index) {
   json files = json::array();
   for (const SaveIndex::File &file : index.files)
@@ -199,7 +209,7 @@ std::string fsdprt::writeIndex(SaveIndex &index) {
                  {"options", index.options}}},
                {"mesh", meshJson(index)},
                {"run", runJson(index.run)},
-               {"step_block", index.block},
+               {"step_block", stepBlockJson(index)},
                {"units", unitsJson(index)},
                {"states", statesJson(index)},
                {"files", files}};
@@ -287,6 +297,18 @@ std::vector<uint64_t> numbers(const JsonValue &from, const char *key) {
   return result;
 }
 } // namespace
+
+/// Returns an element of a step block.
+static float readElement(const JsonValue &value) {
+  if (std::optional<double> number = value.asDouble())
+    return static_cast<float>(*number);
+  if (value.is(Kind::string) && (value.text == "inf" || value.text == "-inf"))
+    return value.text == "inf" ? INFINITY : -INFINITY;
+  // Older saves have null for each value that is not finite.
+  if (!value.is(Kind::null) && !(value.is(Kind::string) && value.text == "nan"))
+    refuse(value, "expected a number, 'inf', '-inf' or 'nan', found " + value.describe());
+  return NAN;
+}
 
 static RunState readRun(const JsonValue &root) {
   const JsonValue &from = member(root, "run"), &data = member(from, "data"),
@@ -400,7 +422,7 @@ static SaveIndex parseIndex(const std::string &text) {
   if (block.size() != index.block.size())
     badInput("expected %zu numbers in 'step_block', found %zu", index.block.size(), block.size());
   for (size_t i = 0; i < block.size(); ++i)
-    index.block[i] = static_cast<float>(block[i].asDouble().value_or(NAN));
+    index.block[i] = readElement(block[i]);
   readLayout(root, *number > 1, index);
   return index;
 }

@@ -111,6 +111,32 @@ TEST(ScheduleProblemTest, KeepsToTheBytesAllowed) {
   EXPECT_EQ(text(solver.getOrder()), "c0 s0 c1 w0 c3 ");
 }
 
+TEST(ScheduleProblemTest, KeepsRecomputedKernelsOfActivationsInTheBackward) {
+  ScheduleProblem problem;
+  problem.addCommand(Kind::launch, 1, 0);
+  ScheduleProblem::Transfer sum;
+  sum.command = problem.addCommand(Kind::other, 0.1, 0);
+  sum.channel = reduceChannel;
+  sum.seconds = 0.1;
+  sum.isOfActivations = true;
+  problem.addTransfer(sum);
+  problem.addDependence(0, 1);
+  unsigned forward = problem.addCommand(Kind::launch, 1, 0);
+  problem.addDependence(1, forward);
+  unsigned next = problem.addCommand(Kind::launch, 1, 0);
+  problem.addDependence(forward, next);
+  problem.addCommand(Kind::launch, 0.5, 0); // nothing that depends on the sum
+  unsigned soon = problem.addCommand(Kind::launch, 1, 0);
+  problem.addDependence(1, soon);
+  problem.addCommand(Kind::launch, 0.2, 0);
+  unsigned late = problem.addCommand(Kind::launch, 1, 0); // 0.7 s after the sum without its kernels
+  problem.addDependence(1, late);
+  problem.derive();
+  for (unsigned near : {forward, next, soon})
+    EXPECT_EQ(problem[near].role, ScheduleProblem::Role::epilogue) << near;
+  EXPECT_EQ(problem[late].role, ScheduleProblem::Role::fixed);
+}
+
 TEST(ScheduleProblemTest, EndsAReductionAsEarlyAsItCan) {
   ScheduleProblem problem;
   problem.addCommand(Kind::launch, 1, 0);

@@ -2,7 +2,8 @@
 // RUN: fsdp-opt %s --fsdp-add-step-block --cse --split-input-file | FileCheck %s --check-prefixes=CHECK,NOCLIP
 
 // Two units on two shards: there are sums of squares per unit and shard, and one all-reduce
-// for all units; then the units are added in order. The reference adds the shards itself.
+// for all units; then the units are added in order. The reference sums the squares of one shard at
+// a time, and adds the shards itself.
 
 fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [2]>]
 fsdp.mesh @solo [#fsdp.axis<"shard", [1]>]
@@ -69,15 +70,18 @@ func.func @eval(%a: tensor<64xf32> {fsdp.unit = @a}, %f: tensor<64xf32> {fsdp.un
 }
 
 // CHECK-LABEL: func.func @reference(
-// CHECK:         linalg.generic {{.*}} ins(%{{.*}} : tensor<2x64xf32>) outs(%{{.*}} : tensor<2xf32>)
-// CHECK:         %[[ROWS:.*]] = linalg.generic {{.*}} ins(%{{.*}} : tensor<2x1xf32>) outs(%{{.*}} : tensor<2xf32>)
-// CHECK:         %[[R0:.*]] = tensor.extract_slice %[[ROWS]][0]
-// CHECK:         %[[R1:.*]] = tensor.extract_slice %[[ROWS]][1]
+// CHECK:         tensor.extract_slice %[[GA:.*]][0] [64] [1] : tensor<128xf32> to tensor<64xf32>
+// CHECK:         linalg.generic {{.*}} ins(%{{.*}} : tensor<1x64xf32>) outs(%{{.*}} : tensor<1xf32>)
+// CHECK:         linalg.generic {{.*}} ins(%{{.*}} : tensor<1x1xf32>) outs(%{{.*}} : tensor<1xf32>)
+// CHECK:         %[[R0:.*]] = tensor.extract_slice %{{.*}}[0] [1] [1] : tensor<1xf32> to tensor<f32>
+// CHECK:         tensor.extract_slice %[[GA]][64] [64] [1]
+// CHECK:         %[[R1:.*]] = tensor.extract_slice %{{.*}}[0] [1] [1] : tensor<1xf32> to tensor<f32>
 // CHECK:         linalg.generic {{.*}} ins(%[[R0]], %[[R1]] : tensor<f32>, tensor<f32>)
 // CHECK-NEXT:    ^bb0(%[[A:.*]]: f32, %[[B:.*]]: f32, %{{.*}}: f32):
 // CHECK-NEXT:      arith.addf %[[A]], %[[B]]
-// CHECK:         linalg.generic {{.*}} ins(%{{.*}} : tensor<6x1024xf32>) outs(%{{.*}} : tensor<6xf32>)
-// CHECK:         linalg.generic {{.*}} ins(%{{.*}} : tensor<2x3xf32>) outs(%{{.*}} : tensor<2xf32>)
+// CHECK:         tensor.extract_slice %{{.*}}[3072] [3072] [1] : tensor<6144xf32> to tensor<3072xf32>
+// CHECK:         linalg.generic {{.*}} ins(%{{.*}} : tensor<3x1024xf32>) outs(%{{.*}} : tensor<3xf32>)
+// CHECK:         linalg.generic {{.*}} ins(%{{.*}} : tensor<1x3xf32>) outs(%{{.*}} : tensor<1xf32>)
 // CHECK-NOT:     all_reduce
 func.func @reference(%a: tensor<128xf32> {fsdp.unit = @a}, %f: tensor<128xf32> {fsdp.unit = @f}, %b: tensor<6144xf32> {fsdp.unit = @b}, %x: tensor<2x3x5xi64> {fsdp.batch = "tokens"})
     -> (tensor<f32>, tensor<128xf32>, tensor<6144xf32>) attributes {fsdp.program = "reference", fsdp.mesh = @solo, fsdp.micro_batches = 2 : i64} {

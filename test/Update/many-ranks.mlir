@@ -5,7 +5,9 @@
 // CHECK-LABEL: func.func @reference
 // CHECK: scf.for
 // CHECK: %[[SUM:.*]] = scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} iter_args(%[[S:.*]] = %{{.*}}) -> (tensor<f32>)
-// CHECK: %[[X:.*]] = tensor.extract_slice %{{.*}}[%[[I]]] [1] [1] : tensor<20000xf32> to tensor<f32>
+// CHECK: %[[AT:.*]] = arith.muli %[[I]], %c64
+// CHECK: tensor.extract_slice %{{.*}}[%[[AT]]] [64] [1] : tensor<1280000xf32> to tensor<64xf32>
+// CHECK: %[[X:.*]] = tensor.extract_slice %{{.*}}[0] [1] [1] : tensor<1xf32> to tensor<f32>
 // CHECK: linalg.generic {{.*}} ins(%[[X]] : tensor<f32>) outs(%[[S]] : tensor<f32>)
 // CHECK: arith.addf
 // CHECK: scf.yield

@@ -68,6 +68,8 @@ public:
     /// gather, and for a copy whose data a command needs.
     bool isLate = false;
     bool isBackward = false; ///< whether the transfer is a gather in the backward
+    /// Whether the transfer is a sum of activations, whose readers are most kernels of a program.
+    bool isOfActivations = false;
     double seconds = 0, latency = 0;
     uint64_t multiprocessors = 0; ///< which the transfer occupies
     /// Payload of a collective in bytes.

@@ -16,6 +16,7 @@
 #include "fsdp/Analysis/Schedule.h"
 #include "fsdp/IR/InFlight.h"
 #include "fsdp/IR/Memory.h"
+#include "fsdp/IR/TensorSplit.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -43,6 +44,8 @@ static std::optional<ScheduleProblem::Transfer> describe(CollectiveOp op, unsign
                                    : op.getSource().getBytes();
   transfer.isBackward = transfer.isLate && op.getUnitAttr() && !op.getRows() &&
                         !gathered.insert(op.getUnitAttr()).second;
+  StringRef axis = cast<StringAttr>(op.getAxes()[0]).getValue();
+  transfer.isOfActivations = !op.getUnitAttr() && (axis == tensorAxis || axis == contextAxis);
   return transfer;
 }
 

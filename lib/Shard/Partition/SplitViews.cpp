@@ -138,6 +138,19 @@ SmallVector<int64_t> fsdp::findBlocks(Value source, int64_t dim) {
   return end == getShape(source)[dim] ? blocks : SmallVector<int64_t>();
 }
 
+/// Keeps dimension `dim` of size 1 of a slice in its result. If the slice drops one of several
+/// adjacent dimensions of size 1, it may drop any of them.
+static void keepDimension(llvm::SmallBitVector &dropped, ArrayRef<int64_t> sizes, int64_t dim) {
+  for (int64_t step : {1, -1})
+    for (int64_t other = dim + step;
+         other >= 0 && other < int64_t(sizes.size()) && sizes[other] == 1; other += step)
+      if (!dropped[other]) {
+        dropped.set(other);
+        dropped.reset(dim);
+        return;
+      }
+}
+
 static std::optional<OpSplits> deriveSlice(tensor::ExtractSliceOp op, ValuePlace place,
                                            const TensorSplit &split, std::string &why) {
   if (!op.getOffsets().empty() || !op.getSizes().empty() || !op.getStrides().empty()) {
@@ -145,6 +158,8 @@ static std::optional<OpSplits> deriveSlice(tensor::ExtractSliceOp op, ValuePlace
     return std::nullopt;
   }
   llvm::SmallBitVector dropped = op.getDroppedDims();
+  if (!place.isResult && dropped[split.dim] && op.getSourceType().getDimSize(split.dim) == 1)
+    keepDimension(dropped, op.getStaticSizes(), split.dim);
   SmallVector<int64_t> kept; // dimension of the source of each dimension of the result
   for (int64_t dim = 0; dim < op.getSourceType().getRank(); ++dim)
     if (!dropped[dim])

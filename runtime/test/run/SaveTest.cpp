@@ -32,6 +32,7 @@ static SaveIndex someIndex() {
   index.run.dataHash = std::string(64, 'b');
   index.run.dataType = "uint16";
   index.block[FSDPRT_BLOCK_LOSS] = NAN;
+  index.block[FSDPRT_BLOCK_GRAD_NORM] = INFINITY;
   index.block[FSDPRT_BLOCK_LR] = 0.1f;
   index.mesh = {{"shard", 2}};
   index.units = {{"root", "F32", 2, 64, {{"w", "F32", 0, {13, 7}}, {"scalar", "F32", 91, {}}}}};
@@ -60,6 +61,7 @@ TEST(SaveIndex, ComesBackAsItWas) {
   EXPECT_EQ(back.run.rate.lr, 0.1);
   EXPECT_EQ(back.run.rate.minimum, 1e-300);
   EXPECT_TRUE(std::isnan(back.block[FSDPRT_BLOCK_LOSS]));
+  EXPECT_EQ(back.block[FSDPRT_BLOCK_GRAD_NORM], INFINITY);
   EXPECT_EQ(back.block[FSDPRT_BLOCK_LR], 0.1f);
   EXPECT_EQ(back.meshText(), "shard=2");
   EXPECT_TRUE(back.hasLayoutOf(index));
@@ -104,7 +106,8 @@ TEST(SaveIndex, IsRefusedWhenMalformed) {
        {std::pair("\"step\": 7", "\"step\": -7"), std::pair("\"step\": 7", "\"step\": \"7\""),
         std::pair("\"units\"", "\"onits\""), std::pair("\"size\":2", "\"size\":2.5"),
         std::pair("\"files\":[0,1]", "\"files\":{}"), std::pair("\"lr\":0.1", "\"lr\":null"),
-        std::pair("\"overfit\":false", "\"overfit\":0"), std::pair("[13,7]", "[13,-7]")}) {
+        std::pair("\"overfit\":false", "\"overfit\":0"), std::pair("[13,7]", "[13,-7]"),
+        std::pair("\"nan\"", "\"big\"")}) {
     std::string odd = text;
     ASSERT_NE(odd.find(from), std::string::npos) << from;
     odd.replace(odd.find(from), std::strlen(from), to);
