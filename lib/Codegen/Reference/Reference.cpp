@@ -8,18 +8,21 @@
 // nest with its own buffer. One worker runs all loops, math ops become calls of libm functions, and
 // no optimisation changes values. The lowering to loops is independent of the other targets, so
 // that a comparison with the reference also finds errors in their lowerings. LLVM's optimisations
-// are skipped, because most reference images run only once and should compile fast.
+// are skipped for short kernels, because most reference images run only once and should compile
+// fast. They keep the value of each operation, so that long kernels have the same bits with them.
 //
 //  1. If `widen` is true, every float becomes f64. The bindings keep their types: the kernel
 //     converts its arguments at its beginning and its results at its end.
 //  2. Gathers, scatters and composite ops become linalg.generic ops and loops.
-//  3. Upstream passes bufferise the kernel and lower it to loops and to the LLVM dialect. Buffers
+//  3. Sums of products loop over the last dimension of the result innermost (OrderLoops.cpp).
+//  4. Upstream passes bufferise the kernel and lower it to loops and to the LLVM dialect. Buffers
 //     become slices of the shared scratch memory.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Codegen/Cpu/Image/CpuLowering.h"
 #include "Codegen/Kernel/Attention/AttentionKernel.h"
+#include "Codegen/Reference/OrderLoops.h"
 #include "fsdp/Codegen/Codegen.h"
 #include "fsdp/IR/FSDP.h"
 #include "mlir/Conversion/Passes.h"
@@ -233,7 +236,7 @@ static LogicalResult expandOps(func::FuncOp kernel) {
 }
 
 //===----------------------------------------------------------------------===//
-// 3. Buffers and loops
+// 4. Buffers and loops
 //===----------------------------------------------------------------------===//
 
 /// Stores results to their destinations at the end of the kernel.
@@ -371,14 +374,19 @@ FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &t
     if (widen)
       widenKernel(kernel);
     storeResults(kernel);
-    if (failed(expandOps(kernel)) || failed(bufferiseReference(parent, info)))
+    if (failed(expandOps(kernel)))
+      return failure();
+    // Without optimisations, this many iterations take longer than optimisations.
+    constexpr int64_t shortest = 1 << 24;
+    bool optimised = orderLoops(kernel) >= shortest;
+    if (failed(bufferiseReference(parent, info)))
       return failure();
     expandCopies(parent);
     for (auto phase : parent.getOps<func::FuncOp>())
       makeScratchStatic(phase);
     if (failed(lowerReference(parent)))
       return failure();
-    return emitObject(parent, info, target, /*optimised=*/false);
+    return emitObject(parent, info, target, optimised);
   };
   return compileImage(module, target, libraries, compile);
 }
