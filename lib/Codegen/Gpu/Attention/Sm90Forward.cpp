@@ -64,24 +64,27 @@ Value Producer::copy(const QueryTile &tile, Value before, Value met) {
   copyTile(b, queries(), problem.q, tile.firstRow, tile.number, shape.dim,
            barrier(Sm90Places::QueriesFull));
   b.loop(b.i32(0), sequence.count, 1, [&](Value turn) {
-    Value number = b.add(met, turn), firstCol = b.mul(sequence.at(turn), config.blockCols);
+    Value number = b.add(met, turn);
     Stage ofKeys = keyStage(number),
           ofValues = config.isWide ? stageOf(number, 1) : valueStage(number);
+    Value firstCol = b.mul(sequence.at(turn), config.blockCols), keysEmpty = isOther(ofKeys.parity),
+          valuesEmpty = isOther(ofValues.parity);
     auto fill = [&](Sm90Places::Barrier full, Sm90Places::Barrier empty, const Stage &stage,
-                    const PanelTile &to, const HeadMap &map, int64_t bytes, int64_t cols) {
-      b.wait(barrier(empty, stage), isOther(stage.parity));
+                    Value isEmpty, const PanelTile &to, const HeadMap &map, int64_t bytes,
+                    int64_t cols) {
+      b.wait(barrier(empty, stage), isEmpty);
       b.expect(barrier(full, stage), bytes);
       copyTile(b, to, map, firstCol, tile.kvNumber, cols, barrier(full, stage));
     };
     fill(config.splits ? Sm90Places::KeysCopied : Sm90Places::KeysFull, Sm90Places::KeysEmpty,
-         ofKeys, keys(ofKeys), problem.k, places.keyBytes, shape.dim);
+         ofKeys, keysEmpty, keys(ofKeys), problem.k, places.keyBytes, shape.dim);
     if (config.isWide)
-      fill(Sm90Places::ValuesCopied, Sm90Places::ValuesTaken, ofValues,
+      fill(Sm90Places::ValuesCopied, Sm90Places::ValuesTaken, ofValues, valuesEmpty,
            {b.sharedAt(places.copiedValues), config.blockCols}, problem.v, places.valueBytes,
            shape.valueDim);
     else
-      fill(Sm90Places::ValuesFull, Sm90Places::ValuesEmpty, ofValues, values(ofValues), problem.v,
-           places.valueBytes, shape.valueDim);
+      fill(Sm90Places::ValuesFull, Sm90Places::ValuesEmpty, ofValues, valuesEmpty, values(ofValues),
+           problem.v, places.valueBytes, shape.valueDim);
   });
   return b.add(met, sequence.count);
 }
