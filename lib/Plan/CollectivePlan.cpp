@@ -94,7 +94,8 @@ void FunctionPlan::reserveFlatBuffers() {
                            unit.getFlatSize() * width, op.getLoc());
     flatBuffers[op] = flat;
     for (auto [gradient, index] : llvm::zip_equal(op.getGrads(), op.getParams())) {
-      Value root = traceRoot(op, gradient);
+      AllReduceOp sum = findUnitSum(op, gradient, /*isCast=*/false);
+      Value root = traceRoot(op, sum ? sum.getInput() : gradient);
       if (!root || reserved.contains(root))
         continue;
       ParamAttr param = unit.getParam(index);
@@ -104,6 +105,7 @@ void FunctionPlan::reserveFlatBuffers() {
       reserved[root] = slot;
       slotNames[root] = "gradient of " + param.getName().str();
     }
+    joinUnitSums(op, flat);
   });
 }
 

@@ -80,10 +80,7 @@ LogicalResult FunctionPlan::planOp(Operation *op) {
       .Case([&](UnshardOp unshard) { return planUnshard(unshard); })
       .Case([&](ReduceScatterOp reduce) { return planReduceScatter(reduce); })
       .Case([&](ShardOp shard) { return planShard(shard); })
-      .Case([&](AllReduceOp reduce) {
-        return planCollective(op, CollectiveKind::all_reduce, reduce.getAxes(),
-                              reduce.getReduction(), 0);
-      })
+      .Case([&](AllReduceOp reduce) { return planAllReduce(reduce); })
       .Case([&](FlatReduceScatterOp reduce) {
         return planCollective(op, CollectiveKind::reduce_scatter, reduce.getAxes(),
                               reduce.getReduction(), 0);

@@ -54,6 +54,12 @@ private:
                       FlatSymbolRefAttr unit, int64_t root, StringRef rows = "");
   void fillGaps(ReduceScatterOp op, const Place &flat);
 
+  // UnitSums.cpp
+  AllReduceOp findUnitSum(ReduceScatterOp op, Value gradient, bool isCast);
+  void joinUnitSums(ReduceScatterOp op, const Place &flat);
+  void joinUnitSums(ArrayRef<std::pair<AllReduceOp, Place>> sums);
+  LogicalResult planAllReduce(AllReduceOp op);
+
   // Placement.cpp
   Place getPlace(Value value) { return places.at(value); }
   void setPlace(Value value, const Place &place);
@@ -101,6 +107,10 @@ private:
   llvm::DenseSet<Value> gradients;
   /// The flat buffer of each reduce-scatter.
   DenseMap<Operation *, Place> flatBuffers;
+  /// Maps sums over ranks that are computed together with others to their places.
+  DenseMap<Operation *, Place> unitSums;
+  /// Maps the last of the sums that are computed together to their range.
+  DenseMap<Operation *, Place> unitSumRanges;
   /// Maps a gather to its buffer if a kernel writes the source of the gather into this buffer.
   DenseMap<Operation *, Place> gatheredBuffers;
   /// Maps results that kernels write directly into a flat or gathered buffer to their places.

@@ -23,7 +23,7 @@
 //     is a sum over those operands whose last reader is this op: the bytes of the operand times the
 //     distance by which its lifetime would grow. Arguments cost nothing.
 //  3. Move the op to the place directly before the limit if the gain exceeds the price. Views
-//     always move.
+//     always move. So do casts of gradients that were added over ranks (UnitSums.cpp).
 //
 // Only kernel calls, gathers and views move. All other collectives keep their order. Distances are
 // measured in the original order of the block and are not updated after a move. The pass therefore
@@ -68,7 +68,8 @@ public:
       if (!isView && !isa<KernelCallOp, UnshardOp>(op))
         continue;
       Operation *limit = findLimit(op);
-      if (!limit || limit == op->getNextNode() || (!isView && !gains(op, places.at(limit))))
+      if (!limit || limit == op->getNextNode() ||
+          (!isView && !castsSum(op) && !gains(op, places.at(limit))))
         continue;
       moveBefore(op, limit);
       places[op] = places.at(limit);
@@ -158,6 +159,14 @@ private:
              (aliasing.getViewSource(user) &&
               llvm::all_of(user->getResults(), [&](Value v) { return isGradient(v); }));
     });
+  }
+
+  /// Returns true if the op is a kernel that computes a gradient from one sum over ranks.
+  bool castsSum(Operation *op) {
+    auto call = dyn_cast<KernelCallOp>(op);
+    return call && call.getInputs().size() == 1 && call->getNumResults() == 1 &&
+           isGradient(call.getResult(0)) &&
+           isa_and_nonnull<AllReduceOp>(aliasing.getBase(call.getInputs()[0]).getDefiningOp());
   }
 
   /// Returns true if the gain of moving `op` to `limit` exceeds the price (step 2).

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|together|sums|narrow|wide|captured|slices|large|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|huge both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|together|sums|narrow|wide|captured|slices|large|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|huge|brief both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long at sizes that an emulator runs in seconds.
 # With both directions, gradients are computed at O and LSE of the forward kernel's oracle.
 import functools
@@ -534,6 +534,12 @@ def entries(dtype):
     yield Case(dtype, 2, 2, 2, 16, 200, 8, 8, "gathered", "none", entries=1200000)
 
 
+def brief(dtype):
+    """Few rows and keys, for which the latency of memory matters more than products."""
+    for rows, dim in ((16, 8), (32, 16), (64, 64), (200, 64)):
+        yield Case(dtype, 1, 4, 4, rows, rows, dim, dim)
+
+
 def huge(dtype):
     """Tables of more than 32 MiB."""
     yield Case(dtype, 1, 4, 2, 1500, 1510, 8, 8, "bias", "causal")
@@ -546,7 +552,7 @@ def main():
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
     kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "together": together, "sums": sums, "narrow": narrow, "wide": wide, "captured": captured, "slices": slices, "large": large, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
-             "owned": owned, "entries": entries, "huge": huge}
+             "owned": owned, "entries": entries, "huge": huge, "brief": brief}
     for dtype in dtypes:
         seen = set()
         for case in kinds[kind](dtype):

@@ -24,20 +24,36 @@ class Model(namedtuple("Model", "T D K F V LAYERS recomputes")):
 
 LLAMA_8B = Model(2 * 8192, 4096, 1024, 14336, 128256, 32, True)
 
+# TFLOP/s of FlashAttention-2 on an H100 with 8,192 tokens and heads of 128 dimensions, forward and backward: with a causal mask, and without
+# (Dao-AILab/flash-attention, pull request 1791).
+CAUSAL, WHOLE = (284.1, 287.1), (369.9, 290.6)
+# The part of this rate that PyTorch's scaled_dot_product_attention has, which torchtitan calls: 287.7 TFLOP/s forward, without a mask, in launches of
+# 122 ms (pytorch/benchmark, pull request 2296). In launches of up to 6.6 ms it has 335 (pull request 2443). A step keeps the GPU at its power limit.
+SDPA = 287.7 / WHOLE[0]
+
 # runs: kernels of the kind in a step; bytes: of all of these kernels.
 Kernel = namedtuple("Kernel", "group what source runs bytes")
 
 
-def fsdp(m, ranks):
-    """Returns the copies into and out of FSDP2's buffers. All layers but the last are gathered twice (parallelize_llama.py), the rest once
-    (root: _fsdp_state.py)."""
-    groups = 2 * m.LAYERS - 1 + 1
-    gathered = (2 * m.LAYERS - 1) * m.layer + m.root
+def attention(m, length, forwards, parts=1, context=1):
+    """Returns the seconds of attention at these rates, for one of `parts` ranks that divide the heads, and of `context` ranks that
+    divide sequences of `length` tokens. Each rank computes the causal half of its own block. Of each other block, it computes half of the queries,
+    or half of the keys (torch/distributed/tensor/experimental/_attention.py)."""
+    half = 4 * m.T * (length / context) * (m.D / parts) / 2
+    seconds = [half * (forwards / forward + 2.5 / backward) / 1e12 for forward, backward in (CAUSAL, WHOLE)]
+    return m.LAYERS * (seconds[0] + (context - 1) * seconds[1]) / SDPA
+
+
+def fsdp(m, ranks, size=2):
+    """Returns the copies into and out of FSDP2's buffers, with layers of `size` bytes a parameter. All layers but the last are gathered twice
+    (parallelize_llama.py), the rest once (root: _fsdp_state.py)."""
+    groups, layers = 2 * m.LAYERS - 1 + 1, (2 * m.LAYERS - 1) * m.layer
+    gathered = size * layers + 2 * m.root
     source = "torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py: "
     return [
-        Kernel("FSDP2", "shard f32 to bf16", source + "_get_param_all_gather_inputs", groups, (4 + 2) * gathered // ranks),
-        Kernel("FSDP2", "into the gather's buffer", source + "all_gather_copy_in", groups, (2 + 2) * gathered // ranks),
-        Kernel("FSDP2", "out of the gather's buffer", source + "split_with_sizes_copy", groups, (2 + 2) * gathered),
+        Kernel("FSDP2", "shard f32 to bf16", source + "_get_param_all_gather_inputs", groups, (4 * (layers + m.root) + gathered) // ranks),
+        Kernel("FSDP2", "into the gather's buffer", source + "all_gather_copy_in", groups, 2 * gathered // ranks),
+        Kernel("FSDP2", "out of the gather's buffer", source + "split_with_sizes_copy", groups, 2 * gathered),
         Kernel("FSDP2", "gradients bf16 to f32, into the reduction's buffer", source + "chunk_cat", m.LAYERS + 1,
                (2 + 4) * (m.LAYERS * m.layer + m.root)),
     ]
@@ -167,6 +183,56 @@ def tensor_kernels(m, ranks, parts, is_full):
     return [kernel._replace(bytes=kernel.bytes / parts) for kernel in split] + gathered_rows(m, parts, is_full)
 
 
-def kernels(m, ranks, is_compiled, is_fused=False):
-    return (fsdp(m, ranks) + update(m, ranks, is_fused) + loss(m) + ends(m)
-            + (compiled_layers(m) if is_compiled else eager_layers(m)))
+def float8(m, ranks, is_gathered, is_full):
+    """Returns the kernels of Float8Linear in all products of layers (torchtitan/float8.py), besides products. A cast reads bf16, writes f8 in the
+    orders of rows and of columns, and reads f8 again; largest values of inputs and gradients are found by the kernels before (torchao eab345c:
+    torchao/float8/roofline_utils.py). The forward needs no columns if the backward casts again. If shards are cast before they are gathered, the
+    backward copies weights into the order of columns (float8_ops.py: preprocess_addmm)."""
+    source, weights = "torchao/float8: ", m.LAYERS * m.layer
+    inputs, gradients = m.LAYERS * m.T * (3 * m.D + m.F), m.LAYERS * m.T * (3 * m.D + 2 * m.K + 2 * m.F)
+    # The product of w2 is not computed again, so that its input is cast by columns only.
+    again = 5 * inputs - 2 * m.LAYERS * m.T * m.F if is_full else 5 * inputs
+    rows = [Kernel("Float8", "inputs to f8: forward", source + "hp_tensor_to_float8_dynamic", 4 * m.LAYERS, (2 + 1) * inputs),
+            Kernel("Float8", "inputs to f8: again", source + "hp_tensor_to_float8_dynamic", 4 * m.LAYERS, again),
+            Kernel("Float8", "gradients to f8", source + "hp_tensor_to_float8_dynamic", 7 * m.LAYERS, 5 * gradients)]
+    if is_gathered:
+        return rows + [Kernel("Float8", "largest values of shards", source + "precompute_float8_dynamic_scale_for_fsdp", 1, 4 * weights // ranks),
+                       Kernel("Float8", "weights by columns", source + "preprocess_addmm", 7 * m.LAYERS, (1 + 1) * weights)]
+    return rows + [Kernel("Float8", "weights to f8: forward", source + "hp_tensor_to_float8_dynamic", 14 * m.LAYERS, (2 + 2 + 1) * weights),
+                   Kernel("Float8", "weights to f8: backward", source + "hp_tensor_to_float8_dynamic", 14 * m.LAYERS, (2 + 5) * weights)]
+
+
+def ring(m, context, rank):
+    """Returns the kernels of a rank beside the attention of blocks, for forward, recomputation and backward. In the forward, keys and values are
+    gathered, and a kernel merges each block into f32 sums. In the backward, gradients of keys and values travel in f32, and a kernel adds each block.
+    Blocks of ranks before this one have half of the keys, others half of the queries. The first sum reads bf16, the last one writes it."""
+    rows, size, source = [], m.LAYERS * m.T * m.D, "torch/distributed/tensor/experimental/_attention.py: "
+
+    def add(what, name, runs, each):
+        rows.append(Kernel("axis context", what, source + name, runs * m.LAYERS, each * size))
+
+    sums = 0
+    for block in range(1, context):
+        sums += (2 if block == 1 else 4) + (2 if block <= rank else 1) + (2 if block == context - 1 else 4)
+    add("keys and values into one buffer: forward, again", "_templated_ring_attention", 2, 2 * (4 + 4))
+    add("merge a block: forward, again", "_SDPAMerger", 2 * (context - 1), 2 * sums)
+    add("add a block's gradients of queries", "_templated_ring_attention_backward", context - 1, sums)
+    add("own gradients of keys and values", "_templated_ring_attention_backward", 1, 4 + 8)
+    add("add a block's gradients of keys and values", "_templated_ring_attention_backward", context - 1,
+        rank * (8 + 2 + 8) + (context - 1 - rank) * (8 + 4 + 8))
+    add("gradients of keys and values in f32, not bf16, where heads are summed", "_templated_ring_attention_backward", 0, 8 - 4)
+    return rows
+
+
+def context_kernels(m, ranks, context):
+    """Returns the kernels of a rank of the mesh shard=ranks/context, context=context, with Float8 and all layers computed again. Shards are cast to f8
+    before they are gathered only if the axis shard exists (torchtitan/float8.py). All ranks wait for the one whose kernels move most bytes."""
+    is_gathered = context < ranks
+    moved = [ring(m, context, rank) for rank in range(context)] if context > 1 else [[]]
+    return (fsdp(m, ranks, 1 if is_gathered else 2) + update(m, ranks, False) + loss(m) + ends(m) + compiled_layers(m)
+            + float8(m, ranks, is_gathered, True) + max(moved, key=lambda rows: sum(row.bytes for row in rows)))
+
+
+def kernels(m, ranks, is_compiled, is_fused=False, is_float8=False):
+    return (fsdp(m, ranks, 1 if is_float8 else 2) + update(m, ranks, is_fused) + loss(m) + ends(m)
+            + (compiled_layers(m) if is_compiled else eager_layers(m)) + (float8(m, ranks, True, False) if is_float8 else []))

@@ -24,6 +24,10 @@
 // The first time is the time of the busiest unit. The second time is the time of one warpgroup's
 // product for S, plus the time of its exponentials or of its product for O, whichever is longer.
 //
+// In f32, an instruction has 8 values of k at half of the rate. For exact products there are three
+// of them, a thread splits its words of Q and P, and three warps split K and Vᵀ (Sm90Forward.cpp).
+// With one buffer, these warps and the product that reads the buffer take turns.
+//
 // In the backward kernel with wgmma, the product for dP runs while P is computed, if there is
 // neither score_mod nor weight_mod. The tensor cores are idle while dS is computed, because all
 // warpgroups synchronise before the other products. If warpgroups share keys, P and dS go through
@@ -35,6 +39,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionClocks.h"
+#include "Codegen/Gpu/Ptx/SplitProducts.h"
 #include "Sm90Backward.h"
 #include "Sm90Roles.h"
 
@@ -84,6 +89,38 @@ TensorBytes::TensorBytes(const Shape &shape, Type element) {
   norms = queries * sumBytes;
 }
 
+/// Returns the clocks of a product in the forward pass, whose left factor is Q in shared memory or
+/// P in registers.
+static GpuClocks productOf(double cols, double k, bool leftIsShared, const Sm90Config &config) {
+  constexpr double stepOfF32 = 8, perProduct = 4, perSplit = 7, wideBytes = 4;
+  if (!config.isWide)
+    return productOf(cols, k, leftIsShared);
+  const GpuRates &rates = GpuRates::get("sm_90a");
+  double products = config.splits ? 3 : 1, perWord = leftIsShared ? 0 : 1;
+  if (config.splits)
+    perWord = perSplit;
+  GpuClocks clocks{groupRows * cols * k * products / (rates.warpgroupMacs / 2),
+                   k / stepOfF32 * products * perProduct + groupRows * k / groupThreads * perWord,
+                   0, cols * k * products * wideBytes / rates.shared};
+  if (leftIsShared) {
+    clocks.issue += config.splits ? k / stepOfF32 : 0; // ldmatrix
+    moveShared(clocks, groupRows * k * wideBytes);
+  }
+  return clocks;
+}
+
+/// Returns the clocks in which the warps that compute factors of f32 process `elements` of K, or of
+/// V, which they transpose.
+static GpuClocks factorsOf(double elements, bool transposes, const Sm90Config &config) {
+  constexpr double lanes = 32, wideBytes = 4, perSplit = 7;
+  if (!config.isWide || (!config.splits && !transposes))
+    return {};
+  double perElement = (config.splits ? perSplit : 0) + (transposes ? 2.5 : 1);
+  GpuClocks clocks{0, elements * perElement / lanes / toDouble(splittingWarps)};
+  moveShared(clocks, elements * wideBytes * (config.splits ? 3 : 2));
+  return clocks;
+}
+
 KernelClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
                                  const FunctionWork &work) {
   constexpr double perElement = 4.5, perStep = 95, rowShuffles = 100, lanes = 32;
@@ -91,7 +128,10 @@ KernelClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
   double groups = toDouble(config.groups), cols = toDouble(config.blockCols),
          dim = toDouble(paddedDim(shape)), valueDim = toDouble(paddedValueDim(shape)),
          elements = groupRows * cols / groupThreads;
-  GpuClocks scores = productOf(cols, dim, true), sums = productOf(valueDim, cols, false);
+  GpuClocks scores = productOf(cols, dim, true, config),
+            sums = productOf(valueDim, cols, false, config),
+            keyFactors = factorsOf(cols * dim, false, config),
+            valueFactors = factorsOf(cols * valueDim, true, config);
   auto step = [&](OpWork functions) {
     // Each scheduler issues the instructions of one warp of each warpgroup.
     GpuClocks softmax{0, elements * (perElement + functions.issue) + valueDim / 2 + perStep,
@@ -101,13 +141,20 @@ KernelClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
     step.units += sums;
     step.units += softmax;
     step.units = step.units * groups;
-    copyToShared(step.units, cols * (dim + valueDim) * elementBytes);
+    step.units += keyFactors;
+    step.units += valueFactors;
+    copyToShared(step.units, cols * (dim + valueDim) * toDouble(config.elementBytes()));
     // A warp first needs the maximum of its row, then exponentials, then their conversion.
     double alone = std::max(softmax.issue,
                             elements * 1.5 * lanes / rates.compare + rowShuffles + softmax.special);
     step.clocks =
         std::max(step.units.longest(),
                  scores.longest() + std::max(sums.longest(), alone) + GpuLatencies::barrier);
+    if (config.keyStages == 1)
+      step.clocks = std::max(step.clocks, GpuLatencies::cache + keyFactors.longest() +
+                                              (scores * groups).longest());
+    if (config.valueStages == 1)
+      step.clocks = std::max(step.clocks, valueFactors.longest() + (sums * groups).longest());
     return step;
   };
   KernelClocks clocks;
@@ -118,6 +165,8 @@ KernelClocks attention::clocksOf(const Sm90Config &config, const Shape &shape,
   // The first product Q · Kᵀ of a block of queries and the last product P · V do not overlap with
   // other work.
   clocks.blockClocks = clocks.freeStep.clocks + groupRows * valueDim / groupThreads * 2;
+  if (config.isWide)
+    clocks.launchClocks = 2 * GpuLatencies::global + keyFactors.longest();
   return clocks;
 }
 

@@ -49,6 +49,7 @@ FunctionWork workOfFunctions(AttentionGradOp op, AttentionPass pass, bool sumsAl
 struct KernelClocks {
   StepClocks freeStep, maskedStep; ///< a visited block: without and with masked elements
   double blockClocks = 0;          ///< of an owned block, beside its visits
+  double launchClocks = 0;         ///< before the first visit and after the last one
 
   /// Returns the duration of an owned block, and adds its work to `all`.
   double run(const BlockVisits &visits, GpuClocks &all) const;

@@ -28,20 +28,20 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-static constexpr int64_t elementBytes = 2, chunkBytes = 16;
+static constexpr int64_t chunkBytes = 16;
 
 bool attention::hasTensorMap(RankedTensorType type) {
   constexpr int64_t largestSize = INT64_C(1) << 32, largestStride = INT64_C(1) << 40;
   Type element = type.getElementType();
-  int64_t rowBytes = type.getDimSize(3) * elementBytes;
-  return (element.isBF16() || element.isF16()) && rowBytes % chunkBytes == 0 &&
+  int64_t rowBytes = type.getDimSize(3) * element.getIntOrFloatBitWidth() / 8;
+  return (element.isBF16() || element.isF16() || element.isF32()) && rowBytes % chunkBytes == 0 &&
          type.getDimSize(0) * type.getDimSize(1) < largestSize &&
          type.getDimSize(2) * rowBytes < largestStride;
 }
 
-HeadMap::HeadMap(func::FuncOp kernel, Value heads, int64_t number)
+HeadMap::HeadMap(func::FuncOp kernel, Value heads, int64_t number, bool roundsToTF32)
     : placed(placeHeads(kernel, heads)), type(cast<RankedTensorType>(heads.getType())),
-      number(number) {}
+      number(number), roundsToTF32(roundsToTF32) {}
 
 /// Returns true if batches have a dimension of their own, since the heads of all batches do not
 /// have one distance.
@@ -65,20 +65,24 @@ GpuTensorMap HeadMap::get(int64_t boxRows) const {
   const HeadLayout &layout = placed->layout;
   GpuTensorMap map;
   map.binding = cast<BlockArgument>(placed->in).getArgNumber();
-  map.offset = layout.offset * elementBytes;
-  map.type = type.getElementType().isBF16() ? GpuTensorType::BF16 : GpuTensorType::F16;
+  map.offset = layout.offset * elementBytes();
+  map.type = roundsToTF32                     ? GpuTensorType::TF32
+             : type.getElementType().isBF16() ? GpuTensorType::BF16
+                                              : GpuTensorType::F16;
   int64_t batches = type.getDimSize(0),
           distance = heads() == 1 && batches > 1 ? layout.batch : layout.head;
-  map.sizes = inOrder(type.getDimSize(3), type.getDimSize(2),
+  map.sizes = inOrder(type.getDimSize(3) * elementBytes() / unitBytes(), type.getDimSize(2),
                       splitsBatches() ? heads() : batches * heads(), batches);
   SmallVector<int64_t> strides = inOrder<int64_t>(1, layout.row, distance, layout.batch);
   for (int64_t stride : ArrayRef(strides).drop_front())
-    map.strides.push_back(stride * elementBytes);
-  map.box = inOrder<int64_t>(Sm90Builder::panelCols, boxRows, 1, 1);
+    map.strides.push_back(stride * elementBytes());
+  map.box = inOrder<int64_t>(Sm90Builder::panelBytes / unitBytes(), boxRows, 1, 1);
   return map;
 }
 
-SmallVector<Value> HeadMap::coordinates(Sm90Builder &b, Value col, Value row, Value number) const {
+SmallVector<Value> HeadMap::coordinates(Sm90Builder &b, int64_t firstCol, Value row,
+                                        Value number) const {
+  Value col = b.i32(firstCol * elementBytes() / unitBytes());
   if (!splitsBatches())
     return inOrder(col, row, number, Value());
   // The producer has no registers in which both coordinates could live across loops.
@@ -92,16 +96,18 @@ static Value panelAt(Sm90Builder &b, const PanelTile &tile, int64_t panel) {
 
 void attention::copyTile(Sm90Builder &b, const PanelTile &to, const HeadMap &map, Value firstRow,
                          Value number, int64_t cols, Value barrier) {
-  for (int64_t i = 0; i < panelsOf(cols); ++i)
-    b.copyBox(panelAt(b, to, i), map.emit(b),
-              map.coordinates(b, b.i32(i * Sm90Builder::panelCols), firstRow, number), barrier);
+  for (int64_t i = 0; i < panelsOf(cols, map.elementBytes()); ++i)
+    b.copyBox(
+        panelAt(b, to, i), map.emit(b),
+        map.coordinates(b, i * (Sm90Builder::panelBytes / map.elementBytes()), firstRow, number),
+        barrier);
 }
 
 void attention::storeTile(Sm90Builder &b, const PanelTile &from, const HeadMap &map, Value firstRow,
                           Value number, int64_t firstCol, int64_t endCol) {
   for (int64_t i = 0; i < panelsOf(endCol - firstCol); ++i)
     b.storeBox(map.emit(b),
-               map.coordinates(b, b.i32(firstCol + i * Sm90Builder::panelCols), firstRow, number),
+               map.coordinates(b, firstCol + i * Sm90Builder::panelCols, firstRow, number),
                panelAt(b, from, i));
 }
 
@@ -143,22 +149,22 @@ SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, 
 /// threads starts, its warpgroups share the 65536 registers equally: each thread has the same
 /// number of registers, a multiple of 8. The consumers take the registers that the producer
 /// releases.
-RoleRegisters attention::registersOfRoles(int64_t groups) {
+RoleRegisters attention::registersOfRoles(int64_t groups, bool factors) {
   switch (groups) {
   case 2:
-    return {24, 240};
+    return factors ? RoleRegisters{56, 224} : RoleRegisters{24, 240};
   case 3:
     return {32, 160};
   }
   return {0, 255};
 }
 
-void attention::giveRegisters(Sm90Builder &b, int64_t groups) {
+void attention::giveRegisters(Sm90Builder &b, int64_t groups, bool factors) {
   if (groups > 1)
-    b.giveRegisters(registersOfRoles(groups).producer);
+    b.giveRegisters(registersOfRoles(groups, factors).producer);
 }
 
-void attention::takeRegisters(Sm90Builder &b, int64_t groups) {
+void attention::takeRegisters(Sm90Builder &b, int64_t groups, bool factors) {
   if (groups > 1)
-    b.takeRegisters(registersOfRoles(groups).consumer);
+    b.takeRegisters(registersOfRoles(groups, factors).consumer);
 }

@@ -24,13 +24,15 @@ struct PanelTile {
   int64_t rows;
 };
 
-inline int64_t panelsOf(int64_t cols) { return llvm::divideCeil(cols, Sm90Builder::panelCols); }
-inline int64_t tileBytes(int64_t rows, int64_t cols) {
-  return panelsOf(cols) * rows * Sm90Builder::panelBytes;
+inline int64_t panelsOf(int64_t cols, int64_t elementBytes = 2) {
+  return llvm::divideCeil(cols * elementBytes, Sm90Builder::panelBytes);
+}
+inline int64_t tileBytes(int64_t rows, int64_t cols, int64_t elementBytes = 2) {
+  return panelsOf(cols, elementBytes) * rows * Sm90Builder::panelBytes;
 }
 
-/// Returns true if tensor maps can copy rows of this type. Tensor maps require 16-bit elements and
-/// a head dimension that is a multiple of 8.
+/// Returns true if tensor maps can copy rows of this type. Tensor maps require rows of a multiple
+/// of 16 bytes, of 16-bit elements or of f32.
 bool hasTensorMap(RankedTensorType type);
 /// A tensor map of a [batch, heads, rows, cols] tensor, an operand or a result of the kernel's
 /// attention op. A box of the map is a panel of rows of one head. The dimensions of the map are in
@@ -41,20 +43,24 @@ bool hasTensorMap(RankedTensorType type);
 ///   cols, heads, rows, batch       several batches
 class HeadMap {
 public:
-  /// `number` is the position of the map among the maps of the launch.
-  HeadMap(func::FuncOp kernel, Value heads, int64_t number);
+  /// `number` is the position of the map among the maps of the launch. If `roundsToTF32` is true,
+  /// copies round f32 elements to TF32. Otherwise the map counts an f32 element as two elements.
+  HeadMap(func::FuncOp kernel, Value heads, int64_t number, bool roundsToTF32 = false);
   /// Returns false if the kernel does not return the tensor.
   bool exists() const { return placed.has_value(); }
   /// Returns the map, whose boxes have `boxRows` rows.
   GpuTensorMap get(int64_t boxRows) const;
   /// Returns the coordinates of a box of the head `number`, counted over all batches.
-  SmallVector<Value> coordinates(Sm90Builder &b, Value col, Value row, Value number) const;
+  SmallVector<Value> coordinates(Sm90Builder &b, int64_t col, Value row, Value number) const;
+  int64_t elementBytes() const { return type.getElementTypeBitWidth() / 8; }
   Value emit(Sm90Builder &b) const { return b.tensorMap(number); }
 
 private:
   int64_t heads() const { return type.getDimSize(1); }
   bool splitsBatches() const;
   bool rowsHoldHeads() const;
+  /// Number of bytes of the elements of the map.
+  int64_t unitBytes() const { return roundsToTF32 ? 4 : 2; }
   /// Returns `row` and `head` in the order of their dimensions, then `batch` if there is one.
   template <typename T>
   SmallVector<T> inOrder(T col, T row, T head, T batch) const;
@@ -62,6 +68,7 @@ private:
   std::optional<PlacedHeads> placed;
   RankedTensorType type;
   int64_t number;
+  bool roundsToTF32;
 };
 
 /// Emits code that starts to copy rows of head `number` to the tile `to`,
@@ -90,12 +97,13 @@ SmallVector<Value> toFactor(GpuBuilder &b, const tile::Fragment &fragment, Type 
 struct RoleRegisters {
   int64_t producer, consumer;
 };
-RoleRegisters registersOfRoles(int64_t groups);
+/// `factors` is true if the first warpgroup also computes factors.
+RoleRegisters registersOfRoles(int64_t groups, bool factors = false);
 /// Emit code that changes the number of registers of a warpgroup: the producer releases registers
 /// (giveRegisters()), and each of the `groups` consumer warpgroups takes more registers
 /// (takeRegisters()).
-void giveRegisters(Sm90Builder &b, int64_t groups);
-void takeRegisters(Sm90Builder &b, int64_t groups);
+void giveRegisters(Sm90Builder &b, int64_t groups, bool factors = false);
+void takeRegisters(Sm90Builder &b, int64_t groups, bool factors = false);
 
 /// Tiling of the forward kernel. `groups` warpgroups own 64 rows each, and one more warpgroup
 /// copies tiles. All warpgroups visit blocks of `blockCols` keys.
@@ -104,9 +112,16 @@ struct Sm90Config {
   /// True if the consumer warpgroups start their products in turn, one after another.
   bool inTurns = false;
   bool ownOutput = false; ///< true if O has memory of its own and does not use the memory of Q
+  int64_t keyStages = 2, valueStages = 2; ///< buffers of K and V
+  /// True for f32. Three warps of the first warpgroup transpose V and, if `splits` is true, split
+  /// the factors for exact products (Sm90Forward.cpp).
+  bool isWide = false;
+  bool splits = false;
 
   int64_t blockRows() const { return Sm90Builder::groupRows * groups; }
   int64_t threads() const { return Sm90Builder::groupThreads * (groups + 1); }
+  int64_t elementBytes() const { return isWide ? 4 : 2; }
+  int64_t parts() const { return splits ? 2 : 1; } ///< of a factor in shared memory
 };
 /// Returns the configuration for `op`, or nothing if wgmma cannot be used.
 std::optional<Sm90Config> chooseSm90Forward(AttentionOp op, const GpuTarget &target);

@@ -99,7 +99,8 @@ static int64_t registersOfSums(AttentionGradOp op, bool wholeRows) {
 
 std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuTarget &target) {
   for (Value tensor : {op.getQ(), op.getK(), op.getV(), op.getDout()})
-    if (!target.hasWarpgroups() || !hasTensorMap(cast<RankedTensorType>(tensor.getType())))
+    if (!target.hasWarpgroups() || getElementTypeOrSelf(tensor).isF32() ||
+        !hasTensorMap(cast<RankedTensorType>(tensor.getType())))
       return std::nullopt;
   Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
   bool hasFunctions =

@@ -28,6 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Codegen/Gpu/Ptx/SplitProducts.h"
 #include "ForwardScores.h"
 #include "Sm90Roles.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -73,7 +74,12 @@ private:
   void finish(const QueryTile &tile, const State &state);
 
   SmallVector<Value> multiplyKeys(const Stage &stage);
+  /// Returns true if the parts of Q and of P do not fit the registers together, beside O.
+  bool multipliesApart() const { return config.splits && paddedValueDim(shape) > 192; }
+  SmallVector<Value> multiplyKeyParts(Value queries, ArrayRef<int64_t> places,
+                                      const SharedFactor &right);
   SmallVector<Value> multiplyValues(const State &state, const Stage &stage);
+  SmallVector<Value> toWords(const Fragment &weights);
   Fragment weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows,
                      SmallVector<Value> &correction, bool masked);
   void release(Value barrier) {
@@ -130,16 +136,61 @@ SmallVector<Value> Consumer::multiplyKeys(const Stage &stage) {
   PanelTile all = queries(), keyTile = keys(stage);
   Value own =
       b.shiftBytes(all.base, b.mul(group, Sm90Builder::groupRows * Sm90Builder::panelBytes));
-  return b.multiply({}, b.factorAlong(own, all.rows, paddedDim(shape)),
-                    b.factorAlong(keyTile.base, keyTile.rows, paddedDim(shape)), config.blockCols,
-                    element);
+  SharedFactor left = b.factorAlong(own, all.rows, paddedDim(shape), config.elementBytes()),
+               right = b.factorAlong(keyTile.base, keyTile.rows, paddedDim(shape),
+                                     config.elementBytes());
+  return config.splits ? multiplyKeyParts(own, left.steps, right)
+                       : b.multiply({}, left, right, config.blockCols, element);
 }
 
+/// Starts the exact product of Q and a block of keys in f32. Words of Q are loaded one or two steps
+/// of k before they are multiplied.
+SmallVector<Value> Consumer::multiplyKeyParts(Value queries, ArrayRef<int64_t> places,
+                                              const SharedFactor &right) {
+  // The wider the head, the more registers O needs.
+  int64_t cols = paddedValueDim(shape),
+          pending = cols > 128  ? 2
+                    : cols > 96 ? 3
+                                : 4,
+          ahead = multipliesApart() ? 1 : 2;
+  Value thread = b.matrixRowOfThread(b.threadOfGroup());
+  SmallVector<SmallVector<Value>> words;
+  auto load = [&](int64_t step) {
+    int64_t inRow = places[step] % Sm90Builder::panelBytes;
+    Value place = b.createOrFold<arith::XOrIOp>(b.loc, thread, b.i32(inRow));
+    words.push_back(b.loadMatrices(b.shiftBytes(b.shiftBytes(queries, place), places[step] - inRow),
+                                   /*transposed=*/false));
+  };
+  auto steps = static_cast<int64_t>(places.size());
+  for (int64_t step = 0; step < std::min(ahead, steps); ++step)
+    load(step);
+  return multiplySplit(
+      b, {},
+      [&](int64_t step) {
+        if (step + ahead < steps)
+          load(step + ahead);
+        return words[step];
+      },
+      right, problem.places.keyBytes, config.blockCols, pending);
+}
+
+/// Starts O + P · V. If Q and P are multiplied apart, the products of the last two steps of k
+/// remain in flight.
 SmallVector<Value> Consumer::multiplyValues(const State &state, const Stage &stage) {
   PanelTile tile = values(stage);
-  return b.multiply(state.o.registers, state.weights,
-                    b.factorAcross(tile.base, tile.rows, config.blockCols), paddedValueDim(shape),
-                    element);
+  int64_t cols = paddedValueDim(shape), distance = problem.places.factorBytes;
+  if (!config.isWide)
+    return b.multiply(state.o.registers, state.weights,
+                      b.factorAcross(tile.base, tile.rows, config.blockCols), cols, element);
+  SharedFactor right = b.factorAlong(tile.base, tile.rows, config.blockCols, config.elementBytes());
+  if (!config.splits)
+    return b.multiply(state.o.registers, state.weights, right, cols, element);
+  if (!multipliesApart())
+    return multiplySplitAtOnce(b, state.o.registers, state.weights, right, distance, cols);
+  auto wordsOf = [&](int64_t step) {
+    return SmallVector<Value>(ArrayRef(state.weights).slice(step * wordsPerStep, wordsPerStep));
+  };
+  return multiplySplit(b, state.o.registers, wordsOf, right, distance, cols, /*pending=*/2);
 }
 
 /// Emits code that waits until the previous warpgroup has arrived at the barrier of this warpgroup.
@@ -165,6 +216,21 @@ Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores:
   return scores->weigh(scores->softmax(s, rows, correction), firstCol);
 }
 
+/// Returns the words of the left factor of P · V. In f32, TransposeTile.cpp has put the keys of V
+/// in the order of the columns that a lane holds.
+SmallVector<Value> Consumer::toWords(const Fragment &weights) {
+  if (!config.isWide)
+    return toFactor(b, weights, element);
+  SmallVector<Value> words;
+  for (size_t piece = 0; piece < weights.registers.size(); piece += wordsPerStep)
+    for (int64_t i : {0, 2, 1, 3}) {
+      Value x = weights.registers[piece + i],
+            word = arith::BitcastOp::create(b, b.loc, b.getI32Type(), x);
+      words.push_back(config.splits ? word : b.roundToTF32(x));
+    }
+  return words;
+}
+
 /// Multiplies O by the correction, because O was computed with an earlier maximum.
 void Consumer::correct(Fragment &o, ArrayRef<Value> correction) {
   for (auto [reg, x] : llvm::enumerate(o.registers))
@@ -175,7 +241,7 @@ void Consumer::correct(Fragment &o, ArrayRef<Value> correction) {
 /// block. No other product of the warpgroup runs at the same time.
 Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
                               SmallVector<Value> &correction) {
-  Stage stage = stageOf(b.add(met, turn));
+  Stage stage = keyStage(b.add(met, turn));
   b.wait(barrier(Sm90Places::KeysFull, stage), stage.parity);
   SmallVector<Value> sums = b.waitForSums(multiplyKeys(stage));
   release(barrier(Sm90Places::KeysEmpty, stage));
@@ -186,7 +252,7 @@ Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
 Consumer::State Consumer::begin(Value met) {
   State state = start();
   SmallVector<Value> correction;
-  state.weights = toFactor(b, weighAlone(b.i32(0), met, state.rows, correction), element);
+  state.weights = toWords(weighAlone(b.i32(0), met, state.rows, correction));
   return state;
 }
 
@@ -194,19 +260,19 @@ Consumer::State Consumer::begin(Value met) {
 Consumer::State Consumer::processBlockAlone(Value turn, Value met, State state) {
   state.o.registers = b.choose(
       b.isLess(b.i32(0), turn), ValueRange(state.o.registers).getTypes(),
-      [&] { return addLast(state, stageOf(b.sub(b.add(met, turn), b.i32(1)))).o.registers; },
+      [&] { return addLast(state, valueStage(b.sub(b.add(met, turn), b.i32(1)))).o.registers; },
       [&] { return state.o.registers; });
   SmallVector<Value> correction;
   Fragment weights = weighAlone(turn, met, state.rows, correction);
   correct(state.o, correction);
-  state.weights = toFactor(b, weights, element);
+  state.weights = toWords(weights);
   return state;
 }
 
 /// Processes the blocks with masked elements, which come first. Processes at least one block.
 Consumer::State Consumer::beginMasked(Value met) {
   State state = start();
-  state.weights.assign(scoreLayout.numRegisters() / 2, b.i32(0));
+  state.weights.assign(scoreLayout.numRegisters() * config.elementBytes() / 4, b.i32(0));
   return unflatten(b.loop(b.i32(0), b.max(sequence->maskedCount, b.i32(1)), 1, state.flat(),
                           [&](Value number, ValueRange carried) {
                             return processBlockAlone(number, met, unflatten(carried)).flat();
@@ -215,14 +281,17 @@ Consumer::State Consumer::beginMasked(Value met) {
 
 Consumer::State Consumer::processBlock(Value turn, Value met, State state) {
   Value number = b.add(met, turn);
-  Stage stage = stageOf(number), before = stageOf(b.sub(number, b.i32(1)));
+  Stage stage = keyStage(number), before = valueStage(b.sub(number, b.i32(1)));
   b.wait(barrier(Sm90Places::KeysFull, stage), stage.parity);
   waitForTurn();
   SmallVector<Value> sums = multiplyKeys(stage), correction;
+  if (multipliesApart())
+    sums = b.waitForSums(sums);
   b.wait(barrier(Sm90Places::ValuesFull, before), before.parity);
   state.o.registers = multiplyValues(state, before);
   endTurn();
-  sums = b.waitForSums(sums, 1);
+  if (!multipliesApart())
+    sums = b.waitForSums(sums, 1);
   release(barrier(Sm90Places::KeysEmpty, stage));
   Fragment weights = weightsOf(sums, turn, state.rows, correction, masked);
   // ptxas moves a wait for products up within its basic block, to before the exponentials. A second
@@ -231,7 +300,7 @@ Consumer::State Consumer::processBlock(Value turn, Value met, State state) {
   state.o.registers = b.waitForSums(state.o.registers);
   release(barrier(Sm90Places::ValuesEmpty, before));
   correct(state.o, correction);
-  state.weights = toFactor(b, weights, element);
+  state.weights = toWords(weights);
   return state;
 }
 
@@ -254,6 +323,13 @@ Consumer::State Consumer::addLast(State state, const Stage &stage) {
 void Consumer::finish(const QueryTile &tile, const State &state) {
   SmallVector<Value> inverses =
       scores->finish(state.rows, b.destination(problem.kernel, problem.op.getLse()));
+  if (config.isWide) {
+    HeadTensor out = headTensorOf(b, problem.kernel, problem.op.getO());
+    if (out.place.base)
+      storeRows(b, state.o, scores->rowNumbers(), inverses,
+                slabOf(b, out, tile.head.batch, tile.head.head));
+    return;
+  }
   if (!problem.o.exists()) {
     if (!config.ownOutput)
       release(barrier(Sm90Places::QueriesEmpty));
@@ -293,7 +369,11 @@ Value Consumer::consume(const QueryTile &tile, Value before, Value met) {
   State state = first ? beginMasked(met) : begin(met);
   state = loop(b.max(first ? sequence->maskedCount : b.i32(1), b.i32(1)), met, state);
   Value after = b.add(met, sequence->count);
-  state = addLast(std::move(state), stageOf(b.sub(after, b.i32(1))));
+  state = addLast(std::move(state), valueStage(b.sub(after, b.i32(1))));
+  if (config.splits) { // all lanes have loaded their words of Q
+    b.fenceAsync();
+    b.syncWarp();
+  }
   if (config.ownOutput)
     release(barrier(Sm90Places::QueriesEmpty));
   finish(tile, state);
@@ -307,7 +387,7 @@ void Consumer::emit() {
       [&](const QueryTile &tile, Value before, Value met) { return consume(tile, before, met); });
   if (config.inTurns)
     b.when(b.isEqual(group, 0), [&] { waitForTurn(); });
-  if (problem.o.exists())
+  if (problem.storesBoxes())
     b.when(isFirstLane, [&] { b.waitForStores(0, /*sourceOnly=*/true); });
 }
 

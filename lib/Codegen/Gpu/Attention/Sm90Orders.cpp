@@ -72,9 +72,11 @@ GpuCost attention::costOfForward(AttentionOp op, const Sm90Config &config, const
   GpuClocks ofHead;
   SmallVector<double> tiles = clocksOfTiles(op, config, shape, ofHead);
   TensorBytes bytes(shape, op.getQ().getType().getElementType());
-  return getLaunchCost(scheduleQueries(order, tiles, target.multiprocessors),
-                       ofHead * static_cast<double>(order.heads), target.multiprocessors,
-                       bytes.q + bytes.k + bytes.v + bytes.o + bytes.norms);
+  GpuCost cost = getLaunchCost(scheduleQueries(order, tiles, target.multiprocessors),
+                               ofHead * static_cast<double>(order.heads), target.multiprocessors,
+                               bytes.q + bytes.k + bytes.v + bytes.o + bytes.norms);
+  cost.clocks += clocksOf(config, shape, workOfFunctions(op)).launchClocks;
+  return cost;
 }
 
 FailureOr<QueryOrder> attention::chooseSm90Order(AttentionOp op, const Sm90Config &config,
@@ -82,7 +84,7 @@ FailureOr<QueryOrder> attention::chooseSm90Order(AttentionOp op, const Sm90Confi
   GpuClocks ofHead;
   SmallVector<double> tiles = clocksOfTiles(op, config, shape, ofHead);
   int64_t heads = shape.batch * shape.heads, rowBlocks = tiles.size(),
-          bytes = shape.cols * (shape.dim + shape.valueDim) * 2,
+          bytes = shape.cols * (shape.dim + shape.valueDim) * config.elementBytes(),
           blocks = std::min(heads * rowBlocks, target.multiprocessors);
   std::optional<AskedOrder> asked = readAttribute(op);
   if (!asked)

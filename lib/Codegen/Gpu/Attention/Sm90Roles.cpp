@@ -18,27 +18,33 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-Sm90Places::Sm90Places(const Sm90Config &config, const Shape &shape) {
-  int64_t outputBytes = tileBytes(config.blockRows(), shape.valueDim);
-  queryBytes = tileBytes(config.blockRows(), shape.dim);
-  keyBytes = tileBytes(config.blockCols, shape.dim);
-  valueBytes = tileBytes(config.blockCols, shape.valueDim);
+Sm90Places::Sm90Places(const Sm90Config &config, const Shape &shape) : isWide(config.isWide) {
+  int64_t element = config.elementBytes(),
+          outputBytes = isWide ? 0 : tileBytes(config.blockRows(), shape.valueDim);
+  queryBytes = tileBytes(config.blockRows(), shape.dim, element);
+  keyBytes = tileBytes(config.blockCols, shape.dim, element);
+  valueBytes = tileBytes(config.blockCols, shape.valueDim, element);
+  factorBytes = isWide ? tileBytes(paddedValueDim(shape), config.blockCols, element) : valueBytes;
   keys = config.ownOutput ? queryBytes : std::max(queryBytes, outputBytes);
-  values = keys + stages * keyBytes;
-  output = config.ownOutput ? values + stages * valueBytes : 0;
-  barriers = values + stages * valueBytes + (config.ownOutput ? outputBytes : 0);
+  values = keys + config.keyStages * config.parts() * keyBytes;
+  copiedValues = output = values + config.valueStages * config.parts() * factorBytes;
+  barriers = output + (isWide ? valueBytes : config.ownOutput ? outputBytes : 0);
+  if (!config.ownOutput)
+    output = 0;
 }
 
 PanelTile Sm90Role::keys(const Stage &stage) {
   const Sm90Places &places = problem.places;
-  return {b.shiftBytes(b.sharedAt(places.keys), b.mul(stage.index, places.keyBytes)),
-          config.blockCols};
+  return {
+      b.shiftBytes(b.sharedAt(places.keys), b.mul(stage.index, config.parts() * places.keyBytes)),
+      config.blockCols};
 }
 
 PanelTile Sm90Role::values(const Stage &stage) {
   const Sm90Places &places = problem.places;
-  return {b.shiftBytes(b.sharedAt(places.values), b.mul(stage.index, places.valueBytes)),
-          config.blockCols};
+  return {b.shiftBytes(b.sharedAt(places.values),
+                       b.mul(stage.index, config.parts() * places.factorBytes)),
+          config.isWide ? paddedValueDim(shape) : config.blockCols};
 }
 
 QueryTile Sm90Role::tileAt(Value block, Value round) {

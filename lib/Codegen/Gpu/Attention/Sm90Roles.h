@@ -25,9 +25,12 @@ inline int64_t paddedValueDim(const Shape &shape) { return llvm::alignTo(shape.v
 inline int64_t paddedDim(const Shape &shape) { return llvm::alignTo(shape.dim, 16); }
 
 /// Offsets in shared memory, in bytes.
+///
+///   16 bits    Q | K[stages] | V[stages] | O
+///   f32        Q | K[stages] | Vᵀ[stages] | V        with splits, a stage holds high and low parts
 class Sm90Places {
 public:
-  static constexpr int64_t stages = 2;
+  static constexpr int64_t mostStages = 2;
   /// Indices of the mbarriers. A kind of barrier has either one barrier, or one barrier for each
   /// stage (buffer). A phase of a Full barrier ends when all bytes have arrived. A phase of an
   /// Empty barrier ends when all consumers have finished reading the buffer.
@@ -38,14 +41,24 @@ public:
     KeysEmpty = 4,
     ValuesFull = 6,
     ValuesEmpty = 8,
-    NumBarriers = 10
+    KeysCopied = 10, ///< end when K or V have been copied, before factors are computed from them
+    ValuesCopied = 12,
+    ValuesTaken = 13, ///< ends when the factors have been computed from V
+    NumBarriers = 14
   };
 
   Sm90Places(const Sm90Config &config, const Shape &shape);
 
   int64_t queries = 0, keys, values, output, barriers;
+  int64_t copiedValues;                     ///< f32: the tile of V that has been copied
   int64_t queryBytes, keyBytes, valueBytes; ///< bytes of one tile
-  int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
+  int64_t factorBytes;                      ///< bytes of one part of a tile of V as a factor
+  int64_t bytes() const {
+    return barriers + (isWide ? NumBarriers : KeysCopied) * Sm90Builder::barrierBytes;
+  }
+
+private:
+  bool isWide;
 };
 
 /// The data that all functions that emit an entry read.
@@ -61,6 +74,8 @@ struct Sm90Problem {
 
   /// Returns true if there may be blocks of keys without masked elements.
   bool leavesFree() const;
+  /// Returns true if O is stored by its tensor map. O in f32 is stored from registers.
+  bool storesBoxes() const { return o.exists() && !config.isWide; }
 };
 
 /// A block of queries of one head.
@@ -91,7 +106,7 @@ private:
   Value isEmpty;
 };
 
-/// A position in a ring of `stages` buffers.
+/// A position in a ring of buffers.
 struct Stage {
   Value index, parity; ///< number of the buffer, and parity of the phase in which it is filled
 };
@@ -118,9 +133,11 @@ protected:
   PanelTile keys(const Stage &stage);
   PanelTile values(const Stage &stage);
   /// Returns the buffer for the `number`-th block of keys that the block of threads visits.
-  Stage stageOf(Value number) {
-    return {b.rem(number, Sm90Places::stages), b.rem(b.div(number, Sm90Places::stages), 2)};
+  Stage stageOf(Value number, int64_t stages) {
+    return {b.rem(number, stages), b.rem(b.div(number, stages), 2)};
   }
+  Stage keyStage(Value number) { return stageOf(number, config.keyStages); }
+  Stage valueStage(Value number) { return stageOf(number, config.valueStages); }
 
   Sm90Builder &b;
   const Sm90Problem &problem;

@@ -141,7 +141,7 @@ static GpuClocks stepOfGroups(const GpuPlan &plan, const GpuRates &rates) {
                  products * toDouble(plan.rhs.bytes)) /
                 rates.shared;
   step.issue += groups * perGroup + rows * k / rates.lanes * perSplit +
-                cols * k * (perSplit + 1) / lanes / toDouble(SplitFactors::warps);
+                cols * k * (perSplit + 1) / lanes / toDouble(splittingWarps);
   return step;
 }
 

@@ -119,7 +119,7 @@ void Sm90Gemm::initBarriers() {
       b.initBarrier(b.shiftBytes(barriers, 8 * (config.stages + i)),
                     config.cluster * consumers * groupThreads / 32);
       if (splitFactors)
-        b.initBarrier(b.shiftBytes(barriers, 8 * (2 * config.stages + i)), SplitFactors::warps);
+        b.initBarrier(b.shiftBytes(barriers, 8 * (2 * config.stages + i)), splittingWarps);
     }
     b.fenceBarriers();
   });

@@ -7,7 +7,7 @@
 #ifndef FSDP_LIB_CODEGEN_GPU_GEMM_SPLITFACTORS_H
 #define FSDP_LIB_CODEGEN_GPU_GEMM_SPLITFACTORS_H
 
-#include "Codegen/Gpu/Ptx/Sm90Builder.h"
+#include "Codegen/Gpu/Ptx/SplitProducts.h"
 #include "GpuGemm.h"
 
 namespace mlir::fsdp::gemm {
@@ -16,8 +16,6 @@ class SplitFactors {
 public:
   SplitFactors(Sm90Builder &b, const GpuPlan &plan) : b(b), plan(plan) {}
 
-  /// Number of warps of the first warpgroup that split tiles. They follow its first warp.
-  static constexpr int64_t warps = 3;
   /// Emits one splitting warp's share of the tile of rhs in the stage that begins at `stage`.
   void splitRhs(Value stage);
   /// Loads the words of the tile of lhs that the products of a stage need. `rows` is the address of
