@@ -43,10 +43,9 @@ void Cotangents::propagateActivity(Block &block) {
     }
     if (!any)
       continue;
-    bool view =
-        isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp, tensor::CastOp>(
-            op) &&
-        wide.contains(op.getOperand(0));
+    bool view = isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::ExtractSliceOp,
+                    tensor::CastOp, ReduceCotangentOp>(op) &&
+                wide.contains(op.getOperand(0));
     for (Value result : op.getResults()) {
       if (isFloat(result))
         active.insert(result);

@@ -18,6 +18,7 @@
 #include "ModelInput.h"
 #include "fsdp/Analysis/Cost.h"
 #include "fsdp/Analysis/PlanMeasures.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Package/Package.h"
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/PlanSearch.h"
@@ -253,6 +254,20 @@ static int failSearch(const SearchResult &result, const Cluster &cluster, int64_
   return 1;
 }
 
+/// Returns false and prints an error if an option is given for an axis that no mesh has.
+static bool checkAxes(const StepOptions &options, const Cluster &cluster) {
+  auto check = [&](bool isGiven, StringRef option, StringRef axis) {
+    bool fits = !isGiven || searchHasAxis(options, cluster, axis);
+    if (!fits)
+      printUsageError(option + " has no effect with --search=" + Twine(options.driver.search) +
+                      ": no mesh of the search has an axis '" + axis + "'; remove the option");
+    return fits;
+  };
+  return check(options.shard.sequenceParallel, "--sequence-parallel", tensorAxis) &&
+         check(options.shard.contextAttention != ContextAttention::Gather, "--context-attention",
+               contextAxis);
+}
+
 int fsdp::answerSearch(const CommandLine &line) {
   DialectRegistry registry;
   registerDialects(registry);
@@ -272,6 +287,8 @@ int fsdp::answerSearch(const CommandLine &line) {
                     Twine(cluster->ranks()) + " ranks of cluster '" + cluster->name + "'");
     return badUsage;
   }
+  if (!checkAxes(options, *cluster))
+    return badUsage;
   options.shard.mesh = "shard=" + std::to_string(driver.search);
   StepCompilation step{parseModel(driver.input, &context, getParseLimits(driver)), options};
   if (!step.module || failed(checkEarly(*step.module, options)) ||

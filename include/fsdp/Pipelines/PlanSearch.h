@@ -72,6 +72,9 @@ struct SearchProgress {
   double seconds = 0; ///< step time of the fastest plan that fits, or 0
 };
 
+/// Returns whether a mesh that the search tries has several ranks on the axis.
+bool searchHasAxis(const StepOptions &options, const Cluster &cluster, llvm::StringRef axis);
+
 /// Searches for the fastest plan of `options.driver.search` ranks. `imported` is the module after
 /// the phase import. With --search-all, plans every candidate. Candidates are planned by child
 /// processes, as many at a time as the machine has processors. The result does not depend on their

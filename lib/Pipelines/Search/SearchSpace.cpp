@@ -30,6 +30,7 @@
 
 #include "SearchSpace.h"
 #include "fsdp/IR/TensorSplit.h"
+#include "fsdp/Pipelines/PlanSearch.h"
 #include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Shard/PlacementChoice.h"
 #include "llvm/ADT/STLExtras.h"
@@ -52,6 +53,8 @@ struct Dimension {
   StringRef option;
   /// Lists the values for `options`, in which all earlier dimensions have been set.
   Values (*list)(const Space &space, const StepOptions &options);
+  /// Axis without which the option has no effect, or empty.
+  StringRef axis = {};
 };
 } // namespace
 
@@ -111,6 +114,14 @@ static Values listMeshes(const Space &space, const StepOptions &options) {
     }
   }
   return meshes;
+}
+
+/// Returns whether the text of a mesh, which has no axes of one rank, has the axis.
+static bool hasAxis(StringRef mesh, StringRef axis) { return mesh.contains(axis.str() + "="); }
+
+bool fsdp::searchHasAxis(const StepOptions &options, const Cluster &cluster, StringRef axis) {
+  return llvm::any_of(listMeshes({options.driver.search, 0, cluster}, options),
+                      [&](StringRef mesh) { return hasAxis(mesh, axis); });
 }
 
 static Values listContextAttention(const Space &, const StepOptions &options) {
@@ -194,8 +205,8 @@ static Values listPrefetch(const Space &, const StepOptions &) { return {"auto",
 /// Number of dimensions at the beginning of the table that stages before Plan read.
 static constexpr unsigned groupDimensions = 6;
 static constexpr Dimension dimensions[] = {{"mesh", listMeshes},
-                                           {"context-attention", listContextAttention},
-                                           {"sequence-parallel", listRows},
+                                           {"context-attention", listContextAttention, contextAxis},
+                                           {"sequence-parallel", listRows, tensorAxis},
                                            {"grad-accum", listAccumulation},
                                            {"sharding-strategy", listStrategies},
                                            {"reshard-after-forward", listReshards},
@@ -213,9 +224,18 @@ static void addCandidates(const Space &space, unsigned number, const Candidate &
   }
   groups += number == groupDimensions;
   const Dimension &dimension = dimensions[number];
-  if (candidate.options.isGiven(dimension.option))
-    return addCandidates(space, number + 1, candidate, groups, all);
   const OptionRow &row = *findOption(dimension.option);
+  bool isGiven = candidate.options.isGiven(dimension.option);
+  if (isGiven && !dimension.axis.empty() &&
+      !hasAxis(candidate.options.shard.mesh, dimension.axis)) {
+    // The best plan's file should not have an option that its mesh refuses.
+    Candidate without = candidate;
+    (void)row.read(without.options, dimension.list(space, without.options).front());
+    without.options.origins.erase(dimension.option);
+    return addCandidates(space, number + 1, without, groups, all);
+  }
+  if (isGiven)
+    return addCandidates(space, number + 1, candidate, groups, all);
   for (const std::string &value : dimension.list(space, candidate.options)) {
     Candidate longer = candidate;
     // An option that keeps its value is not set, so that the command line of a candidate can be
