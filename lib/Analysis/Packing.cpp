@@ -24,7 +24,8 @@
 //    is at most `enough`.
 // 4. If step 3 has not stopped at a packing, improve each order as follows. Move the interval with
 //    the highest end offset to an earlier, pseudo-random position in the order. Undo the move if
-//    the packing becomes larger. Make at most 1000 moves, and fewer for many intervals.
+//    the packing becomes larger. Make at most 1000 moves, and fewer for many intervals. Intervals
+//    before the moved one keep their offsets.
 //
 // The orders by contention lead to optimal packings for large models in which few moments are near
 // the peak of the live bytes. The other orders are better if many moments are near the peak. The
@@ -72,47 +73,66 @@ namespace {
 /// first.
 class Arena {
 public:
-  Arena(ArrayRef<Interval> intervals, bool tightest)
-      : intervals(intervals), tightest(tightest), offsets(intervals.size(), 0) {}
+  Arena(ArrayRef<Interval> intervals, bool tightest) : intervals(intervals), tightest(tightest) {}
 
-  void place(unsigned index) {
+  /// Places the intervals of `order` at known offsets.
+  void restore(ArrayRef<unsigned> order, ArrayRef<int64_t> offsets) {
+    SmallVector<std::pair<int64_t, unsigned>> sorted;
+    for (auto [position, index] : llvm::enumerate(order))
+      if (intervals[index].bytes > 0)
+        sorted.push_back({offsets[index], position});
+    llvm::sort(sorted);
+    for (auto [offset, position] : sorted)
+      append(placed.end(), order[position], offset);
+  }
+
+  /// Places an interval and returns its offset.
+  int64_t place(unsigned index) {
     int64_t offset = findOffset(intervals[index]);
-    offsets[index] = offset;
-    top = std::max(top, offset + roundUp(intervals[index].bytes));
-    auto position = llvm::upper_bound(
-        placed, offset, [&](int64_t o, unsigned other) { return o < offsets[other]; });
-    placed.insert(position, index);
+    append(llvm::upper_bound(placed, offset,
+                             [](int64_t o, const Placed &other) { return o < other.offset; }),
+           index, offset);
+    return offset;
   }
 
   int64_t getTop() const { return top; }
-  SmallVector<int64_t> takeOffsets() { return std::move(offsets); }
 
 private:
+  struct Placed {
+    int64_t offset, end;
+    Interval interval;
+  };
+
+  void append(Placed *position, unsigned index, int64_t offset) {
+    int64_t end = offset + roundUp(intervals[index].bytes);
+    top = std::max(top, end);
+    placed.insert(position, {offset, end, intervals[index]});
+  }
+
   /// Considers the gaps between those placed intervals that overlap `interval` in time. Returns the
   /// offset of the lowest or, if `tightest` is true, of the smallest gap that is large enough. The
   /// gap above the highest of these intervals has no upper end.
   int64_t findOffset(const Interval &interval) const {
     int64_t bytes = roundUp(interval.bytes), alignment = getBufferAlignment(interval.bytes);
     int64_t end = 0, best = -1, bestGap = std::numeric_limits<int64_t>::max();
-    for (unsigned other : placed) {
-      if (!intervals[other].meets(interval))
+    for (const Placed &other : placed) {
+      if (!other.interval.meets(interval))
         continue;
-      int64_t start = llvm::alignTo(end, alignment), gap = offsets[other] - end;
-      if (start + bytes <= offsets[other] && gap < bestGap) {
+      int64_t start = llvm::alignTo(end, alignment), gap = other.offset - end;
+      if (start + bytes <= other.offset && gap < bestGap) {
         best = start;
         bestGap = gap;
         if (!tightest)
           return best;
       }
-      end = std::max(end, offsets[other] + roundUp(intervals[other].bytes));
+      end = std::max(end, other.end);
     }
     return best >= 0 ? best : llvm::alignTo(end, alignment);
   }
 
   ArrayRef<Interval> intervals;
   bool tightest;
-  SmallVector<int64_t> offsets;
-  SmallVector<unsigned> placed;
+  SmallVector<Placed, 0> placed;
   int64_t top = 0;
 };
 
@@ -161,19 +181,23 @@ static SmallVector<Weights> weigh(ArrayRef<Interval> intervals) {
   return weights;
 }
 
-/// Runs steps 2 and 3 for one order and one fit. If the packing is smaller than `result`, stores
-/// the packing in `result` and returns true.
+/// Runs steps 2 and 3 for one order and one fit. The first `kept` intervals of the order keep their
+/// `offsets`. Returns false as soon as the packing takes more than `most` bytes. If the packing is
+/// smaller than `result`, stores the packing in `result`.
 static bool tryOrder(ArrayRef<Interval> intervals, ArrayRef<unsigned> order, bool tightest,
-                     StringRef method, Packing &result, SmallVectorImpl<int64_t> &offsets) {
+                     StringRef method, Packing &result, SmallVectorImpl<int64_t> &offsets,
+                     size_t kept, int64_t most) {
   Arena arena(intervals, tightest);
-  for (unsigned index : order)
+  arena.restore(order.take_front(kept), offsets);
+  for (unsigned index : order.drop_front(kept)) {
     if (intervals[index].bytes > 0)
-      arena.place(index);
-  int64_t top = arena.getTop();
-  offsets = arena.takeOffsets();
-  if (top >= result.bytes)
-    return false;
-  result.bytes = top;
+      offsets[index] = arena.place(index);
+    if (arena.getTop() > most)
+      return false;
+  }
+  if (arena.getTop() >= result.bytes)
+    return true;
+  result.bytes = arena.getTop();
   result.offsets.assign(offsets.begin(), offsets.end());
   result.method = method;
   return true;
@@ -203,25 +227,20 @@ static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, boo
   int64_t n = intervals.size(), times = std::min(mostTimes, work / std::max<int64_t>(1, n * n));
   // std::minstd_rand generates the same numbers on every platform.
   std::minstd_rand draw;
-  SmallVector<int64_t> offsets, tried;
-  tryOrder(intervals, order, tightest, "amended", result, offsets);
+  constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+  SmallVector<int64_t> offsets(n, 0), tried;
+  tryOrder(intervals, order, tightest, "amended", result, offsets, /*kept=*/0, unlimited);
   auto reach = [&](unsigned index) { return offsets[index] + roundUp(intervals[index].bytes); };
-  auto top = [&] {
-    return reach(
-        *llvm::max_element(order, [&](unsigned a, unsigned b) { return reach(a) < reach(b); }));
-  };
-  int64_t height = top();
+  auto isLower = [&](unsigned a, unsigned b) { return reach(a) < reach(b); };
   for (int64_t time = 0; time < times && result.bytes > enough; ++time) {
-    auto highest =
-        llvm::max_element(order, [&](unsigned a, unsigned b) { return reach(a) < reach(b); });
+    auto highest = llvm::max_element(order, isLower);
+    int64_t height = reach(*highest);
     auto to = order.begin() + draw() % (highest - order.begin() + 1);
     std::rotate(to, highest, highest + 1);
     tried = offsets;
-    tryOrder(intervals, order, tightest, "amended", result, offsets);
-    if (int64_t now = top(); now <= height) {
-      height = now;
+    if (tryOrder(intervals, order, tightest, "amended", result, offsets, to - order.begin(),
+                 height))
       continue;
-    }
     std::rotate(to, to + 1, highest + 1);
     offsets = tried;
   }
@@ -245,8 +264,8 @@ Packing mlir::fsdp::packIntervals(ArrayRef<Interval> given, int64_t enough) {
                  : std::make_pair(intervals[a].first, a) < std::make_pair(intervals[b].first, b);
     });
     for (bool tightest : {false, true}) {
-      SmallVector<int64_t> offsets;
-      tryOrder(intervals, sorted, tightest, order.name, result, offsets);
+      SmallVector<int64_t> offsets(intervals.size(), 0);
+      tryOrder(intervals, sorted, tightest, order.name, result, offsets, /*kept=*/0, result.bytes);
       starts.push_back({sorted, tightest});
       if (result.bytes <= enough)
         return result;
