@@ -143,7 +143,7 @@ unsigned ScheduleProblem::getSourceEnd(const Transfer &transfer) const {
 /// activations is no epilogue if it is so far from its transfer that the wait need not move past
 /// it. Otherwise a recomputed kernel of a unit could move to the forward, where nothing reads it.
 void ScheduleProblem::findEpilogues() {
-  static constexpr double mostSlack = 6; // that of ScheduleCollectives.cpp
+  const double mostSlack = std::end(scheduleSlacks)[-1];
   llvm::SmallVector<double> own(transfers.size(), 0), begins(transfers.size(), 0);
   double now = 0; // seconds of all commands up to this one that are no transfers
   for (unsigned command = 0; command < commands.size(); ++command) {

@@ -35,6 +35,10 @@ struct ScheduleEvent {
   unsigned index; ///< index of the command or of the transfer
 };
 
+/// Factors by which the schedule lengthens the estimated times of transfers, the largest one last.
+/// The one with the fastest simulated step is kept.
+inline constexpr double scheduleSlacks[] = {1, 1.5, 2, 3, 4, 6};
+
 class ScheduleProblem {
 public:
   static constexpr unsigned none = ~0u;

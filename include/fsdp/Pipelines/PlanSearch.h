@@ -72,7 +72,8 @@ struct SearchProgress {
   double seconds = 0; ///< step time of the fastest plan that fits, or 0
 };
 
-/// Returns whether a mesh that the search tries has several ranks on the axis.
+/// Returns whether a mesh that the search tries has several ranks on the axis `context` or
+/// `tensor`.
 bool searchHasAxis(const StepOptions &options, const Cluster &cluster, llvm::StringRef axis);
 
 /// Searches for the fastest plan of `options.driver.search` ranks. `imported` is the module after

@@ -116,12 +116,19 @@ static Values listMeshes(const Space &space, const StepOptions &options) {
   return meshes;
 }
 
-/// Returns whether the text of a mesh, which has no axes of one rank, has the axis.
-static bool hasAxis(StringRef mesh, StringRef axis) { return mesh.contains(axis.str() + "="); }
+/// Returns whether the mesh of the options has several ranks on the axis `context` or `tensor`.
+static bool hasAxis(const StepOptions &options, StringRef axis) {
+  MeshRanks mesh = getMeshRanks(options);
+  return (axis == contextAxis ? mesh.context : mesh.tensor) > 1;
+}
 
 bool fsdp::searchHasAxis(const StepOptions &options, const Cluster &cluster, StringRef axis) {
+  StepOptions tried = options;
   return llvm::any_of(listMeshes({options.driver.search, 0, cluster}, options),
-                      [&](StringRef mesh) { return hasAxis(mesh, axis); });
+                      [&](const std::string &mesh) {
+                        tried.shard.mesh = mesh;
+                        return hasAxis(tried, axis);
+                      });
 }
 
 static Values listContextAttention(const Space &, const StepOptions &options) {
@@ -226,8 +233,7 @@ static void addCandidates(const Space &space, unsigned number, const Candidate &
   const Dimension &dimension = dimensions[number];
   const OptionRow &row = *findOption(dimension.option);
   bool isGiven = candidate.options.isGiven(dimension.option);
-  if (isGiven && !dimension.axis.empty() &&
-      !hasAxis(candidate.options.shard.mesh, dimension.axis)) {
+  if (isGiven && !dimension.axis.empty() && !hasAxis(candidate.options, dimension.axis)) {
     // The best plan's file should not have an option that its mesh refuses.
     Candidate without = candidate;
     (void)row.read(without.options, dimension.list(space, without.options).front());

@@ -249,10 +249,10 @@ class ScheduleCollectivesPass
 
   /// Chooses the places of the starts and waits of one block (step 2 of the file header).
   void choose(ScheduleSolver &solver, int64_t bytes) {
-    static constexpr double slacks[] = {1, 1.5, 2, 3, 4, 6}, doubt = 2;
+    static constexpr double doubt = 2;
     ScheduleLimits limits{depth.forward, depth.backward, depth.copy, bucketBytes, bytes};
     double best = 0, least = 0;
-    for (double slack : slacks) {
+    for (double slack : scheduleSlacks) {
       limits.slack = slack;
       solver.place(limits);
       double time = solver.simulate(doubt).seconds;

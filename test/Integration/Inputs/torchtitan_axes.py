@@ -22,8 +22,8 @@ POINTS = [("8B", "shard=8,tensor=8", 64, 12, 8192, SELECTIVE, 4378, False), ("70
           ("8B", "shard=8", 8, 1, 32768, "full", 3890, True), ("8B", "shard=4,context=2", 8, 1, 65536, "full", 2540, True),
           ("8B", "shard=2,context=4", 8, 1, 131072, "full", 1071, True), ("8B", "shard=1,context=8", 8, 1, 262144, "full", 548, True)]
 
-# Seconds of a step, of products of layers and of the head, of scatters and of all collectives over the axis tensor, of gathers of layers and of all
-# collectives over shards, alone, and for which the latter are waited for.
+# Seconds of a simulated step: the whole step; products of layers; products of the head; scatters over the axis tensor; all collectives over this
+# axis; gathers of layers over shards; all collectives over shards, each alone; the time for which the step waits for the last.
 Simulated = namedtuple("Simulated", "step layers head scatter tensor gathers shard exposed")
 
 

@@ -89,16 +89,19 @@ TensorBytes::TensorBytes(const Shape &shape, Type element) {
   norms = queries * sumBytes;
 }
 
+/// Instructions of a lane that split a value of f32 in the forward pass (SplitProducts.cpp).
+static constexpr double forwardSplit = 7;
+
 /// Returns the clocks of a product in the forward pass, whose left factor is Q in shared memory or
 /// P in registers.
 static GpuClocks productOf(double cols, double k, bool leftIsShared, const Sm90Config &config) {
-  constexpr double stepOfF32 = 8, perProduct = 4, perSplit = 7, wideBytes = 4;
+  constexpr double stepOfF32 = 8, perProduct = 4, wideBytes = 4;
   if (!config.isWide)
     return productOf(cols, k, leftIsShared);
   const GpuRates &rates = GpuRates::get("sm_90a");
   double products = config.splits ? 3 : 1, perWord = leftIsShared ? 0 : 1;
   if (config.splits)
-    perWord = perSplit;
+    perWord = forwardSplit;
   GpuClocks clocks{groupRows * cols * k * products / (rates.warpgroupMacs / 2),
                    k / stepOfF32 * products * perProduct + groupRows * k / groupThreads * perWord,
                    0, cols * k * products * wideBytes / rates.shared};
@@ -112,10 +115,10 @@ static GpuClocks productOf(double cols, double k, bool leftIsShared, const Sm90C
 /// Returns the clocks in which the warps that compute factors of f32 process `elements` of K, or of
 /// V, which they transpose.
 static GpuClocks factorsOf(double elements, bool transposes, const Sm90Config &config) {
-  constexpr double lanes = 32, wideBytes = 4, perSplit = 7;
+  constexpr double lanes = 32, wideBytes = 4;
   if (!config.isWide || (!config.splits && !transposes))
     return {};
-  double perElement = (config.splits ? perSplit : 0) + (transposes ? 2.5 : 1);
+  double perElement = (config.splits ? forwardSplit : 0) + (transposes ? 2.5 : 1);
   GpuClocks clocks{0, elements * perElement / lanes / toDouble(splittingWarps)};
   moveShared(clocks, elements * wideBytes * (config.splits ? 3 : 2));
   return clocks;

@@ -65,9 +65,9 @@ public:
   /// from the first query of the lane.
   using Norm = function_ref<Value(int64_t)>;
   /// Type of a callback after each 16 queries of a tile that has a weight_mod, or whose
-  /// contributions are not summed by key alone. `queries` is the number of queries so far. After
-  /// each `rowQueries` queries, `sums` holds for each contribution summed by query the sums of this
-  /// lane's keys: for each of its queries.
+  /// contributions are not summed by key alone. `queries` is the number of queries so far. `sums`
+  /// is complete after each `rowQueries` queries. For each contribution that is summed by query, it
+  /// has one sum over the keys of this lane for each query of the lane.
   static constexpr int64_t rowQueries = 32, sumsOfRow = rowQueries / 4;
   using AfterQueries = function_ref<void(int64_t queries, ArrayRef<Value> sums)>;
   /// Emits the computation of P and dS for a tile whose first query is `firstRow`. Returns the

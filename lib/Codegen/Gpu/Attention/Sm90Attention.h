@@ -113,8 +113,8 @@ struct Sm90Config {
   bool inTurns = false;
   bool ownOutput = false; ///< true if O has memory of its own and does not use the memory of Q
   int64_t keyStages = 2, valueStages = 2; ///< buffers of K and V
-  /// True for f32. Three warps of the first warpgroup transpose V and, if `splits` is true, split
-  /// the factors for exact products (Sm90Forward.cpp).
+  /// True for f32. Three warps of the first warpgroup transpose V. If `splits` is true, they also
+  /// split K and V into high and low parts, whose products are exact (Sm90Forward.cpp).
   bool isWide = false;
   bool splits = false;
 
