@@ -179,29 +179,33 @@ Value fsdp::buildStochasticRounding(OpBuilder &b, Location loc, Value x, Value n
   return arith::TruncFOp::create(b, loc, b.getBF16Type(), rounded); // exact
 }
 
-static Value buildUniform(Words w, ArrayRef<Value> block, Value element, FloatType type) {
-  unsigned mantissa = type.getFPMantissaWidth();
-  Value x;
-  if (type.isF64()) {
-    Value lo = pick(w, {block[0], block[2]}, element), hi = pick(w, {block[1], block[3]}, element);
-    Value both =
-        arith::OrIOp::create(w.b, w.loc, arith::ShLIOp::create(w.b, w.loc, hi, w.constant(32)), lo);
-    x = w.shiftRight(both, 64 - mantissa);
-  } else {
-    x = w.shiftRight(pick(w, block, element), 32 - mantissa);
-  }
-  // The conversion is exact, because x has as many bits as the mantissa.
+/// Returns the number in [0, 1) whose mantissa is `x`. The conversion is exact, because `x` has as
+/// many bits as the mantissa.
+static Value toUnit(Words w, Value x, FloatType type) {
   Value number = arith::SIToFPOp::create(w.b, w.loc, w.like(type), x);
-  Value unit = w.real(type, std::ldexp(1.0, -int(mantissa)));
+  Value unit = w.real(type, std::ldexp(1.0, -static_cast<int>(type.getFPMantissaWidth())));
   return arith::MulFOp::create(w.b, w.loc, number, unit);
 }
 
-static Value buildBernoulli(Words w, ArrayRef<Value> block, Value element, double keep, Type type) {
-  Value kept = arith::CmpIOp::create(w.b, w.loc, arith::CmpIPredicate::ult, pick(w, block, element),
-                                     w.constant(getKeptBelow(keep)));
-  if (type.isInteger(1))
+/// Builds a uniform f64 number from two words of a block.
+static Value buildUniformF64(Words w, ArrayRef<Value> block, Value element, FloatType type) {
+  Value lo = pick(w, {block[0], block[2]}, element), hi = pick(w, {block[1], block[3]}, element);
+  Value both =
+      arith::OrIOp::create(w.b, w.loc, arith::ShLIOp::create(w.b, w.loc, hi, w.constant(32)), lo);
+  return toUnit(w, w.shiftRight(both, 64 - type.getFPMantissaWidth()), type);
+}
+
+Value fsdp::buildRandomNumber(OpBuilder &b, Location loc, const RandomDraw &draw, Value word) {
+  Words w{b, loc, word.getType()};
+  if (draw.kind == RandomKind::uniform) {
+    auto type = cast<FloatType>(draw.type);
+    return toUnit(w, w.shiftRight(word, 32 - type.getFPMantissaWidth()), type);
+  }
+  Value kept = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, word,
+                                     w.constant(getKeptBelow(draw.keep)));
+  if (draw.type.isInteger(1))
     return kept;
-  return w.select(kept, w.real(type, keep > 0 ? 1 / keep : 0), w.real(type, 0));
+  return w.select(kept, w.real(draw.type, draw.keep > 0 ? 1 / draw.keep : 0), w.real(draw.type, 0));
 }
 
 int64_t fsdp::getElementsPerBlock(const RandomDraw &draw) {
@@ -220,9 +224,9 @@ Value fsdp::buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &dra
   Words w{b, loc, element.getType()};
   Value number = w.shiftRight(element, llvm::Log2_64(getElementsPerBlock(draw)));
   std::array<Value, 4> block = buildRandomBlock(b, loc, draw, place, number);
-  if (draw.kind == RandomKind::bernoulli)
-    return buildBernoulli(w, block, element, draw.keep, draw.type);
-  return buildUniform(w, block, element, cast<FloatType>(draw.type));
+  if (getElementsPerBlock(draw) == 2)
+    return buildUniformF64(w, block, element, cast<FloatType>(draw.type));
+  return buildRandomNumber(b, loc, draw, pick(w, block, element));
 }
 
 Value fsdp::buildRandomElement(OpBuilder &b, Location loc, RandomOp op, ValueRange key,

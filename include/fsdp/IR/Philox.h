@@ -45,6 +45,9 @@ int64_t getKeptBelow(double keep);
 /// Builds the four words of block number `block` of a sample. Each word is an i64 below 2^32.
 std::array<Value, 4> buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw,
                                       const RandomPlace &place, Value block);
+/// Builds the random number that one word of a block determines, an i64 below 2^32. Four elements
+/// must be computed from a block.
+Value buildRandomNumber(OpBuilder &b, Location loc, const RandomDraw &draw, Value word);
 /// Builds the random number for element number `element` (an i64) of a sample.
 Value buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,
                          const RandomPlace &place, Value element);

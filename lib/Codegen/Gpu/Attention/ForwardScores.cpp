@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ForwardScores.h"
+#include "SharedDraws.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -147,12 +148,20 @@ Fragment ForwardScores::weigh(Fragment p, Value firstCol, bool endsBlocks) const
   if (weight.empty())
     return p;
   Value own = b.add(firstCol, b.colOfLane());
+  SharedDraws draws(b, weight, /*keysAreRows=*/false);
+  SharedDraws::Piece drawn;
   for (auto [reg, x] : llvm::enumerate(p.registers)) {
     const Row &row = rows[layout.rowOf(reg)];
-    Value col = b.min(b.add(own, layout.place(reg).second), b.i32(shape.cols - 1));
-    Value factor = weight.emit(row.weight, weight.ofColumn(col), row.existing, col, {});
-    Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(0));
-    x = b.select(isNone, b.number(0), b.mulf(x, factor));
+    Value col = b.add(own, layout.place(reg).second);
+    if (reg % drawn.size() == 0)
+      drawn = draws.emit(row.existing, rows[layout.rowOf(reg) + 1].existing, col);
+    col = b.min(col, b.i32(shape.cols - 1));
+    FragmentFunction::Values column = weight.ofColumn(col);
+    column.insert_range(drawn[reg % drawn.size()]);
+    Value factor = weight.emit(row.weight, column, row.existing, col, {});
+    Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(0)),
+          product = b.mulf(x, factor);
+    x = isFinite(weight.function.result()) ? product : b.select(isNone, b.number(0), product);
     if (endsBlocks && reg % 16 == 15)
       b.endBlock();
   }

@@ -32,6 +32,8 @@ bool attention::readsTensors(Region &function) {
   return function.walk([](tensor::ExtractOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
+bool attention::isFinite(Value value) { return value.getDefiningOp<RandomElementOp>() != nullptr; }
+
 FragmentFunction::FragmentFunction(GpuBuilder &b, Region &region, unsigned scores,
                                    const Shape &shape, ValueRange captures, const Head &head)
     : function(region, scores, shape.extents(), collect(b, captures)), b(b), head(head) {

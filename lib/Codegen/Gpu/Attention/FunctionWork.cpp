@@ -15,22 +15,33 @@
 
 #include "AttentionClocks.h"
 #include "Codegen/Kernel/Attention/AttentionContributions.h"
+#include "SharedDraws.h"
 #include "mlir/IR/OperationSupport.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 
-/// Returns the work of the operations for each element that `counts` accepts.
+/// Returns the work of the operations for each element that `counts` accepts. Lanes share random
+/// numbers if `shares` is true.
 static OpWork workOfElement(
-    Region &region, function_ref<bool(Operation &)> counts = [](Operation &) { return true; }) {
+    Region &region, bool shares = false,
+    function_ref<bool(Operation &)> counts = [](Operation &) { return true; }) {
   OpWork work;
   if (region.empty())
     return work;
   RegionDependence dependence(region);
+  auto workOfOp = [&](Operation &op) -> OpWork {
+    if (isa<math::TanhOp>(op))
+      return {6, 2}; // the short form
+    auto random = dyn_cast<RandomElementOp>(op);
+    if (shares && random && canShareDraw(random, region.getArgument(3), dependence))
+      return {sharedDrawIssue, 0};
+    return workOf(op);
+  };
   for (Operation &op : region.front())
     if (dependence.of(&op) == Dependence::Both && counts(op))
-      work += isa<math::TanhOp>(op) ? OpWork{6, 2} : workOf(op); // the short form of tanh
+      work += workOfOp(op);
   return work;
 }
 
@@ -38,11 +49,12 @@ template <typename Op>
 static FunctionWork workOfBoth(Op op) {
   FunctionWork work{workOfElement(op.getScoreMod()), workOfElement(op.getMaskMod()),
                     op.getScoreMod().empty() && op.getWeightMod().empty()};
-  work.score += workOfElement(op.getWeightMod());
+  work.score += workOfElement(op.getWeightMod(), /*shares=*/true);
   if (!op.getMaskMod().empty())
     work.mask.issue += 1; // one selection
   if (!op.getWeightMod().empty())
-    work.score.issue += 3; // a product, a comparison and a selection
+    work.score.issue += // a product; if a factor may be infinite, a comparison and a selection
+        isFinite(op.getWeightMod().front().getTerminator()->getOperand(0)) ? 1 : 3;
   return work;
 }
 
@@ -97,7 +109,7 @@ static OpWork workOfGrad(AttentionGradOp op, AttentionPass pass, bool sumsAll) {
       if (Operation *producer = operand.getDefiningOp(); producer && used.insert(producer).second)
         pending.push_back(producer);
   DenseSet<Operation *> repeated = findRepeated(op);
-  OpWork work = workOfElement(op.getScoreGrad(), [&](Operation &operation) {
+  OpWork work = workOfElement(op.getScoreGrad(), /*shares=*/false, [&](Operation &operation) {
     return used.contains(&operation) && !repeated.contains(&operation);
   });
   // An addition; or conversions, the address and the addition to a table.

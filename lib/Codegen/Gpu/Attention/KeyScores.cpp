@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KeyScores.h"
+#include "SharedDraws.h"
 #include "fsdp/Analysis/Gpu/AttentionOrder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -128,12 +129,24 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
   int64_t count = layout.numRegisters();
   bool wantsK = !dp.empty(),
        divides = after && (perHead.size() + perRow.size() + perElement.size() || mixes());
+  // Otherwise LLVM computes values of all queries before the loop over blocks, and keeps them.
+  if (mixes())
+    firstRow = b.opaque(firstRow);
   SmallVector<std::optional<Query>> queries(layout.numCols());
   SmallVector<Value> all(wantsK ? 2 * count : count), sums(columns), rows;
-  for (int64_t reg = 0; reg < count; ++reg) {
-    int64_t at = layout.place(reg).second, row = layout.rowOf(reg);
+  SharedDraws draws(b, functions->weight, /*keysAreRows=*/true);
+  SharedDraws::Piece drawn;
+  auto place = [&](int64_t at) {
     if (!queries[at])
       queries[at] = queryAt(firstRow, at, lse(at), delta(at), masked);
+  };
+  for (int64_t reg = 0; reg < count; ++reg) {
+    int64_t at = layout.place(reg).second, row = layout.rowOf(reg);
+    place(at);
+    if (reg % drawn.size() == 0) {
+      place(at + 1);
+      drawn = draws.emit(queries[at]->number, queries[at + 1]->number, numbers[row]);
+    }
     rows.resize(perRow.size() * sumsOfRow);
     auto contribute = [&](ValueAt valueAt, const Site &site, FragmentFunction::Values &values,
                           Value keep) {
@@ -143,7 +156,7 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
       addToRows(at, valueAt, keep, rows);
     };
     auto [mixed, ds] = functions->emit(s[reg], wantsK ? dp[reg] : Value(), *queries[at], keys[row],
-                                       masked, contribute);
+                                       masked, drawn[reg % drawn.size()], contribute);
     all[reg] = mixed;
     if (wantsK)
       all[count + reg] = ds;

@@ -73,11 +73,14 @@ Value ScoreGradients::weightOf(Value x, const Query &query, const Key &key, Valu
 }
 
 std::pair<Value, Value> ScoreGradients::emit(Value x, Value dp, const Query &query, const Key &key,
-                                             bool masked, Contribute contribute) const {
+                                             bool masked, const FragmentFunction::Values &drawn,
+                                             Contribute contribute) const {
   Value keep = kept(query, key, masked), zero = b.number(0);
   Value p = weightOf(x, query, key, keep), mixed = p;
   if (!weight.empty()) {
-    Value factor = weight.emit(query.weight, key.weight, query.number, key.number, {});
+    FragmentFunction::Values ofKey = key.weight;
+    ofKey.insert_range(drawn);
+    Value factor = weight.emit(query.weight, ofKey, query.number, key.number, {});
     if (keep)
       factor = b.select(keep, factor, zero);
     mixed = b.mulf(p, factor);

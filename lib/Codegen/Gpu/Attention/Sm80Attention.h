@@ -53,6 +53,10 @@ LogicalResult lowerSm80Forward(func::FuncOp kernel, AttentionOp op, const GpuTar
 /// Returns true if a function of attention reads captured tensors.
 bool readsTensors(Region &function);
 
+/// Returns true if a value of a function of attention is never NaN or infinite, because it is a
+/// random number.
+bool isFinite(Value value);
+
 /// A score function (score_mod, for example) that is evaluated on fragments. Values that depend
 /// only on the head are computed once. Values that depend only on the row or column are computed
 /// once per row or column of a lane.

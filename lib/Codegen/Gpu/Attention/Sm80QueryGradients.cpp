@@ -25,6 +25,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "SharedDraws.h"
 #include "Sm80Backward.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -258,9 +259,13 @@ SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment 
                                               bool masked, Sums sums) {
   Value own = b.add(firstCol, b.colOfLane());
   SmallVector<std::optional<Key>> keys(scoreLayout.numCols());
+  SharedDraws draws(b, functions->weight, /*keysAreRows=*/false);
+  SharedDraws::Piece drawn;
   Fragment ds = s;
   for (int64_t reg = 0; reg < scoreLayout.numRegisters(); ++reg) {
     int64_t at = scoreLayout.place(reg).second, row = scoreLayout.rowOf(reg);
+    if (reg % drawn.size() == 0)
+      drawn = draws.emit(queries[row].number, queries[row + 1].number, b.add(own, at));
     if (!keys[at]) {
       Value col = b.add(own, at);
       bool checks = masked && !wholeCols();
@@ -270,9 +275,10 @@ SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment 
     auto also = [&](ValueAt at, const Site &site, FragmentFunction::Values &values, Value keep) {
       contribute(sums, row, at, site, values, keep);
     };
-    ds.registers[reg] =
-        functions->emit(s.registers[reg], dp.registers[reg], queries[row], *keys[at], masked, also)
-            .second;
+    ds.registers[reg] = functions
+                            ->emit(s.registers[reg], dp.registers[reg], queries[row], *keys[at],
+                                   masked, drawn[reg % drawn.size()], also)
+                            .second;
   }
   return flat(ds.registers, sums);
 }

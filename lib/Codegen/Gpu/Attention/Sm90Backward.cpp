@@ -19,7 +19,7 @@
 //   24                           addresses, counters, values of score functions
 //   8                            with masks: bounds of unmasked blocks, existing rows and keys
 //   4                            if query heads share keys: the head, blocks of earlier heads
-//   36                           weight_mod, whose random numbers have many values per element
+//   44                           weight_mod, whose random numbers have many values per element
 //
 // Each of these terms is necessary: if one of them were left out, the plan would accept shapes for
 // which ptxas spills registers (see test/Codegen/Gpu/attention-spills.test).
@@ -107,7 +107,7 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
   bool hasFunctions =
       !op.getScoreMod().empty() || !op.getWeightMod().empty() || !op.getCaptures().empty();
   SmallVector<Sm90Keys> configs;
-  constexpr int64_t registersOfWeights = 36;
+  constexpr int64_t registersOfWeights = 44;
   constexpr int64_t mostKeys = 64 * 65535; // QueryAdder::placeOf() counts blocks in 16 bits
   int64_t rowSums = countContributions(op, Dependence::Row),
           others = rowSums + countContributions(op, Dependence::None) +
@@ -117,6 +117,7 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
     if (!hasFunctions)
       configs.push_back({2, 128, 128, /*addsToQ=*/true});
     configs.push_back({2, 128, 64, /*addsToQ=*/true});
+    configs.push_back({2, 64, 64, /*addsToQ=*/true});
   } else if (adds && panelsOf(shape.dim) == 2) {
     // Blocks have 64 queries, and each warpgroup computes one panel of columns of dQ.
     configs.push_back({2, 64, 64, /*addsToQ=*/true});

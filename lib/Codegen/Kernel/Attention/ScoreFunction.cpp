@@ -141,8 +141,7 @@ Value ScoreFunction::emitExtract(CodeBuilder &b, Operation *op, const Site &site
   ValueRange indices = extract.getIndices();
   // The lanes read consecutive elements in memory if the last index is k and no other index depends
   // on k.
-  Value k = region.front().getArgument(scores + 3);
-  bool along = site.lanes && !indices.empty() && indices.back() == k &&
+  bool along = site.lanes && !indices.empty() && indices.back() == keyArgument() &&
                llvm::none_of(indices.drop_back(), [&](Value i) {
                  return (dependenceOf(i) | Dependence::Row) == Dependence::Both;
                });

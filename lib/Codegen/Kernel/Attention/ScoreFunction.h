@@ -25,6 +25,7 @@
 #include "fsdp/Analysis/AttentionTiles.h"
 #include "fsdp/Analysis/IntegerRange.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Philox.h"
 #include "mlir/IR/Region.h"
 
 namespace mlir::fsdp::tile {
@@ -45,6 +46,11 @@ struct Site {
   int64_t lanes = 0; ///< number of lanes; 0 if the site is the single element at `column`
 };
 
+/// Returns the value x if the random element is x + k, where x is a multiple of 4 and does not
+/// depend on the key k. Four keys from a multiple of 4 on then use the four words of one block.
+/// Otherwise returns null.
+Value getSharedBase(RandomElementOp op, Value k, const RegionDependence &dependences);
+
 class ScoreFunction {
 public:
   using Values = DenseMap<Value, Value>;
@@ -55,8 +61,13 @@ public:
                 ArrayRef<Captured> captures);
 
   bool empty() const { return region.empty(); }
-  Region &getRegion() { return region; }
+  Region &getRegion() const { return region; }
   Dependence dependenceOf(Value value) const { return dependences.of(value); }
+  /// Returns the argument k of the region, the index of the key.
+  Value keyArgument() const { return region.front().getArgument(scores + 3); }
+  Value sharedBase(RandomElementOp op) const {
+    return getSharedBase(op, keyArgument(), dependences);
+  }
   /// Returns the value that the region yields.
   Value result() const { return region.front().getTerminator()->getOperand(0); }
 
@@ -78,6 +89,9 @@ public:
   /// as an integer of 32 or 64 bits.
   Value emitPosition(CodeBuilder &b, RankedTensorType type, ValueRange indices, const Site &site,
                      Values &known) const;
+
+  /// Emits the seed, the step and the sample of a random op, as 64-bit integers.
+  RandomPlace emitPlace(CodeBuilder &b, RandomElementOp op, const Site &site, Values &known) const;
 
 private:
   std::optional<IntegerRange> rangeOf(Operation *op) const;

@@ -19,7 +19,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScoreFunction.h"
-#include "fsdp/IR/Philox.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -90,17 +89,27 @@ static Value getAlignedBase(Value element, Value k) {
   return matchPattern(base, m_ConstantInt(&factor)) && factor.srem(4) == 0 ? base : Value();
 }
 
+Value tile::getSharedBase(RandomElementOp op, Value k, const RegionDependence &dependences) {
+  Value base = getAlignedBase(op.getElement(), k);
+  bool isRow = base && (dependences.of(base) | Dependence::Row) != Dependence::Both;
+  return isRow && getElementsPerBlock(getDraw(op)) == 4 ? base : Value();
+}
+
+RandomPlace ScoreFunction::emitPlace(CodeBuilder &b, RandomElementOp op, const Site &site,
+                                     Values &known) const {
+  return {toWords(b, emit(b, op.getSeed(), site, known)),
+          toWords(b, emit(b, op.getStep(), site, known)),
+          toWords(b, emit(b, op.getSample(), site, known))};
+}
+
 Value ScoreFunction::emitRandom(CodeBuilder &b, RandomElementOp op, const Site &site,
                                 Values &known) const {
   RandomDraw draw = getDraw(op);
-  RandomPlace place{toWords(b, emit(b, op.getSeed(), site, known)),
-                    toWords(b, emit(b, op.getStep(), site, known)),
-                    toWords(b, emit(b, op.getSample(), site, known))};
+  RandomPlace place = emitPlace(b, op, site, known);
   auto isScalar = [&](Value v) { return !isa<VectorType>(v.getType()); };
   bool isOnePlace = isScalar(place.seed) && isScalar(place.step) && isScalar(place.sample);
-  Value base = getAlignedBase(op.getElement(), region.front().getArgument(scores + 3));
-  bool isRow = base && (dependenceOf(base) | Dependence::Row) != Dependence::Both;
-  if (draw.kind == RandomKind::bernoulli && site.lanes && site.lanes % 4 == 0 && isRow &&
+  Value base = sharedBase(op);
+  if (draw.kind == RandomKind::bernoulli && site.lanes && site.lanes % 4 == 0 && base &&
       isOnePlace) {
     int64_t blocks = site.lanes / 4;
     Value first = b.add(toWords(b, emit(b, base, site, known)), site.column);
