@@ -55,6 +55,14 @@ struct KernelClocks {
   double run(const BlockVisits &visits, GpuClocks &all) const;
 };
 
+/// Returns the clocks of a warpgroup's product in f32, whose left factor is in shared memory or in
+/// registers.
+GpuClocks productOfWide(double cols, double k, bool leftIsShared, bool splits);
+/// Instructions of a lane that split a value of f32 (SplitProducts.cpp).
+inline constexpr double clocksOfSplit = 7;
+/// Adds `bytes` that are copied from global to shared memory.
+void copyToShared(GpuClocks &clocks, double bytes);
+
 /// The forward pass with wgmma: blocks of queries visit blocks of keys.
 KernelClocks clocksOf(const Sm90Config &config, const Shape &shape, const FunctionWork &work);
 
@@ -83,6 +91,12 @@ struct Sm80Work {
 Sm80Work workOf(AttentionPass pass, AttentionTiles tiles, const FunctionWork &functions,
                 const Sm80Config &config, const Shape &shape, Type element,
                 const GpuTarget &target);
+
+/// Returns the work of a kernel whose blocks of threads own `blockRows` rows and visit blocks of
+/// `blockCols` columns, `blocksPerSm` of which share a multiprocessor.
+Sm80Work workOf(AttentionPass pass, AttentionTiles tiles, const KernelClocks &clocks,
+                int64_t blockRows, int64_t blockCols, int64_t blocksPerSm, const Shape &shape,
+                Type element, const GpuTarget &target);
 
 /// Return the order that ends first, and the cost of the launch.
 QueryOrder chooseQueryOrder(const Sm80Work &work);

@@ -32,6 +32,19 @@ struct Sm90Keys {
   int64_t consumerWarps() const { return 4 * groups; }
 };
 
+/// The tiling of a kernel with wgmma for gradients in f32. `groups` warpgroups own 64 rows each,
+/// which are keys or queries, and visit blocks of `blockCols` of the other side.
+struct Sm90Wide {
+  bool ownsKeys; ///< true for the kernel that computes dK and dV, false for that of dQ
+  bool splits;   ///< true for exact products
+  int64_t groups, blockCols;
+  int64_t stages; ///< number of buffers for blocks
+
+  int64_t blockRows() const { return 64 * groups; }
+  int64_t threads() const { return 128 * (groups + 1); }
+  int64_t parts() const { return splits ? 2 : 1; } ///< of a visited factor
+};
+
 /// The kernels of the backward pass, and the offsets of the arrays in their common scratch, in
 /// units of f32. The arrays `lse`, which is multiplied by log2(e), and `delta` have one f32 for
 /// each query of all heads.
@@ -41,9 +54,10 @@ struct Sm80Backward {
   SmallVector<Sm80Config> keys;
   /// Kernels with wgmma that are used instead of `keys` and, to add to tables, of `queries`.
   std::optional<Sm90Keys> keysOfGroups, tablesOfGroups;
-  QueryOrder queryOrder; ///< order of the blocks of queries of `queries`
-  KeyOrder order;        ///< order of the blocks of keys; used only if keysOfGroups
-                         ///< is set
+  /// Kernels with wgmma in f32, instead of `queries` and of `keys`.
+  std::optional<Sm90Wide> wideQueries, wideKeys;
+  QueryOrder queryOrder; ///< order of the blocks of queries of `queries`, or of `wideQueries`
+  KeyOrder order;        ///< order of the blocks of keys of `keysOfGroups` or `wideKeys`
   int64_t lse = 0, delta = 0, scratchBytes = 0;
   /// Offsets that are used if keysOfGroups adds to dQ. `added` is the offset of counts (i32): the
   /// counts tell how many blocks of keys have added to each block of queries. `querySums` is the

@@ -34,6 +34,14 @@ SmallVector<Value> multiplySplit(Sm90Builder &b, ArrayRef<Value> sums,
                                  function_ref<SmallVector<Value>(int64_t)> wordsOf,
                                  const SharedFactor &rhs, int64_t lowDistance, int64_t cols,
                                  int64_t pending, function_ref<void(int64_t)> beforeStep = nullptr);
+/// Starts lhs · rhs with lhs in shared memory: rows whose steps of k are at `places` behind `lhs`.
+/// Its words are loaded `ahead` steps before they are multiplied.
+SmallVector<Value> multiplySplitRows(Sm90Builder &b, Value lhs, ArrayRef<int64_t> places,
+                                     const SharedFactor &rhs, int64_t lowDistance, int64_t cols,
+                                     int64_t pending, int64_t ahead);
+/// Returns the words of accumulators as a left factor, for a right factor of transposeTile(). Words
+/// of a factor that is not split are rounded to TF32.
+SmallVector<Value> toWideFactor(Sm90Builder &b, ArrayRef<Value> sums, bool splits);
 /// Starts these products as one group, from the words of all steps.
 SmallVector<Value> multiplySplitAtOnce(Sm90Builder &b, ArrayRef<Value> sums, ArrayRef<Value> words,
                                        const SharedFactor &rhs, int64_t lowDistance, int64_t cols);
