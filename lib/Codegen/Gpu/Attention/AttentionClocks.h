@@ -20,11 +20,6 @@
 
 namespace mlir::fsdp::attention {
 
-/// Passes over the scores. Forward, Queries and Tables own blocks of queries, the others blocks of
-/// keys, for both gradients or one of them. Tables adds contributions to tables; with wgmma, it
-/// owns blocks of keys.
-enum class AttentionPass { Forward, Queries, Tables, Keys, KeysOfK, KeysOfV };
-
 /// The clocks of one step. In a step, a block of threads that owns queries processes one block of
 /// keys, or a block of threads that owns keys processes one block of queries.
 struct StepClocks {

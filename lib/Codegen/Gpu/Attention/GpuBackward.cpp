@@ -89,6 +89,13 @@ void BackwardLaunches::launch(int64_t threads, int64_t minBlocks, int64_t units,
   info.launches.push_back({symbol, units, threads, sharedBytes, {}});
 }
 
+/// Returns the pass of the kernel `number` of those with mma.sync that own keys.
+static AttentionPass passOfKeys(const Sm80Backward &plan, size_t number) {
+  return plan.keys.size() == 1 ? AttentionPass::Keys
+         : number == 0         ? AttentionPass::KeysOfK
+                               : AttentionPass::KeysOfV;
+}
+
 /// Returns the work of a kernel with mma.sync.
 Sm80Work BackwardLaunches::workOfPass(AttentionPass pass, const Sm80Config &config) {
   return workOf(pass, AttentionTiles(op), workOfFunctions(op, pass), config, shape, element,
@@ -124,8 +131,7 @@ void BackwardLaunches::norms() {
 
 void BackwardLaunches::queries(bool tables) {
   if (plan.wideQueries) {
-    lowerSm90Wide(problem, *plan.wideQueries, nextSymbol(), entries, info);
-    info.launches.back().cost = costOf(workOf(op, *plan.wideQueries, target), plan.queryOrder);
+    lowerSm90Wide(problem, *plan.wideQueries, nextSymbol(), target, entries, info);
     return;
   }
   const Sm80Config &rows = plan.queries;
@@ -142,18 +148,17 @@ void BackwardLaunches::keys() {
     info.launches.back().cost = costOfKeys(op, *plan.keysOfGroups, shape, plan.order, target);
     return;
   }
-  if (plan.wideKeys) {
-    lowerSm90Wide(problem, *plan.wideKeys, nextSymbol(), entries, info);
-    info.launches.back().cost = costOf(workOf(op, *plan.wideKeys, target), plan.order);
-    return;
-  }
+  for (const Sm90Wide &config : plan.wideKeys)
+    lowerSm90Wide(problem, config, nextSymbol(), target, entries, info);
   for (auto [number, config] : llvm::enumerate(plan.keys)) {
-    bool alone = plan.keys.size() == 1, wantsK = alone || number == 0,
-         wantsV = alone || number == 1;
-    Sm80Work work = workOfPass(alone    ? AttentionPass::Keys
-                               : wantsK ? AttentionPass::KeysOfK
-                                        : AttentionPass::KeysOfV,
-                               config);
+    AttentionPass pass = passOfKeys(plan, number);
+    if (llvm::any_of(plan.wideKeys, [&](const Sm90Wide &wide) {
+          return wide.pass == pass || wide.pass == AttentionPass::Keys ||
+                 pass == AttentionPass::Keys;
+        }))
+      continue;
+    bool wantsK = pass != AttentionPass::KeysOfV, wantsV = pass != AttentionPass::KeysOfK;
+    Sm80Work work = workOfPass(pass, config);
     KeyOrder order = chooseKeyOrder(work);
     launch(config.threads(), config.blocksPerSm, order.blocks(),
            keyNeeds(config, shape, element, wantsK, wantsV).sharedBytes,
@@ -182,39 +187,25 @@ void BackwardLaunches::tables() {
 
 void BackwardLaunches::gradients() {
   bool addsToQ = plan.keysOfGroups && plan.keysOfGroups->addsToQ;
-  if (addsToQ || plan.wideQueries || plan.wideKeys)
+  if (addsToQ || plan.wideQueries || !plan.wideKeys.empty())
     norms();
   if (!addsToQ)
     queries(/*tables=*/false);
   keys();
 }
 
-namespace {
-/// Clocks of the kernels with mma.sync.
-struct MmaClocks {
-  double queries, keys;
-};
-} // namespace
+static constexpr double launchClocks = 4000; // of a further launch, as in GpuGemmPlan.cpp
 
-static MmaClocks clocksOfMma(AttentionGradOp op, const Sm80Backward &plan, const Shape &shape,
-                             Type element, const GpuTarget &target) {
-  constexpr double launchClocks = 4000; // of a further launch, as in GpuGemmPlan.cpp
-  auto workOfPass = [&](AttentionPass pass, const Sm80Config &config) {
-    return workOf(pass, AttentionTiles(op), workOfFunctions(op, pass), config, shape, element,
-                  target);
-  };
-  Sm80Work work = workOfPass(AttentionPass::Queries, plan.queries);
-  MmaClocks clocks{costOf(work, attention::chooseQueryOrder(work)).clocks,
-                   (plan.keys.size() - 1) * launchClocks};
-  bool alone = plan.keys.size() == 1;
-  for (auto [number, config] : llvm::enumerate(plan.keys)) {
-    Sm80Work work = workOfPass(alone         ? AttentionPass::Keys
-                               : number == 0 ? AttentionPass::KeysOfK
-                                             : AttentionPass::KeysOfV,
-                               config);
-    clocks.keys += costOf(work, chooseKeyOrder(work)).clocks;
-  }
-  return clocks;
+/// Returns the clocks of the kernel with mma.sync for a pass.
+static double clocksOfMma(AttentionGradOp op, AttentionPass pass, const Sm80Backward &plan,
+                          const Shape &shape, Type element, const GpuTarget &target) {
+  const Sm80Config &config = pass == AttentionPass::Queries   ? plan.queries
+                             : pass == AttentionPass::KeysOfV ? plan.keys.back()
+                                                              : plan.keys.front();
+  Sm80Work work =
+      workOf(pass, AttentionTiles(op), workOfFunctions(op, pass), config, shape, element, target);
+  return pass == AttentionPass::Queries ? costOf(work, attention::chooseQueryOrder(work)).clocks
+                                        : costOf(work, chooseKeyOrder(work)).clocks;
 }
 
 /// Returns true if the kernels with mma.sync take fewer clocks than the kernel with wgmma. This can
@@ -222,20 +213,13 @@ static MmaClocks clocksOfMma(AttentionGradOp op, const Sm80Backward &plan, const
 /// dQ has a kernel of its own and the functions take more time than the products.
 static bool isSlowerThanMma(AttentionGradOp op, const Sm80Backward &plan, const Shape &shape,
                             Type element, const GpuTarget &target) {
-  MmaClocks mma = clocksOfMma(op, plan, shape, element, target);
-  return mma.keys + (plan.keysOfGroups->addsToQ ? mma.queries : 0) <
-         costOfKeys(op, *plan.keysOfGroups, shape, plan.order, target).clocks;
-}
-
-/// Chooses the kernels in f32, and the orders of their blocks.
-static void chooseWide(Sm80Backward &plan, AttentionGradOp op, const Shape &shape, Type element,
-                       const GpuTarget &target) {
-  constexpr double launchClocks = 4000;
-  MmaClocks mma = clocksOfMma(op, plan, shape, element, target);
-  double norms = normCost(shape.batch * shape.heads * shape.rows, shape, element, target).clocks;
-  chooseSm90Wide(plan, op, target, mma.queries, mma.keys, norms + launchClocks);
-  if (plan.wideKeys)
-    plan.order = chooseKeyOrder(workOf(op, *plan.wideKeys, target));
+  auto of = [&](AttentionPass pass) { return clocksOfMma(op, pass, plan, shape, element, target); };
+  double clocks = (plan.keys.size() - 1) * launchClocks;
+  if (plan.keysOfGroups->addsToQ)
+    clocks += of(AttentionPass::Queries);
+  for (size_t number = 0; number < plan.keys.size(); ++number)
+    clocks += of(passOfKeys(plan, number));
+  return clocks < costOfKeys(op, *plan.keysOfGroups, shape, plan.order, target).clocks;
 }
 
 LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp op,
@@ -261,7 +245,11 @@ LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp o
     }
   }
   if (element.isF32() && target.hasWarpgroups())
-    chooseWide(*plan, op, shape, element, target);
+    chooseSm90Wide(
+        *plan, op, target,
+        [&](AttentionPass pass) { return clocksOfMma(op, pass, *plan, shape, element, target); },
+        normCost(shape.batch * shape.heads * shape.rows, shape, element, target).clocks +
+            launchClocks);
   plan->queryOrder = attention::chooseQueryOrder(
       plan->wideQueries ? workOf(op, *plan->wideQueries, target)
                         : workOf(AttentionPass::Queries, AttentionTiles(op),

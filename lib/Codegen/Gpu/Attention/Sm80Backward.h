@@ -32,17 +32,26 @@ struct Sm90Keys {
   int64_t consumerWarps() const { return 4 * groups; }
 };
 
-/// The tiling of a kernel with wgmma for gradients in f32. `groups` warpgroups own 64 rows each,
-/// which are keys or queries, and visit blocks of `blockCols` of the other side.
-struct Sm90Wide {
-  bool ownsKeys; ///< true for the kernel that computes dK and dV, false for that of dQ
-  bool splits;   ///< true for exact products
-  int64_t groups, blockCols;
-  int64_t stages; ///< number of buffers for blocks
+/// Passes over the scores. Forward, Queries and Tables own blocks of queries, the others blocks of
+/// keys, for both gradients or one of them. Tables adds contributions to tables; with wgmma, it
+/// owns blocks of keys.
+enum class AttentionPass { Forward, Queries, Tables, Keys, KeysOfK, KeysOfV };
 
+/// The tiling of a kernel with wgmma for gradients in f32. `groups` warpgroups own 64 rows each,
+/// which are queries or keys, and visit blocks of `blockCols` of the other side.
+struct Sm90Wide {
+  AttentionPass pass; ///< Queries, Keys, KeysOfK or KeysOfV
+  bool splits;        ///< true for exact products
+  int64_t groups = 1, blockCols = 32;
+  int64_t stages = 1; ///< number of buffers for blocks
+
+  bool ownsKeys() const { return pass != AttentionPass::Queries; }
+  /// Return true if the kernel sums dQ or dK, for which it computes dS, or dV.
+  bool sumsGradients() const { return pass != AttentionPass::KeysOfV; }
+  bool sumsV() const { return pass == AttentionPass::Keys || pass == AttentionPass::KeysOfV; }
   int64_t blockRows() const { return 64 * groups; }
   int64_t threads() const { return 128 * (groups + 1); }
-  int64_t parts() const { return splits ? 2 : 1; } ///< of a visited factor
+  int64_t parts() const { return splits ? 2 : 1; } ///< of a factor in shared memory
 };
 
 /// The kernels of the backward pass, and the offsets of the arrays in their common scratch, in
@@ -54,10 +63,13 @@ struct Sm80Backward {
   SmallVector<Sm80Config> keys;
   /// Kernels with wgmma that are used instead of `keys` and, to add to tables, of `queries`.
   std::optional<Sm90Keys> keysOfGroups, tablesOfGroups;
-  /// Kernels with wgmma in f32, instead of `queries` and of `keys`.
-  std::optional<Sm90Wide> wideQueries, wideKeys;
+  /// Kernels with wgmma in f32, instead of `queries` and of `keys`: `wideKeys` are as many as
+  /// these, or replace one kernel by two. A pass that is neither has a kernel with mma.sync.
+  std::optional<Sm90Wide> wideQueries;
+  SmallVector<Sm90Wide> wideKeys;
   QueryOrder queryOrder; ///< order of the blocks of queries of `queries`, or of `wideQueries`
-  KeyOrder order;        ///< order of the blocks of keys of `keysOfGroups` or `wideKeys`
+  KeyOrder order;        ///< order of the blocks of keys; used only if keysOfGroups
+                         ///< is set
   int64_t lse = 0, delta = 0, scratchBytes = 0;
   /// Offsets that are used if keysOfGroups adds to dQ. `added` is the offset of counts (i32): the
   /// counts tell how many blocks of keys have added to each block of queries. `querySums` is the

@@ -54,6 +54,9 @@ private:
                                         bool masked);
   SmallVector<Value> processBlock(Value number, Value block, ValueRange sums);
   void store(ArrayRef<Value> sums);
+  int64_t registersOf(int64_t factor) const {
+    return turns(factor) ? sumLayouts[factor].numRegisters() : 0;
+  }
   void release(Places::Barrier kind, int64_t factor, const Stage &stage) {
     b.when(b.isEqual(b.lane(), 0), [&] { b.arrive(barrier(kind, factor, stage)); });
   }
@@ -103,7 +106,7 @@ SmallVector<Value> WideConsumer::multiplySums(int64_t factor, ArrayRef<Value> su
   PanelTile tile = turned(factor, stage);
   SharedFactor right = b.factorAlong(tile.base, tile.rows, config.blockCols, Places::elementBytes);
   SmallVector<Value> words = toWideFactor(b, weights, config.splits);
-  return config.splits ? multiplySplitAtOnce(b, sums, words, right, places.turnedBytes[factor],
+  return config.splits ? multiplySplitAtOnce(b, sums, words, right, places.lowDistance[factor],
                                              colsOf(factor))
                        : b.multiply(sums, words, right, colsOf(factor), b.getF32Type());
 }
@@ -145,13 +148,13 @@ SmallVector<Value> WideConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> 
 }
 
 SmallVector<Value> WideConsumer::gradients(ArrayRef<Value> both, Value number, Value block) {
-  size_t count = both.size() / 2;
+  size_t count = layout.numRegisters();
   auto emit = [&](bool masked) {
     return gradientsOf(both.take_front(count), both.drop_front(count), number, block, masked);
   };
   if (!visits.isEverMasked() || !visits.isEverFree())
     return emit(visits.isEverMasked());
-  SmallVector<Type> types(visits.keys ? 2 * count : count, b.getF32Type());
+  SmallVector<Type> types(visits.keys ? both.size() : count, b.getF32Type());
   return b.choose(
       visits.isFree(block), types, [&] { return emit(false); }, [&] { return emit(true); });
 }
@@ -159,34 +162,37 @@ SmallVector<Value> WideConsumer::gradients(ArrayRef<Value> both, Value number, V
 SmallVector<Value> WideConsumer::processBlock(Value number, Value block, ValueRange sums) {
   Stage stage = stageOf(number);
   SmallVector<Value> both;
-  for (int64_t factor : {0, 1}) {
-    b.wait(fullBarrier(factor, stage), stage.parity);
-    llvm::append_range(both, multiplyRows(factor, stage));
-  }
+  for (int64_t factor : {0, 1})
+    if (multiplies(factor)) {
+      b.wait(fullBarrier(factor, stage), stage.parity);
+      llvm::append_range(both, multiplyRows(factor, stage));
+    }
   both = b.waitForSums(both);
   for (int64_t factor : {0, 1})
-    release(Places::Empty, factor, stage);
-  SmallVector<Value> weights = gradients(both, number, block), next;
-  size_t count = both.size() / 2, own = sumLayouts[0].numRegisters();
-  SmallVector<Value> first(sums.take_front(own)), second(sums.drop_front(own));
-  if (visits.keys) {
-    b.wait(barrier(Places::TurnedFull, 1, stage), stage.parity);
-    second = multiplySums(1, second, ArrayRef(weights).take_front(count), stage);
+    if (multiplies(factor))
+      release(Places::Empty, factor, stage);
+  SmallVector<Value> weights = gradients(both, number, block), next[2];
+  size_t count = layout.numRegisters(), first = registersOf(0);
+  for (int64_t factor : {1, 0}) {
+    if (!turns(factor))
+      continue;
+    SmallVector<Value> own(factor ? sums.drop_front(first) : sums.take_front(first));
+    ArrayRef<Value> left = ArrayRef(weights);
+    b.wait(barrier(Places::TurnedFull, factor, stage), stage.parity);
+    next[factor] =
+        multiplySums(factor, own, factor ? left.take_front(count) : left.take_back(count), stage);
   }
-  b.wait(barrier(Places::TurnedFull, 0, stage), stage.parity);
-  next = multiplySums(0, first, ArrayRef(weights).take_back(count), stage);
-  llvm::append_range(next, second);
-  next = b.waitForSums(next);
+  SmallVector<Value> all = b.waitForSums(llvm::to_vector(llvm::concat<Value>(next[0], next[1])));
   if (visits.keys)
     b.syncWarp(); // all lanes have read lse and δ
   for (int64_t factor : {0, 1})
     if (turns(factor))
       release(Places::TurnedEmpty, factor, stage);
-  return next;
+  return all;
 }
 
 void WideConsumer::store(ArrayRef<Value> sums) {
-  int64_t own = sumLayouts[0].numRegisters();
+  int64_t own = registersOf(0);
   auto store = [&](int64_t factor, ArrayRef<Value> registers, Value result, double scale) {
     HeadTensor out = headTensorOf(b, wide.problem.kernel, result);
     if (!out.place.base)
@@ -197,9 +203,10 @@ void WideConsumer::store(ArrayRef<Value> sums) {
     storeRows(b, {sumLayouts[factor], SmallVector<Value>(registers)}, numbers, factors,
               slabOf(b, out, batch, head));
   };
-  store(0, sums.take_front(own), visits.keys ? op.getDk() : op.getDq(),
-        op.getScale().convertToDouble());
-  if (visits.keys)
+  if (turns(0))
+    store(0, sums.take_front(own), visits.keys ? op.getDk() : op.getDq(),
+          op.getScale().convertToDouble());
+  if (turns(1))
     store(1, sums.drop_front(own), op.getDv(), 1);
 }
 
@@ -210,8 +217,7 @@ void WideConsumer::emit() {
   } else {
     placeQueries();
   }
-  int64_t count = sumLayouts[0].numRegisters() + (visits.keys ? sumLayouts[1].numRegisters() : 0);
-  SmallVector<Value> sums(count, b.number(0));
+  SmallVector<Value> sums(registersOf(0) + registersOf(1), b.number(0));
   b.wait(barrierAt(Places::OwnFull), b.i32(0));
   sums = visits.forEach(sums, [&](Value number, Value block, ValueRange sums) {
     return processBlock(number, block, sums);

@@ -6,7 +6,7 @@
 //
 //   1. lse and δ of each query to scratch               Sm90QueryNorms.cpp
 //   2. dQ: blocks of threads own queries                Sm90WideConsumer.cpp
-//   3. dK and dV: blocks of threads own keys            Sm90WideConsumer.cpp
+//   3. dK and dV, in one kernel or in two: blocks of threads own keys
 //
 // One block of threads sums each row, in the order of heads and blocks, so the bits are
 // reproducible. The disadvantage is that S and dP are computed twice.
@@ -39,7 +39,7 @@ using namespace mlir::fsdp::tile;
 using Places = Sm90WidePlaces;
 
 Sm90WidePlaces::Sm90WidePlaces(const Sm90Wide &config, const Shape &shape)
-    : normBytes(config.ownsKeys ? config.blockCols * 4 : 0) {
+    : normBytes(config.ownsKeys() ? config.blockCols * 4 : 0) {
   int64_t end = 0;
   auto take = [&](int64_t bytes) {
     end += bytes;
@@ -47,25 +47,31 @@ Sm90WidePlaces::Sm90WidePlaces(const Sm90Wide &config, const Shape &shape)
   };
   for (int64_t factor : {0, 1}) {
     int64_t dim = factor ? shape.valueDim : shape.dim;
-    ownBytes[factor] = tileBytes(config.blockRows(), dim, elementBytes);
+    bool multiplies = factor == 0 || config.sumsGradients(),
+         turns = factor == 0 ? config.sumsGradients() : config.sumsV();
+    ownBytes[factor] = multiplies ? tileBytes(config.blockRows(), dim, elementBytes) : 0;
     visitedBytes[factor] = tileBytes(config.blockCols, dim, elementBytes);
-    turnedBytes[factor] = factor == 0 || config.ownsKeys
-                              ? tileBytes(llvm::alignTo(dim, 16), config.blockCols, elementBytes)
-                              : 0;
+    turnedBytes[factor] =
+        turns ? tileBytes(llvm::alignTo(dim, 16), config.blockCols, elementBytes) : 0;
+    bool halves = multiplies && config.splits && config.blockCols == halfRow;
+    lowDistance[factor] = halves ? halfRow * elementBytes : turnedBytes[factor];
+    turnedStride[factor] = (halves ? 1 : config.parts()) * turnedBytes[factor];
     own[factor] = take(ownBytes[factor]);
-    visited[factor] = take(config.stages * config.parts() * visitedBytes[factor]);
-    turned[factor] = take(config.stages * config.parts() * turnedBytes[factor]);
+    visited[factor] =
+        take(config.stages * (multiplies ? config.parts() : 1) * visitedBytes[factor]);
+    turned[factor] = take(config.stages * turnedStride[factor]);
   }
   norms = take((config.stages + 1) * 2 * normBytes);
   barriers = end;
 }
 
-Sm90WideProblem::Sm90WideProblem(const Sm80Problem &problem, const Sm90Wide &config)
-    : problem(problem), config(config), shape(problem.shape), op(problem.op),
+Sm90WideProblem::Sm90WideProblem(const Sm80Problem &problem, const Sm90Wide &config,
+                                 const KeyOrder &order)
+    : problem(problem), config(config), order(order), shape(problem.shape), op(problem.op),
       places(config, problem.shape), own{map(0), map(1)}, visited{map(2), map(3)} {}
 
 HeadMap Sm90WideProblem::map(int64_t number) {
-  bool ofKeys = config.ownsKeys == (number < 2);
+  bool ofKeys = config.ownsKeys() == (number < 2);
   Value tensor = number % 2 ? (ofKeys ? op.getV() : op.getDout()) : ofKeys ? op.getK() : op.getQ();
   return HeadMap(problem.kernel, tensor, number, /*roundsToTF32=*/!config.splits);
 }
@@ -75,10 +81,11 @@ WideVisits::WideVisits(Sm90Builder &b, const Sm90WideProblem &wide) : b(b), wide
   const Shape &shape = wide.shape;
   const Sm80Backward &plan = wide.problem.plan;
   Value zero = b.i32(0);
-  if (config.ownsKeys) {
+  if (config.ownsKeys()) {
     keys.emplace(b, wide.problem, config.blockRows(), config.blockCols,
-                 Layout::mmaSums(16, config.blockCols), /*wantsK=*/true, /*wantsQ=*/false);
-    auto place = plan.order.placeAt(b, b.block(), zero);
+                 Layout::mmaSums(16, config.blockCols), /*wantsK=*/config.sumsGradients(),
+                 /*wantsQ=*/false);
+    auto place = wide.order.placeAt(b, b.block(), zero);
     keys->placeBlock(place.kvHead, place.keyBlock);
     firstRow = keys->firstKey;
     ownHead = place.kvHead;
@@ -187,8 +194,9 @@ void WideProducer::emit() {
     b.prefetchMap(b.tensorMap(map));
   b.expect(full, places.ownBytes[0] + places.ownBytes[1]);
   for (int64_t factor : {0, 1})
-    copyTile(b, own(factor), wide.own[factor], visits.firstRow, visits.ownHead,
-             factor ? shape.valueDim : shape.dim, full);
+    if (multiplies(factor))
+      copyTile(b, own(factor), wide.own[factor], visits.firstRow, visits.ownHead,
+               factor ? shape.valueDim : shape.dim, full);
   visits.forEach({}, [&](Value number, Value block, ValueRange) -> CodeBuilder::Carried {
     copyBlock(number, block);
     return {};
@@ -210,15 +218,21 @@ void WideFactors::split(int64_t factor, const Stage &stage) {
   signal(barrier(Places::Full, factor, stage));
 }
 
-/// Transposes a factor, or both of its parts, after all warps have split it.
+/// Transposes a factor: both of its parts, after all warps have split it, or its values, which it
+/// splits for exact products.
 void WideFactors::turn(int64_t factor, const Stage &stage) {
   b.wait(barrier(Places::TurnedEmpty, factor, stage), isOther(stage.parity));
   b.wait(fullBarrier(factor, stage), stage.parity);
   PanelTile from = visited(factor, stage), to = turned(factor, stage);
-  for (int64_t part = 0; part < config.parts(); ++part)
-    transposeTile(b, b.shiftBytes(from.base, part * places.visitedBytes[factor]), config.blockCols,
-                  b.shiftBytes(to.base, part * places.turnedBytes[factor]), colsOf(factor),
-                  /*lowDistance=*/0);
+  auto transpose = [&](Value from, Value to, int64_t lowDistance, int64_t firstCol) {
+    transposeTile(b, from, config.blockCols, to, colsOf(factor), lowDistance, firstCol);
+  };
+  int64_t distance = places.lowDistance[factor];
+  bool halves = distance < Sm90Builder::panelBytes; // of the rows
+  transpose(from.base, to.base, config.splits && !multiplies(factor) ? distance : 0, 0);
+  if (splits(factor))
+    transpose(b.shiftBytes(from.base, places.visitedBytes[factor]),
+              halves ? to.base : b.shiftBytes(to.base, distance), 0, halves ? Places::halfRow : 0);
   signal({barrier(Places::TurnedFull, factor, stage), barrier(Places::Empty, factor, stage)});
 }
 
@@ -226,7 +240,7 @@ void WideFactors::emit() {
   visits.forEach({}, [&](Value number, Value, ValueRange) -> CodeBuilder::Carried {
     Stage stage = stageOf(number);
     for (int64_t factor : {0, 1})
-      if (config.splits)
+      if (splits(factor))
         split(factor, stage);
     for (int64_t factor : {1, 0}) // in the order of the sums
       if (turns(factor))
@@ -244,10 +258,11 @@ static void initBarriers(Sm90Builder &b, const Sm90WideProblem &wide) {
     };
     init(Places::OwnFull, 1);
     for (int64_t i = 0; i < 2 * Places::mostStages; ++i) {
-      bool turns = places.turnedBytes[i / Places::mostStages];
+      bool turns = places.turnedBytes[i / Places::mostStages],
+           multiplies = places.ownBytes[i / Places::mostStages];
       init(Places::Copied + i, 1);
       init(Places::Full + i, splittingWarps);
-      init(Places::Empty + i, warps + (turns ? splittingWarps : 0));
+      init(Places::Empty + i, (multiplies ? warps : 0) + (turns ? splittingWarps : 0));
       init(Places::TurnedFull + i, splittingWarps);
       init(Places::TurnedEmpty + i, warps);
     }
@@ -263,28 +278,36 @@ static void emitRoles(Sm90Builder &b, const Sm90WideProblem &wide) {
   b.when(
       b.isEqual(group, 0),
       [&] {
-        giveRegisters(b, groups, /*factors=*/true);
+        giveRegisters(b, groups, wideFactorRegisters);
         b.when(
             b.isEqual(b.uniform(b.warp()), 0),
             [&] { b.when(b.isElected(), [&] { WideProducer(b, wide).emit(); }); },
             [&] { WideFactors(b, wide).emit(); });
       },
       [&] {
-        takeRegisters(b, groups, /*factors=*/true);
+        takeRegisters(b, groups, wideFactorRegisters);
         emitWideConsumer(b, wide, b.sub(group, b.i32(1)));
       });
 }
 
 void attention::lowerSm90Wide(const Sm80Problem &problem, const Sm90Wide &config, StringRef symbol,
-                              ModuleOp entries, GpuKernel &info) {
-  Sm90WideProblem wide(problem, config);
-  const Sm80Backward &plan = problem.plan;
+                              const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
+  Sm80Work work = workOf(problem.op, config, target);
+  const QueryOrder &queries = problem.plan.queryOrder;
+  KeyOrder keys;
+  if (config.ownsKeys())
+    keys = chooseKeyOrder(work);
+  Sm90WideProblem wide(problem, config, keys);
   Sm90Builder b(wide.op.getLoc(), wide.op.getContext(), config.threads());
   b.enter(entries, problem.kernel, symbol, 1, /*scratch=*/true, /*maps=*/4);
   emitRoles(b, wide);
   b.leave();
-  int64_t blocks = config.ownsKeys ? plan.order.blocks() : plan.queryOrder.tiles();
-  GpuLaunch launch{symbol.str(), blocks, config.threads(), wide.places.bytes(), {}};
+  GpuLaunch launch{symbol.str(),
+                   config.ownsKeys() ? keys.blocks() : queries.tiles(),
+                   config.threads(),
+                   wide.places.bytes(),
+                   {}};
+  launch.cost = config.ownsKeys() ? costOf(work, keys) : costOf(work, queries);
   for (const HeadMap &map : wide.own)
     launch.maps.push_back(map.get(config.blockRows()));
   for (const HeadMap &map : wide.visited)

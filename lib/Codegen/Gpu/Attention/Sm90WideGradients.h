@@ -23,23 +23,26 @@
 namespace mlir::fsdp::attention {
 
 /// Sets the kernels with wgmma of `plan` for `op` in f32, where they take fewer clocks than those
-/// with mma.sync for dQ, and for dK and dV. `normClocks` are those of the launch that computes lse
-/// and δ.
+/// with mma.sync. `clocksOfMma` returns those of a pass, and `normClocks` are those of the launch
+/// that computes lse and δ.
 void chooseSm90Wide(Sm80Backward &plan, AttentionGradOp op, const GpuTarget &target,
-                    double mmaQueries, double mmaKeys, double normClocks);
+                    function_ref<double(AttentionPass)> clocksOfMma, double normClocks);
+/// Number of registers per thread of the first warpgroup.
+inline constexpr int64_t wideFactorRegisters = 88;
 /// Returns the work of such a kernel.
 Sm80Work workOf(AttentionGradOp op, const Sm90Wide &config, const GpuTarget &target);
 /// Emits the entry and the launch of such a kernel. lse and δ must be in scratch.
 void lowerSm90Wide(const Sm80Problem &problem, const Sm90Wide &config, StringRef symbol,
-                   ModuleOp entries, GpuKernel &info);
+                   const GpuTarget &target, ModuleOp entries, GpuKernel &info);
 
 /// Offsets in shared memory, in bytes:
 ///
-///   own factors | visited factors[stages] | transposed factors[stages] | lse, δ[stages + 1]
+///   for each factor:  own | visited[stages] | transposed[stages];  lse, δ[stages + 1]
 ///
-/// For exact products, visited and transposed factors have high and low parts.
+/// For exact products, transposed factors and those visited factors that are multiplied have high
+/// and low parts.
 struct Sm90WidePlaces {
-  static constexpr int64_t mostStages = 2, elementBytes = 4;
+  static constexpr int64_t mostStages = 2, elementBytes = 4, halfRow = 16;
   /// Indices of the mbarriers. Except for OwnFull, a kind has a barrier for each factor and stage.
   enum Barrier {
     OwnFull = 0,
@@ -53,18 +56,22 @@ struct Sm90WidePlaces {
 
   Sm90WidePlaces(const Sm90Wide &config, const Shape &shape);
 
-  /// Bytes of one part of a factor. Those of a factor that is not transposed are 0.
+  /// Bytes of one part of a factor, or 0 if it is not used.
   int64_t ownBytes[2], visitedBytes[2], turnedBytes[2], normBytes;
+  /// Distance of the low part of a transposed factor. Rows of 16 values have both parts.
+  int64_t lowDistance[2];
+  int64_t turnedStride[2]; ///< bytes of a buffer for a transposed factor
   int64_t own[2], visited[2], turned[2], norms, barriers;
   int64_t bytes() const { return barriers + NumBarriers * Sm90Builder::barrierBytes; }
 };
 
 /// The data that all functions that emit an entry read.
 struct Sm90WideProblem {
-  Sm90WideProblem(const Sm80Problem &problem, const Sm90Wide &config);
+  Sm90WideProblem(const Sm80Problem &problem, const Sm90Wide &config, const KeyOrder &order);
 
   const Sm80Problem &problem;
   const Sm90Wide &config;
+  KeyOrder order; ///< of the blocks of keys, if the rows are keys
   const Shape &shape;
   AttentionGradOp op;
   Sm90WidePlaces places;
@@ -120,20 +127,24 @@ protected:
   Value barrierAt(int64_t number) {
     return b.shiftBytes(base, places.barriers + number * Sm90Builder::barrierBytes);
   }
-  /// Returns the barrier that ends when a visited factor can be multiplied.
+  /// Returns the barrier that ends when a visited factor has its parts.
   Value fullBarrier(int64_t factor, const Stage &stage) {
-    return barrier(config.splits ? Sm90WidePlaces::Full : Sm90WidePlaces::Copied, factor, stage);
+    return barrier(splits(factor) ? Sm90WidePlaces::Full : Sm90WidePlaces::Copied, factor, stage);
   }
   Value isOther(Value parity) { return b.sub(b.i32(1), parity); }
+  /// Return true if a visited factor is multiplied, split in place, or transposed.
+  bool multiplies(int64_t factor) const { return places.ownBytes[factor]; }
+  bool splits(int64_t factor) const { return config.splits && multiplies(factor); }
   bool turns(int64_t factor) const { return places.turnedBytes[factor]; }
   PanelTile own(int64_t factor) {
     return {b.shiftBytes(base, places.own[factor]), config.blockRows()};
   }
   PanelTile visited(int64_t factor, const Stage &stage) {
-    return {at(places.visited[factor], places.visitedBytes[factor], stage), config.blockCols};
+    int64_t bytes = places.visitedBytes[factor] * (splits(factor) ? 2 : 1);
+    return {at(places.visited[factor], bytes, stage), config.blockCols};
   }
   PanelTile turned(int64_t factor, const Stage &stage) {
-    return {at(places.turned[factor], places.turnedBytes[factor], stage), colsOf(factor)};
+    return {at(places.turned[factor], places.turnedStride[factor], stage), colsOf(factor)};
   }
   /// Returns the address of lse, which δ follows, of the visited queries.
   Value norms(Value number) {
@@ -153,7 +164,7 @@ protected:
 
 private:
   Value at(int64_t place, int64_t bytes, const Stage &stage) {
-    return b.shiftBytes(b.shiftBytes(base, place), b.mul(stage.index, config.parts() * bytes));
+    return b.shiftBytes(b.shiftBytes(base, place), b.mul(stage.index, bytes));
   }
 };
 
