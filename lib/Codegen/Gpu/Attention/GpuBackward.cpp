@@ -7,7 +7,7 @@
 //  1. Chooses the kernel for dK and dV: the kernel with wgmma if the chip and the shapes allow it
 //     (Sm90Backward.cpp), otherwise the kernel with mma (Sm80KeyGradients.cpp). For dQ, there is a
 //     separate kernel with mma, unless the kernel for dK and dV also sums dQ. In f32, each of both
-//     kernels uses wgmma where the model predicts fewer clocks (Sm90WidePlan.cpp).
+//     kernels uses wgmma where the model predicts fewer clocks (Wide/Sm90WidePlan.cpp).
 //  2. Sets the offsets in the scratch and emits the launches in order. If gradients of captured
 //     tensors are needed, the launches of Sm80Captures.cpp are among them.
 //
@@ -17,7 +17,7 @@
 #include "AttentionClocks.h"
 #include "Sm90Backward.h"
 #include "Sm90Orders.h"
-#include "Sm90WideGradients.h"
+#include "Wide/Sm90WideGradients.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

@@ -13,12 +13,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90WIDEGRADIENTS_H
-#define FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90WIDEGRADIENTS_H
+#ifndef FSDP_LIB_CODEGEN_GPU_ATTENTION_WIDE_SM90WIDEGRADIENTS_H
+#define FSDP_LIB_CODEGEN_GPU_ATTENTION_WIDE_SM90WIDEGRADIENTS_H
 
-#include "AttentionClocks.h"
-#include "KeyScores.h"
-#include "Sm90Roles.h"
+#include "Codegen/Gpu/Attention/AttentionClocks.h"
+#include "Codegen/Gpu/Attention/KeyScores.h"
+#include "Codegen/Gpu/Attention/Sm90Roles.h"
 
 namespace mlir::fsdp::attention {
 
@@ -173,4 +173,4 @@ void emitWideConsumer(Sm90Builder &b, const Sm90WideProblem &wide, Value group);
 
 } // namespace mlir::fsdp::attention
 
-#endif // FSDP_LIB_CODEGEN_GPU_ATTENTION_SM90WIDEGRADIENTS_H
+#endif // FSDP_LIB_CODEGEN_GPU_ATTENTION_WIDE_SM90WIDEGRADIENTS_H
