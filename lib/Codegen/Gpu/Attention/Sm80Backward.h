@@ -63,8 +63,7 @@ struct Sm80Backward {
   SmallVector<Sm80Config> keys;
   /// Kernels with wgmma that are used instead of `keys` and, to add to tables, of `queries`.
   std::optional<Sm90Keys> keysOfGroups, tablesOfGroups;
-  /// Kernels with wgmma in f32, instead of `queries` and of `keys`: `wideKeys` are as many as
-  /// these, or replace one kernel by two. A pass that is neither has a kernel with mma.sync.
+  /// Kernels with wgmma in f32, for the passes that take fewer clocks than with `queries` and `keys`.
   std::optional<Sm90Wide> wideQueries;
   SmallVector<Sm90Wide> wideKeys;
   QueryOrder queryOrder; ///< order of the blocks of queries of `queries`, or of `wideQueries`

@@ -10,6 +10,7 @@
 // queries, so dQ of queries without keys is set to 0. In a step of a ring, a query without keys may
 // have a finite lse, because lse includes the keys of all ranks. The mask of such a step reads the
 // number of the rank. So if the mask reads a tensor, dQ of all queries is set to 0.
+// In f32, there are no counts, and the kernel that owns queries stores all of dQ.
 //
 //===----------------------------------------------------------------------===//
 
