@@ -64,8 +64,7 @@ static void moveShared(GpuClocks &clocks, double bytes) {
   clocks.shared += bytes / GpuRates::get("sm_90a").shared;
 }
 
-/// Adds `bytes` that are copied from global to shared memory.
-static void copyToShared(GpuClocks &clocks, double bytes) {
+void attention::copyToShared(GpuClocks &clocks, double bytes) {
   moveShared(clocks, bytes);
   clocks.cache += bytes / GpuRates::get("sm_90a").cache;
 }
@@ -89,27 +88,25 @@ TensorBytes::TensorBytes(const Shape &shape, Type element) {
   norms = queries * sumBytes;
 }
 
-/// Instructions of a lane that split a value of f32 in the forward pass (SplitProducts.cpp).
-static constexpr double forwardSplit = 7;
-
-/// Returns the clocks of a product in the forward pass, whose left factor is Q in shared memory or
-/// P in registers.
-static GpuClocks productOf(double cols, double k, bool leftIsShared, const Sm90Config &config) {
+GpuClocks attention::productOfWide(double cols, double k, bool leftIsShared, bool splits) {
   constexpr double stepOfF32 = 8, perProduct = 4, wideBytes = 4;
-  if (!config.isWide)
-    return productOf(cols, k, leftIsShared);
   const GpuRates &rates = GpuRates::get("sm_90a");
-  double products = config.splits ? 3 : 1, perWord = leftIsShared ? 0 : 1;
-  if (config.splits)
-    perWord = forwardSplit;
+  double products = splits ? 3 : 1, perWord = splits ? clocksOfSplit : leftIsShared ? 0 : 1;
   GpuClocks clocks{groupRows * cols * k * products / (rates.warpgroupMacs / 2),
                    k / stepOfF32 * products * perProduct + groupRows * k / groupThreads * perWord,
                    0, cols * k * products * wideBytes / rates.shared};
   if (leftIsShared) {
-    clocks.issue += config.splits ? k / stepOfF32 : 0; // ldmatrix
+    clocks.issue += splits ? k / stepOfF32 : 0; // ldmatrix
     moveShared(clocks, groupRows * k * wideBytes);
   }
   return clocks;
+}
+
+/// Returns the clocks of a product in the forward pass, whose left factor is Q in shared memory or
+/// P in registers.
+static GpuClocks productOf(double cols, double k, bool leftIsShared, const Sm90Config &config) {
+  return config.isWide ? productOfWide(cols, k, leftIsShared, config.splits)
+                       : productOf(cols, k, leftIsShared);
 }
 
 /// Returns the clocks in which the warps that compute factors of f32 process `elements` of K, or of
@@ -118,7 +115,7 @@ static GpuClocks factorsOf(double elements, bool transposes, const Sm90Config &c
   constexpr double lanes = 32, wideBytes = 4;
   if (!config.isWide || (!config.splits && !transposes))
     return {};
-  double perElement = (config.splits ? forwardSplit : 0) + (transposes ? 2.5 : 1);
+  double perElement = (config.splits ? clocksOfSplit : 0) + (transposes ? 2.5 : 1);
   GpuClocks clocks{0, elements * perElement / lanes / toDouble(splittingWarps)};
   moveShared(clocks, elements * wideBytes * (config.splits ? 3 : 2));
   return clocks;
@@ -326,29 +323,23 @@ static double bytesOf(AttentionPass pass, const TensorBytes &bytes) {
   llvm_unreachable("all passes are above");
 }
 
-Sm80Work attention::workOf(AttentionPass pass, AttentionTiles tiles, const FunctionWork &functions,
-                           const Sm80Config &config, const Shape &shape, Type element,
-                           const GpuTarget &target) {
+static bool ownsQueries(AttentionPass pass) {
+  return pass == AttentionPass::Forward || pass == AttentionPass::Queries ||
+         pass == AttentionPass::Tables;
+}
+
+Sm80Work attention::workOf(AttentionPass pass, AttentionTiles tiles, const KernelClocks &clocks,
+                           int64_t blockRows, int64_t blockCols, int64_t blocksPerSm,
+                           const Shape &shape, Type element, const GpuTarget &target) {
   constexpr int64_t cacheBytes = INT64_C(32) << 20;
-  double dim = toDouble(tile::Sm80Tiles::paddedCols(shape.dim)),
-         valueDim = toDouble(tile::Sm80Tiles::paddedCols(shape.valueDim));
-  bool ownsQueries = pass == AttentionPass::Forward || pass == AttentionPass::Queries ||
-                     pass == AttentionPass::Tables;
-  Sm80Products products = productsOf(pass, dim, valueDim);
-  auto step = [&](const OpWork &work) {
-    return stepOfSm80(products, config, dim + valueDim, element, work, target);
-  };
-  OpWork masked = functions.score;
-  masked += functions.mask;
-  KernelClocks clocks{step(functions.score), step(masked), 2 * GpuLatencies::global};
+  bool queries = ownsQueries(pass);
   Sm80Work work;
-  work.group = ownsQueries ? shape.group : 1;
+  work.group = queries ? shape.group : 1;
   work.heads = shape.batch * shape.kvHeads * work.group;
-  int64_t repeats = ownsQueries ? 1 : shape.group, length = ownsQueries ? shape.cols : shape.rows;
+  int64_t repeats = queries ? 1 : shape.group, length = queries ? shape.cols : shape.rows;
   for (const BlockVisits &visits :
-       ownsQueries
-           ? getVisits(tiles.getKeyTiles(config.blockCols), shape.rows, config.blockRows())
-           : getVisits(tiles.getRowTiles(config.blockCols), shape.cols, config.blockRows())) {
+       queries ? getVisits(tiles.getKeyTiles(blockCols), shape.rows, blockRows)
+               : getVisits(tiles.getRowTiles(blockCols), shape.cols, blockRows)) {
     double block = 0;
     for (int64_t i = 0; i < repeats; ++i)
       block += clocks.run(visits, work.units);
@@ -358,8 +349,24 @@ Sm80Work attention::workOf(AttentionPass pass, AttentionTiles tiles, const Funct
   work.bytes = bytesOf(pass, TensorBytes(shape, element));
   work.mostTogether = cacheBytes / (length * (shape.dim + shape.valueDim) * 2) * work.group;
   work.multiprocessors = target.multiprocessors;
-  work.slots = target.multiprocessors * config.blocksPerSm;
+  work.slots = target.multiprocessors * blocksPerSm;
   return work;
+}
+
+Sm80Work attention::workOf(AttentionPass pass, AttentionTiles tiles, const FunctionWork &functions,
+                           const Sm80Config &config, const Shape &shape, Type element,
+                           const GpuTarget &target) {
+  double dim = toDouble(tile::Sm80Tiles::paddedCols(shape.dim)),
+         valueDim = toDouble(tile::Sm80Tiles::paddedCols(shape.valueDim));
+  Sm80Products products = productsOf(pass, dim, valueDim);
+  auto step = [&](const OpWork &work) {
+    return stepOfSm80(products, config, dim + valueDim, element, work, target);
+  };
+  OpWork masked = functions.score;
+  masked += functions.mask;
+  KernelClocks clocks{step(functions.score), step(masked), 2 * GpuLatencies::global};
+  return workOf(pass, tiles, clocks, config.blockRows(), config.blockCols, config.blocksPerSm,
+                shape, element, target);
 }
 
 QueryOrder attention::chooseQueryOrder(const Sm80Work &work) {

@@ -20,11 +20,6 @@
 
 namespace mlir::fsdp::attention {
 
-/// Passes over the scores. Forward, Queries and Tables own blocks of queries, the others blocks of
-/// keys, for both gradients or one of them. Tables adds contributions to tables; with wgmma, it
-/// owns blocks of keys.
-enum class AttentionPass { Forward, Queries, Tables, Keys, KeysOfK, KeysOfV };
-
 /// The clocks of one step. In a step, a block of threads that owns queries processes one block of
 /// keys, or a block of threads that owns keys processes one block of queries.
 struct StepClocks {
@@ -55,6 +50,14 @@ struct KernelClocks {
   double run(const BlockVisits &visits, GpuClocks &all) const;
 };
 
+/// Returns the clocks of a warpgroup's product in f32, whose left factor is in shared memory or in
+/// registers.
+GpuClocks productOfWide(double cols, double k, bool leftIsShared, bool splits);
+/// Instructions of a lane that split a value of f32 (SplitProducts.cpp).
+inline constexpr double clocksOfSplit = 7;
+/// Adds `bytes` that are copied from global to shared memory.
+void copyToShared(GpuClocks &clocks, double bytes);
+
 /// The forward pass with wgmma: blocks of queries visit blocks of keys.
 KernelClocks clocksOf(const Sm90Config &config, const Shape &shape, const FunctionWork &work);
 
@@ -83,6 +86,12 @@ struct Sm80Work {
 Sm80Work workOf(AttentionPass pass, AttentionTiles tiles, const FunctionWork &functions,
                 const Sm80Config &config, const Shape &shape, Type element,
                 const GpuTarget &target);
+
+/// Returns the work of a kernel whose blocks of threads own `blockRows` rows and visit blocks of
+/// `blockCols` columns, `blocksPerSm` of which share a multiprocessor.
+Sm80Work workOf(AttentionPass pass, AttentionTiles tiles, const KernelClocks &clocks,
+                int64_t blockRows, int64_t blockCols, int64_t blocksPerSm, const Shape &shape,
+                Type element, const GpuTarget &target);
 
 /// Return the order that ends first, and the cost of the launch.
 QueryOrder chooseQueryOrder(const Sm80Work &work);

@@ -6,7 +6,8 @@
 //
 //  1. Chooses the kernel for dK and dV: the kernel with wgmma if the chip and the shapes allow it
 //     (Sm90Backward.cpp), otherwise the kernel with mma (Sm80KeyGradients.cpp). For dQ, there is a
-//     separate kernel with mma, unless the kernel for dK and dV also sums dQ.
+//     separate kernel with mma, unless the kernel for dK and dV also sums dQ. In f32, each of both
+//     kernels uses wgmma where the model predicts fewer clocks (Wide/Sm90WidePlan.cpp).
 //  2. Sets the offsets in the scratch and emits the launches in order. If gradients of captured
 //     tensors are needed, the launches of Sm80Captures.cpp are among them.
 //
@@ -16,11 +17,15 @@
 #include "AttentionClocks.h"
 #include "Sm90Backward.h"
 #include "Sm90Orders.h"
+#include "Wide/Sm90WideGradients.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
+
+static GpuCost streamCost(int64_t blocks, int64_t threads, double issue, double bytes,
+                          const GpuTarget &target);
 
 namespace {
 /// Emits the launches of one kernel function, in the order in which they run.
@@ -43,11 +48,13 @@ public:
            [&](Sm80Tiles &b) { (captures.*emit)(b, problem.kernel); });
     constexpr double instructions = 20, bytes = 16; // of a thread
     if (blocks)
-      setStreamCost(instructions, bytes);
+      info.launches.back().cost =
+          streamCost(blocks, Sm80Captures::threads, instructions, bytes, target);
   }
 
 private:
   void keys();
+  void norms();
   void queries(bool tables);
   std::string nextSymbol() const {
     return info.info.name +
@@ -57,7 +64,6 @@ private:
               function_ref<void(Sm80Tiles &)> emit);
 
   Sm80Work workOfPass(AttentionPass pass, const Sm80Config &config);
-  void setStreamCost(double issue, double bytes);
 
   const Sm80Problem &problem;
   const GpuTarget &target;
@@ -83,24 +89,51 @@ void BackwardLaunches::launch(int64_t threads, int64_t minBlocks, int64_t units,
   info.launches.push_back({symbol, units, threads, sharedBytes, {}});
 }
 
+/// Returns the pass of the kernel `number` of those with mma.sync that own keys.
+static AttentionPass passOfKeys(const Sm80Backward &plan, size_t number) {
+  return plan.keys.size() == 1 ? AttentionPass::Keys
+         : number == 0         ? AttentionPass::KeysOfK
+                               : AttentionPass::KeysOfV;
+}
+
 /// Returns the work of a kernel with mma.sync.
 Sm80Work BackwardLaunches::workOfPass(AttentionPass pass, const Sm80Config &config) {
   return workOf(pass, AttentionTiles(op), workOfFunctions(op, pass), config, shape, element,
                 target);
 }
 
-/// Sets the cost of the last launch, whose threads move `bytes` bytes each.
-void BackwardLaunches::setStreamCost(double issue, double bytes) {
-  GpuLaunch &last = info.launches.back();
+/// Returns the cost of a launch whose threads move `bytes` bytes each.
+static GpuCost streamCost(int64_t blocks, int64_t threads, double issue, double bytes,
+                          const GpuTarget &target) {
   GpuClocks thread;
   thread.issue = issue;
   thread.cache = bytes;
-  last.cost = getStreamCost(last.blocks, last.threads, thread, GpuRates::get(target.chip),
-                            target.multiprocessors,
-                            bytes * static_cast<double>(last.blocks * last.threads));
+  return getStreamCost(blocks, threads, thread, GpuRates::get(target.chip), target.multiprocessors,
+                       bytes * static_cast<double>(blocks * threads));
+}
+
+/// Returns the cost of the launch that computes lse and δ of `queries` queries.
+static GpuCost normCost(int64_t queries, const Shape &shape, Type element,
+                        const GpuTarget &target) {
+  // A lane reads its part of O and dO; all lanes of a query store two norms.
+  constexpr int64_t lanes = 8;
+  double own = static_cast<double>(shape.valueDim) / lanes,
+         elementBytes = element.getIntOrFloatBitWidth() / 8.0;
+  return streamCost(queries * lanes / normThreads, normThreads, 30 + 3 * own,
+                    2 * own * elementBytes + 1, target);
+}
+
+void BackwardLaunches::norms() {
+  launch(normThreads, 1, normBlocks(problem), 0, [&](Sm80Tiles &b) { emitNorms(b, problem); });
+  info.launches.back().cost =
+      normCost(shape.batch * shape.heads * plan.rowStride, shape, element, target);
 }
 
 void BackwardLaunches::queries(bool tables) {
+  if (plan.wideQueries) {
+    lowerSm90Wide(problem, *plan.wideQueries, nextSymbol(), target, entries, info);
+    return;
+  }
   const Sm80Config &rows = plan.queries;
   launch(rows.threads(), rows.blocksPerSm, plan.queryOrder.tiles(),
          queryNeeds(rows, shape, element).sharedBytes,
@@ -115,13 +148,17 @@ void BackwardLaunches::keys() {
     info.launches.back().cost = costOfKeys(op, *plan.keysOfGroups, shape, plan.order, target);
     return;
   }
+  for (const Sm90Wide &config : plan.wideKeys)
+    lowerSm90Wide(problem, config, nextSymbol(), target, entries, info);
   for (auto [number, config] : llvm::enumerate(plan.keys)) {
-    bool alone = plan.keys.size() == 1, wantsK = alone || number == 0,
-         wantsV = alone || number == 1;
-    Sm80Work work = workOfPass(alone    ? AttentionPass::Keys
-                               : wantsK ? AttentionPass::KeysOfK
-                                        : AttentionPass::KeysOfV,
-                               config);
+    AttentionPass pass = passOfKeys(plan, number);
+    if (llvm::any_of(plan.wideKeys, [&](const Sm90Wide &wide) {
+          return wide.pass == pass || wide.pass == AttentionPass::Keys ||
+                 pass == AttentionPass::Keys;
+        }))
+      continue;
+    bool wantsK = pass != AttentionPass::KeysOfV, wantsV = pass != AttentionPass::KeysOfK;
+    Sm80Work work = workOfPass(pass, config);
     KeyOrder order = chooseKeyOrder(work);
     launch(config.threads(), config.blocksPerSm, order.blocks(),
            keyNeeds(config, shape, element, wantsK, wantsV).sharedBytes,
@@ -149,16 +186,26 @@ void BackwardLaunches::tables() {
 }
 
 void BackwardLaunches::gradients() {
-  if (!plan.keysOfGroups || !plan.keysOfGroups->addsToQ) {
+  bool addsToQ = plan.keysOfGroups && plan.keysOfGroups->addsToQ;
+  if (addsToQ || plan.wideQueries || !plan.wideKeys.empty())
+    norms();
+  if (!addsToQ)
     queries(/*tables=*/false);
-    return keys();
-  }
-  double elementBytes = element.getIntOrFloatBitWidth() / 8.0;
-  launch(normThreads, 1, normBlocks(problem), 0, [&](Sm80Tiles &b) { emitNorms(b, problem); });
-  // A lane reads its part of O and dO; all lanes of a query store two norms.
-  double own = static_cast<double>(shape.valueDim) / 8;
-  setStreamCost(30 + 3 * own, 2 * own * elementBytes + 1);
   keys();
+}
+
+static constexpr double launchClocks = 4000; // of a further launch, as in GpuGemmPlan.cpp
+
+/// Returns the clocks of the kernel with mma.sync for a pass.
+static double clocksOfMma(AttentionGradOp op, AttentionPass pass, const Sm80Backward &plan,
+                          const Shape &shape, Type element, const GpuTarget &target) {
+  const Sm80Config &config = pass == AttentionPass::Queries   ? plan.queries
+                             : pass == AttentionPass::KeysOfV ? plan.keys.back()
+                                                              : plan.keys.front();
+  Sm80Work work =
+      workOf(pass, AttentionTiles(op), workOfFunctions(op, pass), config, shape, element, target);
+  return pass == AttentionPass::Queries ? costOf(work, attention::chooseQueryOrder(work)).clocks
+                                        : costOf(work, chooseKeyOrder(work)).clocks;
 }
 
 /// Returns true if the kernels with mma.sync take fewer clocks than the kernel with wgmma. This can
@@ -166,24 +213,12 @@ void BackwardLaunches::gradients() {
 /// dQ has a kernel of its own and the functions take more time than the products.
 static bool isSlowerThanMma(AttentionGradOp op, const Sm80Backward &plan, const Shape &shape,
                             Type element, const GpuTarget &target) {
-  constexpr double launchClocks = 4000; // of a further launch, as in GpuGemmPlan.cpp
-  auto workOfPass = [&](AttentionPass pass, const Sm80Config &config) {
-    return workOf(pass, AttentionTiles(op), workOfFunctions(op, pass), config, shape, element,
-                  target);
-  };
+  auto of = [&](AttentionPass pass) { return clocksOfMma(op, pass, plan, shape, element, target); };
   double clocks = (plan.keys.size() - 1) * launchClocks;
-  if (plan.keysOfGroups->addsToQ) {
-    Sm80Work work = workOfPass(AttentionPass::Queries, plan.queries);
-    clocks += costOf(work, attention::chooseQueryOrder(work)).clocks;
-  }
-  bool alone = plan.keys.size() == 1;
-  for (auto [number, config] : llvm::enumerate(plan.keys)) {
-    Sm80Work work = workOfPass(alone         ? AttentionPass::Keys
-                               : number == 0 ? AttentionPass::KeysOfK
-                                             : AttentionPass::KeysOfV,
-                               config);
-    clocks += costOf(work, chooseKeyOrder(work)).clocks;
-  }
+  if (plan.keysOfGroups->addsToQ)
+    clocks += of(AttentionPass::Queries);
+  for (size_t number = 0; number < plan.keys.size(); ++number)
+    clocks += of(passOfKeys(plan, number));
   return clocks < costOfKeys(op, *plan.keysOfGroups, shape, plan.order, target).clocks;
 }
 
@@ -209,9 +244,17 @@ LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp o
       plan->keysOfGroups.reset();
     }
   }
-  plan->queryOrder = attention::chooseQueryOrder(workOf(AttentionPass::Queries, AttentionTiles(op),
-                                                        workOfFunctions(op, AttentionPass::Queries),
-                                                        plan->queries, shape, element, target));
+  if (element.isF32() && target.hasWarpgroups())
+    chooseSm90Wide(
+        *plan, op, target,
+        [&](AttentionPass pass) { return clocksOfMma(op, pass, *plan, shape, element, target); },
+        normCost(shape.batch * shape.heads * shape.rows, shape, element, target).clocks +
+            launchClocks);
+  plan->queryOrder = attention::chooseQueryOrder(
+      plan->wideQueries ? workOf(op, *plan->wideQueries, target)
+                        : workOf(AttentionPass::Queries, AttentionTiles(op),
+                                 workOfFunctions(op, AttentionPass::Queries), plan->queries, shape,
+                                 element, target));
   // The warps of the kernel that computes dQ sum the contributions of a head.
   int64_t warps = llvm::divideCeil(shape.rows, plan->queries.blockRows()) * plan->queries.warps,
           keyBlocks = 0;

@@ -77,7 +77,8 @@ std::optional<Sm80Backward> attention::chooseBackward(const Shape &shape, Type e
   };
   if (!queries)
     return std::nullopt;
-  Sm80Backward plan{*queries, {}, {}, {}, {}};
+  Sm80Backward plan;
+  plan.queries = *queries;
   if (auto both = keys(true, true)) {
     plan.keys = {*both};
   } else {

@@ -32,6 +32,28 @@ struct Sm90Keys {
   int64_t consumerWarps() const { return 4 * groups; }
 };
 
+/// Passes over the scores. Forward, Queries and Tables own blocks of queries, the others blocks of
+/// keys, for both gradients or one of them. Tables adds contributions to tables; with wgmma, it
+/// owns blocks of keys.
+enum class AttentionPass { Forward, Queries, Tables, Keys, KeysOfK, KeysOfV };
+
+/// The tiling of a kernel with wgmma for gradients in f32. `groups` warpgroups own 64 rows each,
+/// which are queries or keys, and visit blocks of `blockCols` of the other side.
+struct Sm90Wide {
+  AttentionPass pass; ///< Queries, Keys, KeysOfK or KeysOfV
+  bool splits;        ///< true for exact products
+  int64_t groups = 1, blockCols = 32;
+  int64_t stages = 1; ///< number of buffers for blocks
+
+  bool ownsKeys() const { return pass != AttentionPass::Queries; }
+  /// Return true if the kernel sums dQ or dK, for which it computes dS, or dV.
+  bool sumsGradients() const { return pass != AttentionPass::KeysOfV; }
+  bool sumsV() const { return pass == AttentionPass::Keys || pass == AttentionPass::KeysOfV; }
+  int64_t blockRows() const { return 64 * groups; }
+  int64_t threads() const { return 128 * (groups + 1); }
+  int64_t parts() const { return splits ? 2 : 1; } ///< of a factor in shared memory
+};
+
 /// The kernels of the backward pass, and the offsets of the arrays in their common scratch, in
 /// units of f32. The arrays `lse`, which is multiplied by log2(e), and `delta` have one f32 for
 /// each query of all heads.
@@ -41,7 +63,10 @@ struct Sm80Backward {
   SmallVector<Sm80Config> keys;
   /// Kernels with wgmma that are used instead of `keys` and, to add to tables, of `queries`.
   std::optional<Sm90Keys> keysOfGroups, tablesOfGroups;
-  QueryOrder queryOrder; ///< order of the blocks of queries of `queries`
+  /// Kernels with wgmma in f32, for the passes that take fewer clocks than with `queries` and `keys`.
+  std::optional<Sm90Wide> wideQueries;
+  SmallVector<Sm90Wide> wideKeys;
+  QueryOrder queryOrder; ///< order of the blocks of queries of `queries`, or of `wideQueries`
   KeyOrder order;        ///< order of the blocks of keys; used only if keysOfGroups
                          ///< is set
   int64_t lse = 0, delta = 0, scratchBytes = 0;

@@ -149,22 +149,23 @@ SmallVector<Value> attention::toFactor(GpuBuilder &b, const Fragment &fragment, 
 /// threads starts, its warpgroups share the 65536 registers equally: each thread has the same
 /// number of registers, a multiple of 8. The consumers take the registers that the producer
 /// releases.
-RoleRegisters attention::registersOfRoles(int64_t groups, bool factors) {
+RoleRegisters attention::registersOfRoles(int64_t groups, int64_t producer) {
+  constexpr int64_t ofThree = 504;
   switch (groups) {
   case 2:
-    return factors ? RoleRegisters{56, 224} : RoleRegisters{24, 240};
+    return {producer, (ofThree - producer) / 2};
   case 3:
     return {32, 160};
   }
   return {0, 255};
 }
 
-void attention::giveRegisters(Sm90Builder &b, int64_t groups, bool factors) {
+void attention::giveRegisters(Sm90Builder &b, int64_t groups, int64_t producer) {
   if (groups > 1)
-    b.giveRegisters(registersOfRoles(groups, factors).producer);
+    b.giveRegisters(registersOfRoles(groups, producer).producer);
 }
 
-void attention::takeRegisters(Sm90Builder &b, int64_t groups, bool factors) {
+void attention::takeRegisters(Sm90Builder &b, int64_t groups, int64_t producer) {
   if (groups > 1)
-    b.takeRegisters(registersOfRoles(groups, factors).consumer);
+    b.takeRegisters(registersOfRoles(groups, producer).consumer);
 }

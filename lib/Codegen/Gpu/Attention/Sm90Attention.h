@@ -97,13 +97,13 @@ SmallVector<Value> toFactor(GpuBuilder &b, const tile::Fragment &fragment, Type 
 struct RoleRegisters {
   int64_t producer, consumer;
 };
-/// `factors` is true if the first warpgroup also computes factors.
-RoleRegisters registersOfRoles(int64_t groups, bool factors = false);
+/// `producer` is the number of registers that the producer needs, if there are two consumers.
+RoleRegisters registersOfRoles(int64_t groups, int64_t producer = 24);
 /// Emit code that changes the number of registers of a warpgroup: the producer releases registers
 /// (giveRegisters()), and each of the `groups` consumer warpgroups takes more registers
 /// (takeRegisters()).
-void giveRegisters(Sm90Builder &b, int64_t groups, bool factors = false);
-void takeRegisters(Sm90Builder &b, int64_t groups, bool factors = false);
+void giveRegisters(Sm90Builder &b, int64_t groups, int64_t producer = 24);
+void takeRegisters(Sm90Builder &b, int64_t groups, int64_t producer = 24);
 
 /// Tiling of the forward kernel. `groups` warpgroups own 64 rows each, and one more warpgroup
 /// copies tiles. All warpgroups visit blocks of `blockCols` keys.
@@ -121,6 +121,8 @@ struct Sm90Config {
   int64_t blockRows() const { return Sm90Builder::groupRows * groups; }
   int64_t threads() const { return Sm90Builder::groupThreads * (groups + 1); }
   int64_t elementBytes() const { return isWide ? 4 : 2; }
+  /// Number of registers of the first warpgroup, which computes factors in f32.
+  int64_t producerRegisters() const { return isWide ? 56 : 24; }
   int64_t parts() const { return splits ? 2 : 1; } ///< of a factor in shared memory
 };
 /// Returns the configuration for `op`, or nothing if wgmma cannot be used.

@@ -144,8 +144,7 @@ SmallVector<Value> Consumer::multiplyKeys(const Stage &stage) {
                        : b.multiply({}, left, right, config.blockCols, element);
 }
 
-/// Starts the exact product of Q and a block of keys in f32. Words of Q are loaded one or two steps
-/// of k before they are multiplied.
+/// Starts the exact product of Q and a block of keys in f32.
 SmallVector<Value> Consumer::multiplyKeyParts(Value queries, ArrayRef<int64_t> places,
                                               const SharedFactor &right) {
   // The wider the head, the more registers O needs.
@@ -154,25 +153,8 @@ SmallVector<Value> Consumer::multiplyKeyParts(Value queries, ArrayRef<int64_t> p
                     : cols > 96 ? 3
                                 : 4,
           ahead = multipliesApart() ? 1 : 2;
-  Value thread = b.matrixRowOfThread(b.threadOfGroup());
-  SmallVector<SmallVector<Value>> words;
-  auto load = [&](int64_t step) {
-    int64_t inRow = places[step] % Sm90Builder::panelBytes;
-    Value place = b.createOrFold<arith::XOrIOp>(b.loc, thread, b.i32(inRow));
-    words.push_back(b.loadMatrices(b.shiftBytes(b.shiftBytes(queries, place), places[step] - inRow),
-                                   /*transposed=*/false));
-  };
-  auto steps = static_cast<int64_t>(places.size());
-  for (int64_t step = 0; step < std::min(ahead, steps); ++step)
-    load(step);
-  return multiplySplit(
-      b, {},
-      [&](int64_t step) {
-        if (step + ahead < steps)
-          load(step + ahead);
-        return words[step];
-      },
-      right, problem.places.keyBytes, config.blockCols, pending);
+  return multiplySplitRows(b, queries, places, right, problem.places.keyBytes, config.blockCols,
+                           pending, ahead);
 }
 
 /// Starts O + P · V. If Q and P are multiplied apart, the products of the last two steps of k
@@ -224,16 +206,8 @@ Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores:
 /// Returns the words of the left factor of P · V. In f32, TransposeTile.cpp has put the keys of V
 /// in the order of the columns that a lane holds.
 SmallVector<Value> Consumer::toWords(const Fragment &weights) {
-  if (!config.isWide)
-    return toFactor(b, weights, element);
-  SmallVector<Value> words;
-  for (size_t piece = 0; piece < weights.registers.size(); piece += wordsPerStep)
-    for (int64_t i : {0, 2, 1, 3}) {
-      Value x = weights.registers[piece + i],
-            word = arith::BitcastOp::create(b, b.loc, b.getI32Type(), x);
-      words.push_back(config.splits ? word : b.roundToTF32(x));
-    }
-  return words;
+  return config.isWide ? toWideFactor(b, weights.registers, config.splits)
+                       : toFactor(b, weights, element);
 }
 
 /// Multiplies O by the correction, because O was computed with an earlier maximum.

@@ -172,14 +172,14 @@ static void emitRoles(Sm90Builder &b, const Sm90Problem &problem) {
   b.when(
       b.isEqual(group, 0),
       [&] {
-        giveRegisters(b, groups, factors);
+        giveRegisters(b, groups, problem.config.producerRegisters());
         b.when(
             b.isEqual(b.uniform(b.warp()), 0),
             [&] { b.when(b.isElected(), [&] { Producer(b, problem).emit(); }); },
             factors ? function_ref<void()>([&] { Factors(b, problem).emit(); }) : nullptr);
       },
       [&] {
-        takeRegisters(b, groups, factors);
+        takeRegisters(b, groups, problem.config.producerRegisters());
         emitConsumer(b, problem, b.sub(group, b.i32(1)));
       });
 }

@@ -78,7 +78,7 @@ static bool makeFit(Sm90Config &config, const Shape &shape, int64_t functionRegi
   for (bool own : {true, false}) {
     config.ownOutput = own;
     Sm80Needs needs = sm90ForwardNeeds(config, shape, functionRegisters);
-    if (needs.registers <= registersOfRoles(config.groups, config.isWide).consumer &&
+    if (needs.registers <= registersOfRoles(config.groups, config.producerRegisters()).consumer &&
         needs.sharedBytes <= target.sharedPerBlock)
       return true;
   }

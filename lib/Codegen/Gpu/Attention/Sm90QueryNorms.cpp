@@ -10,6 +10,7 @@
 // queries, so dQ of queries without keys is set to 0. In a step of a ring, a query without keys may
 // have a finite lse, because lse includes the keys of all ranks. The mask of such a step reads the
 // number of the rank. So if the mask reads a tensor, dQ of all queries is set to 0.
+// In f32, there are no counts, and the kernel that owns queries stores all of dQ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,10 @@ using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
 static constexpr double infinity = std::numeric_limits<double>::infinity();
-static constexpr int64_t lanesOfQuery = 8, numbersOfLane = 8;
+static constexpr int64_t lanesOfQuery = 8, bytesOfLane = 16;
+
+/// Returns the number of elements that a lane loads at once.
+static int64_t numbersOf(Type element) { return bytesOfLane * 8 / element.getIntOrFloatBitWidth(); }
 
 int64_t attention::normBlocks(const Sm80Problem &problem) {
   return problem.shape.batch * problem.shape.heads * problem.plan.rowStride /
@@ -37,7 +41,7 @@ static Pointer placeOfRow(GpuBuilder &b, const HeadTensor &tensor, Value head, V
 /// compute the sum together.
 static Value emitDelta(GpuBuilder &b, const Sm80Problem &problem, Value head, Value row) {
   AttentionGradOp op = problem.op;
-  int64_t cols = problem.shape.valueDim;
+  int64_t cols = problem.shape.valueDim, numbersOfLane = numbersOf(getElementTypeOrSelf(op.getO()));
   Value own = b.mul(b.rem(b.lane(), lanesOfQuery), numbersOfLane), delta = b.number(0);
   for (int64_t col = 0; col < cols; col += lanesOfQuery * numbersOfLane) {
     Value at = b.add(own, col),
@@ -72,7 +76,7 @@ static void clearQuery(GpuBuilder &b, const Sm80Problem &problem, Value head, Va
   if (!tensor.place.base || op.getMaskMod().empty())
     return;
   Pointer dq = placeOfRow(b, tensor, head, row);
-  int64_t cols = problem.shape.dim;
+  int64_t cols = problem.shape.dim, numbersOfLane = numbersOf(dq.type);
   SmallVector<Value> zeros(numbersOfLane, b.convertFloat(b.number(0), dq.type));
   Value own = b.mul(b.rem(b.lane(), lanesOfQuery), numbersOfLane);
   for (int64_t col = 0; col < cols; col += lanesOfQuery * numbersOfLane) {
@@ -86,7 +90,7 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
   const Sm80Backward &plan = problem.plan;
   const Shape &shape = problem.shape;
   AttentionGradOp op = problem.op;
-  int64_t queries = plan.keysOfGroups->blockQueries;
+  bool adds = plan.keysOfGroups.has_value(); // blocks of keys to sums of dQ
   Value number = b.add(b.mul(b.to64(b.block()), normThreads / lanesOfQuery),
                        b.to64(b.div(b.thread(), lanesOfQuery)));
   Value head = b.div(number, plan.rowStride), row = b.rem(number, plan.rowStride),
@@ -97,8 +101,9 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
         lse = b.load(b.getF32Type(), b.shift(b.binding(op.getLse()), place));
   Value isEmpty =
       arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, lse, b.number(-infinity));
-  b.when(readsTensors(op.getMaskMod()) ? exists : b.both(exists, isEmpty),
-         [&] { clearQuery(b, problem, head, existing); });
+  if (adds)
+    b.when(readsTensors(op.getMaskMod()) ? exists : b.both(exists, isEmpty),
+           [&] { clearQuery(b, problem, head, existing); });
   lse = b.select(b.both(exists, b.select(isEmpty, b.boolean(false), b.boolean(true))),
                  b.mulf(lse, b.number(log2e)), b.number(infinity));
   delta = b.select(exists, delta, b.number(0));
@@ -106,6 +111,9 @@ void attention::emitNorms(GpuBuilder &b, const Sm80Problem &problem) {
     Pointer scratch = b.scratch(b.getF32Type());
     b.store(lse, b.shift(scratch, b.add(number, plan.lse)));
     b.store(delta, b.shift(scratch, b.add(number, plan.delta)));
+    if (!adds)
+      return;
+    int64_t queries = plan.keysOfGroups->blockQueries;
     if (plan.order.parts > 1)
       clearParts(b, plan, number, shape.batch * shape.heads * plan.rowStride);
     b.when(b.isEqual(b.rem(row, queries), 0), [&] {

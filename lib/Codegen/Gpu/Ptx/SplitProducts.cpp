@@ -85,6 +85,38 @@ SmallVector<Value> fsdp::multiplySplit(Sm90Builder &b, ArrayRef<Value> sums,
   return next;
 }
 
+SmallVector<Value> fsdp::multiplySplitRows(Sm90Builder &b, Value lhs, ArrayRef<int64_t> places,
+                                           const SharedFactor &rhs, int64_t lowDistance,
+                                           int64_t cols, int64_t pending, int64_t ahead) {
+  Value thread = b.matrixRowOfThread(b.threadOfGroup());
+  SmallVector<SmallVector<Value>> words;
+  auto load = [&](int64_t step) {
+    int64_t inRow = places[step] % Sm90Builder::panelBytes;
+    Value place = b.createOrFold<arith::XOrIOp>(b.loc, thread, b.i32(inRow));
+    words.push_back(b.loadMatrices(b.shiftBytes(b.shiftBytes(lhs, place), places[step] - inRow),
+                                   /*transposed=*/false));
+  };
+  auto steps = static_cast<int64_t>(places.size());
+  for (int64_t step = 0; step < std::min(ahead, steps); ++step)
+    load(step);
+  auto wordsOf = [&](int64_t step) {
+    if (step + ahead < steps)
+      load(step + ahead);
+    return words[step];
+  };
+  return multiplySplit(b, {}, wordsOf, rhs, lowDistance, cols, pending);
+}
+
+SmallVector<Value> fsdp::toWideFactor(Sm90Builder &b, ArrayRef<Value> sums, bool splits) {
+  SmallVector<Value> words;
+  for (size_t piece = 0; piece < sums.size(); piece += wordsPerStep)
+    for (int64_t i : {0, 2, 1, 3}) {
+      Value x = sums[piece + i], word = arith::BitcastOp::create(b, b.loc, b.getI32Type(), x);
+      words.push_back(splits ? word : b.roundToTF32(x));
+    }
+  return words;
+}
+
 SmallVector<Value> fsdp::multiplySplitAtOnce(Sm90Builder &b, ArrayRef<Value> sums,
                                              ArrayRef<Value> words, const SharedFactor &rhs,
                                              int64_t lowDistance, int64_t cols) {

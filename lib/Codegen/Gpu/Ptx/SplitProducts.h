@@ -20,11 +20,12 @@ inline constexpr int64_t wordsPerStep = 4;
 /// follow the tile, and the high parts replace the values.
 void splitTile(Sm90Builder &b, Value tile, int64_t bytes);
 
-/// Emits one splitting warp's share of a transposition: of a tile of f32 with `rows` rows, a
+/// Emits one splitting warp's share of a transposition: of a tile of f32 with `rows` rows, 16 or a
 /// multiple of 32, to one with `cols` rows, a multiple of 16. The rows have the order of
-/// accumulators. Low parts are written `lowDistance` bytes behind high parts, unless this is 0.
+/// accumulators. Low parts are written `lowDistance` bytes behind high parts, unless this is 0. Of
+/// 16 rows, the columns begin at `firstCol`, 0 or 16.
 void transposeTile(Sm90Builder &b, Value from, int64_t rows, Value to, int64_t cols,
-                   int64_t lowDistance);
+                   int64_t lowDistance, int64_t firstCol = 0);
 
 /// Starts the products sums + lhs · rhs, one group for each step of k, of which at most `pending`
 /// run. `wordsOf` returns the f32 words of lhs for a step. Calls `beforeStep` for each step, after
@@ -34,6 +35,14 @@ SmallVector<Value> multiplySplit(Sm90Builder &b, ArrayRef<Value> sums,
                                  function_ref<SmallVector<Value>(int64_t)> wordsOf,
                                  const SharedFactor &rhs, int64_t lowDistance, int64_t cols,
                                  int64_t pending, function_ref<void(int64_t)> beforeStep = nullptr);
+/// Starts lhs · rhs with lhs in shared memory: rows whose steps of k are at `places` behind `lhs`.
+/// Its words are loaded `ahead` steps before they are multiplied.
+SmallVector<Value> multiplySplitRows(Sm90Builder &b, Value lhs, ArrayRef<int64_t> places,
+                                     const SharedFactor &rhs, int64_t lowDistance, int64_t cols,
+                                     int64_t pending, int64_t ahead);
+/// Returns the words of accumulators as a left factor, for a right factor of transposeTile(). Words
+/// of a factor that is not split are rounded to TF32.
+SmallVector<Value> toWideFactor(Sm90Builder &b, ArrayRef<Value> sums, bool splits);
 /// Starts these products as one group, from the words of all steps.
 SmallVector<Value> multiplySplitAtOnce(Sm90Builder &b, ArrayRef<Value> sums, ArrayRef<Value> words,
                                        const SharedFactor &rhs, int64_t lowDistance, int64_t cols);

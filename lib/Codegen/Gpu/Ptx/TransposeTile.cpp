@@ -61,7 +61,7 @@ static void moveColumn(Sm90Builder &b, Value from, Value row, Value chunk, int64
 }
 
 void fsdp::transposeTile(Sm90Builder &b, Value from, int64_t rows, Value to, int64_t cols,
-                         int64_t lowDistance) {
+                         int64_t lowDistance, int64_t firstCol) {
   int64_t groups = rows / rowsAtATime, panels = llvm::divideCeil(cols, lanes),
           perPanel = panelWords / rowsAtATime;
   b.loop(b.sub(b.warp(), b.i32(1)), b.i32(groups * panels), splittingWarps, [&](Value number) {
@@ -72,6 +72,8 @@ void fsdp::transposeTile(Sm90Builder &b, Value from, int64_t rows, Value to, int
     row = b.shiftBytes(to, b.add(b.mul(b.div(group, perPanel), cols * panelBytes), row));
     Value chunk = exclusive(b, b.mul(b.rem(group, perPanel), 2 * chunkBytes),
                             b.mul(b.rem(b.lane(), 8), chunkBytes));
+    if (firstCol)
+      chunk = exclusive(b, chunk, b.i32(firstCol * chunkBytes / chunkWords));
     auto move = [&] { moveColumn(b, first, row, chunk, lowDistance); };
     if (cols % lanes)
       b.when(b.isLower(b.add(b.mul(panel, lanes), b.lane()), cols), move);
