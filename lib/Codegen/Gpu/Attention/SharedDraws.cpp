@@ -45,8 +45,14 @@ SharedDraws::SharedDraws(GpuBuilder &b, const FragmentFunction &function, bool k
     return;
   RegionDependence dependences(function.function.getRegion());
   for (auto op : function.function.getRegion().getOps<RandomElementOp>())
-    if (canShareDraw(op, function.function.keyArgument(), dependences))
-      ops.push_back(op);
+    if (canShareDraw(op, function.function.keyArgument(), dependences)) {
+      Values values = function.unit;
+      RandomPlace place =
+          function.function.emitPlace(b, op, function.siteAt(b.i32(0), b.i32(0), {}), values);
+      // Otherwise LLVM keeps values of the first rounds in registers during the products of a tile.
+      place.seed = b.opaque(place.seed);
+      draws.push_back({op, place});
+    }
 }
 
 /// Exchanges words with the lane whose number is this lane's number xor `lanes`. The lane of the
@@ -64,7 +70,7 @@ void SharedDraws::exchange(std::array<Value, 4> &words, unsigned distance, int64
 }
 
 /// Returns the words of the four registers of a piece.
-std::array<Value, 4> SharedDraws::emitWords(RandomElementOp op, Value query, Value otherQuery,
+std::array<Value, 4> SharedDraws::emitWords(const Draw &draw, Value query, Value otherQuery,
                                             Value key) const {
   // The number of the lane among those that share blocks, and its distance from the first key.
   Value lane = keysAreRows ? b.rem(b.rowOfLane(), 4) : b.rem(b.lane(), 2);
@@ -74,10 +80,10 @@ std::array<Value, 4> SharedDraws::emitWords(RandomElementOp op, Value query, Val
     first = b.add(first, b.mul(b.div(lane, 2), 8));
   Site site = function.siteAt(b.select(isOther, otherQuery, query), first, {});
   Values values = function.unit;
-  Value base = b.to64(function.function.emit(b, function.function.sharedBase(op), site, values));
-  RandomPlace place = function.function.emitPlace(b, op, site, values);
+  Value base =
+      b.to64(function.function.emit(b, function.function.sharedBase(draw.op), site, values));
   Value number = b.div(b.add(base, b.to64(first)), 4);
-  std::array<Value, 4> words = buildRandomBlock(b, b.loc, getDraw(op), place, number);
+  std::array<Value, 4> words = buildRandomBlock(b, b.loc, getDraw(draw.op), draw.place, number);
   for (Value &word : words)
     word = b.to32(word);
   if (keysAreRows) {
@@ -91,10 +97,10 @@ std::array<Value, 4> SharedDraws::emitWords(RandomElementOp op, Value query, Val
 
 SharedDraws::Piece SharedDraws::emit(Value query, Value otherQuery, Value key) const {
   Piece piece;
-  for (RandomElementOp op : ops)
-    for (auto [values, word] : llvm::zip_equal(piece, emitWords(op, query, otherQuery, key))) {
+  for (const Draw &draw : draws)
+    for (auto [values, word] : llvm::zip_equal(piece, emitWords(draw, query, otherQuery, key))) {
       Value wide = arith::ExtUIOp::create(b, b.loc, b.getI64Type(), word);
-      values[op] = buildRandomNumber(b, b.loc, getDraw(op), wide);
+      values[draw.op] = buildRandomNumber(b, b.loc, getDraw(draw.op), wide);
     }
   return piece;
 }

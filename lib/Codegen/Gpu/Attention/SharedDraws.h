@@ -27,14 +27,17 @@ public:
   Piece emit(Value query, Value otherQuery, Value key) const;
 
 private:
-  std::array<Value, 4> emitWords(RandomElementOp op, Value query, Value otherQuery,
-                                 Value key) const;
+  struct Draw {
+    mutable RandomElementOp op;
+    RandomPlace place;
+  };
+  std::array<Value, 4> emitWords(const Draw &draw, Value query, Value otherQuery, Value key) const;
   void exchange(std::array<Value, 4> &words, unsigned distance, int64_t lanes) const;
 
   GpuBuilder &b;
   const FragmentFunction &function;
   bool keysAreRows;
-  SmallVector<RandomElementOp> ops;
+  SmallVector<Draw> draws;
 };
 
 /// Returns true if lanes can share the blocks of a random op of a function whose index of the key

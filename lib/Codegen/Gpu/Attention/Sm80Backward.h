@@ -63,7 +63,8 @@ struct Sm80Backward {
   SmallVector<Sm80Config> keys;
   /// Kernels with wgmma that are used instead of `keys` and, to add to tables, of `queries`.
   std::optional<Sm90Keys> keysOfGroups, tablesOfGroups;
-  /// Kernels with wgmma in f32, for the passes that take fewer clocks than with `queries` and `keys`.
+  /// Kernels with wgmma in f32, for the passes that take fewer clocks than with `queries` and
+  /// `keys`.
   std::optional<Sm90Wide> wideQueries;
   SmallVector<Sm90Wide> wideKeys;
   QueryOrder queryOrder; ///< order of the blocks of queries of `queries`, or of `wideQueries`

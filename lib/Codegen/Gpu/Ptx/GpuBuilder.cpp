@@ -136,6 +136,8 @@ void GpuBuilder::endBlock() {
 }
 
 Value GpuBuilder::opaque(Value value) {
+  if (value.getType().isInteger(64))
+    return assembly("mov.b64 $0, $1;", "=l,l", value, {getI64Type()})[0];
   return assembly("mov.b32 $0, $1;", "=r,r", value, {getI32Type()})[0];
 }
 

@@ -54,7 +54,7 @@ public:
   Value block();
   Value lane() { return rem(thread(), 32); }
   Value warp() { return div(thread(), 32); }
-  /// Returns a copy of an i32 that optimisations cannot relate to `value`.
+  /// Returns a copy of an i32 or i64 that optimisations cannot relate to `value`.
   Value opaque(Value value);
   /// Return l/4 and 2 (l%4) for lane l. In an accumulator of mma or wgmma, these are the row and
   /// the column of the element in register 0 of the lane.

@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Codegen/Gpu/Attention/SharedDraws.h"
 #include "Codegen/Gpu/Ptx/SplitProducts.h"
 #include "Sm90WideGradients.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -117,17 +118,22 @@ SmallVector<Value> WideConsumer::gradientsOfQueries(ArrayRef<Value> s, ArrayRef<
   Value own = b.add(firstCol, b.colOfLane());
   bool checks = masked && shape.cols % config.blockCols != 0;
   SmallVector<std::optional<Key>> keys(layout.numCols());
+  SharedDraws draws(b, visits.functions->weight, /*keysAreRows=*/false);
+  SharedDraws::Piece drawn;
   SmallVector<Value> ds;
   for (auto [reg, score] : llvm::enumerate(s)) {
     auto number = static_cast<int64_t>(reg);
-    int64_t at = layout.place(number).second;
+    int64_t at = layout.place(number).second, row = layout.rowOf(number);
+    if (reg % drawn.size() == 0)
+      drawn = draws.emit(queries[row].number, queries[row + 1].number, b.add(own, at));
     if (!keys[at]) {
       Value col = b.add(own, at);
       keys[at] = visits.functions->key(checks ? b.min(col, b.i32(shape.cols - 1)) : col,
                                        checks ? b.isLower(col, shape.cols) : Value());
     }
-    const Query &query = queries[layout.rowOf(number)];
-    ds.push_back(visits.functions->emit(score, dp[reg], query, *keys[at], masked).second);
+    auto [_, gradient] = visits.functions->emit(score, dp[reg], queries[row], *keys[at], masked,
+                                                drawn[reg % drawn.size()]);
+    ds.push_back(gradient);
   }
   return ds;
 }
