@@ -130,7 +130,9 @@ void fsdp::cleanUp(Operation *root) {
     name.getCanonicalizationPatterns(patterns, context);
   // A failure to converge is ignored, because the IR is valid anyway.
   FrozenRewritePatternSet frozen(std::move(patterns), {mergeCarriedValues.str()});
-  (void)applyPatternsGreedily(root, frozen);
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Normal);
+  (void)applyPatternsGreedily(root, frozen, config);
   IRRewriter rewriter(context);
   DominanceInfo dominance(root);
   eliminateCommonSubExpressions(rewriter, dominance, root);

@@ -64,6 +64,7 @@ LogicalResult fsdp::lowerToLLVMDialect(ModuleOp module) {
     makeScratchStatic(phase);
   MLIRContext *context = module.getContext();
   PassManager first(context);
+  first.enableVerifier(false);
   first.addPass(createConvertLinalgToLoopsPass());
   first.addNestedPass<func::FuncOp>(createConvertVectorToSCFPass());
   if (failed(first.run(module)))
