@@ -11,6 +11,7 @@ config.test_format = lit.formats.ShTest(True)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs", "CMakeLists.txt"]
 config.test_source_root = os.path.dirname(__file__)
+# lit begins with the longest tests. Before the first run it reads their seconds from .lit_test_times.txt in this folder.
 config.test_exec_root = os.path.join(config.fsdp_obj_root, "test")
 config.environment["PATH"] = os.pathsep.join(
     [os.path.join(config.fsdp_obj_root, "bin"), config.llvm_tools_dir, config.environment["PATH"]]

@@ -18,8 +18,10 @@
 #include "fsdp/Shard/Passes.h"
 #include "fsdp/Update/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/Compiler.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
@@ -29,23 +31,31 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
+/// Runs the passes of a phase and verifies the ops of their result, unless the plan is only
+/// measured. Verification after each pass would take more than half of the time of a plan. Passes
+/// that read foreign ops, fsdp-opt and builds with AddressSanitizer verify after each pass.
+static LogicalResult runPasses(PassManager &pm, const StepCompilation &step,
+                               bool areForeign = false) {
+  pm.enableVerifier((LLVM_ADDRESS_SANITIZER_BUILD || areForeign) && !step.onlyMeasures);
+  return success(succeeded(pm.run(*step.module)) &&
+                 (step.onlyMeasures || succeeded(verify(*step.module))));
+}
+
 template <void (*build)(OpPassManager &, const StepOptions &)>
 static LogicalResult runPipeline(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
-  pm.enableVerifier(!step.onlyMeasures);
   build(pm, step.options);
-  return pm.run(*step.module);
+  return runPasses(pm, step, build == buildImportPipeline);
 }
 
 /// Compiles the kernels, adds their workspace to the plan, and verifies the plan again.
 static LogicalResult compileKernels(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
-  pm.enableVerifier(!step.onlyMeasures);
   auto kernels = std::make_shared<CompiledKernels>();
   pm.addPass(createCompileKernelsPass(step.options, step.code, kernels));
   pm.addPass(configure(createAddWorkspacePass(), step.options));
   pm.addPass(createVerifyPlannedPass());
-  if (failed(pm.run(*step.module)))
+  if (failed(runPasses(pm, step)))
     return failure();
   step.kernels = std::move(*kernels);
   return success();

@@ -17,7 +17,7 @@ namespace mlir::fsdp {
 /// and must print the stack trace. At most one object may be active at a time.
 class ParserGuard {
 public:
-  static constexpr unsigned defaultSeconds = 20;
+  static constexpr unsigned defaultSeconds = 5;
 
   /// `bytes` is the size of the file. Limits the CPU time to `seconds` plus one second per MiB of
   /// the file. Limits the address space that the process can allocate from now on to 2 GiB plus 32

@@ -23,7 +23,7 @@ struct ParseLimits {
   int64_t ops = 1'000'000;
   /// Limit on the CPU time of the parser in seconds. The limit increases by one second per MiB of
   /// the file.
-  unsigned seconds = 20;
+  unsigned seconds = 5;
   /// Whether error messages name the options of fsdp-compile that raise the limits.
   bool areOptions = false;
 };

@@ -10,9 +10,12 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/IR/Dominance.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Transforms/CSE.h"
+#include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -102,6 +105,22 @@ func::FuncOp fsdp::createPhase(OpBuilder &builder, func::FuncOp kernel, StringRe
   return phase;
 }
 
+/// Name of the pattern that compares all pairs of values that a loop carries.
+static constexpr StringLiteral mergeCarriedValues =
+    "(anonymous namespace)::RemoveDuplicateSuccessorInputUses";
+
+void fsdp::addCleanUp(OpPassManager &pm) {
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Normal);
+  pm.addPass(createCanonicalizerPass(config, {mergeCarriedValues.str()}));
+  pm.addPass(createCSEPass());
+}
+
+LogicalResult fsdp::runLowering(PassManager &pm, ModuleOp module) {
+  pm.enableVerifier(false);
+  return success(succeeded(pm.run(module)) && succeeded(verify(module)));
+}
+
 void fsdp::cleanUp(Operation *root) {
   MLIRContext *context = root->getContext();
   RewritePatternSet patterns(context);
@@ -110,7 +129,10 @@ void fsdp::cleanUp(Operation *root) {
   for (RegisteredOperationName name : context->getRegisteredOperations())
     name.getCanonicalizationPatterns(patterns, context);
   // A failure to converge is ignored, because the IR is valid anyway.
-  (void)applyPatternsGreedily(root, std::move(patterns));
+  FrozenRewritePatternSet frozen(std::move(patterns), {mergeCarriedValues.str()});
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Normal);
+  (void)applyPatternsGreedily(root, frozen, config);
   IRRewriter rewriter(context);
   DominanceInfo dominance(root);
   eliminateCommonSubExpressions(rewriter, dominance, root);

@@ -17,6 +17,11 @@ class Module;
 class TargetMachine;
 } // namespace llvm
 
+namespace mlir {
+class OpPassManager;
+class PassManager;
+} // namespace mlir
+
 namespace mlir::fsdp {
 
 /// Names of attributes of phase functions.
@@ -28,8 +33,13 @@ inline constexpr StringLiteral tileAttr = "fsdp.tile";
 /// docs/explanation/pipeline.md §6.
 LogicalResult describeKernel(func::FuncOp kernel, KernelInfo &info);
 
-/// Canonicalises `root` and eliminates common subexpressions.
+/// Canonicalises `root` and eliminates common subexpressions. Values that a loop carries twice are
+/// not merged: MLIR takes quadratic time for it, and LLVM merges them later.
 void cleanUp(Operation *root);
+/// Adds passes with the effect of cleanUp().
+void addCleanUp(OpPassManager &pm);
+/// Runs `pm` on `module` and verifies the result, instead of the IR after each pass of MLIR.
+LogicalResult runLowering(PassManager &pm, ModuleOp module);
 
 /// Returns the argument that result `index` is written to, or null if there is none.
 BlockArgument getDestination(func::FuncOp kernel, unsigned index);

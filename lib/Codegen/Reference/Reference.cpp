@@ -275,7 +275,7 @@ static LogicalResult bufferiseReference(ModuleOp module, KernelInfo &info) {
   pm.addPass(bufferization::createOneShotBufferizePass(options));
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createConvertBufferizationToMemRefPass());
-  if (failed(pm.run(module)))
+  if (failed(runLowering(pm, module)))
     return failure();
   auto function = *module.getOps<func::FuncOp>().begin();
   OpBuilder b(module.getContext());
@@ -356,7 +356,7 @@ static LogicalResult lowerReference(ModuleOp module) {
   expand.includeBf16 = true;
   pm.addPass(arith::createArithExpandOpsPass(expand));
   addLLVMConversions(pm, /*useLibm=*/true);
-  return pm.run(module);
+  return runLowering(pm, module);
 }
 
 FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen) {

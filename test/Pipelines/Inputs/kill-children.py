@@ -1,4 +1,5 @@
 """Runs a command and kills each child process that it starts. Exits with the command's exit code."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -9,7 +10,8 @@ import time
 process = subprocess.Popen(sys.argv[1:])
 children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
 while process.poll() is None:
-    for child in children.read_text().split():
-        os.kill(int(child), signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # a process that ended meanwhile
+        for child in children.read_text().split():
+            os.kill(int(child), signal.SIGKILL)
     time.sleep(0.002)
 sys.exit(process.returncode)

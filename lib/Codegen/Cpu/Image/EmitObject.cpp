@@ -104,6 +104,7 @@ FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, cons
           function.removeArgAttr(i, mark.getName());
   });
   llvm::LLVMContext context;
+  context.setDiscardValueNames(true);
   std::unique_ptr<llvm::Module> ir = translateModuleToLLVMIR(module, context, info.name);
   if (!ir)
     return module.emitError("kernel '") << info.name << "' cannot be written as LLVM IR";

@@ -35,6 +35,7 @@ static LogicalResult runPatterns(Operation *root, function_ref<void(RewritePatte
   fill(patterns);
   GreedyRewriteConfig config;
   config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   if (failed(applyPatternsGreedily(root, std::move(patterns), config)))
     return root->emitError("a step of the lowering did not converge");
   return success();
@@ -63,6 +64,7 @@ LogicalResult fsdp::lowerToLLVMDialect(ModuleOp module) {
     makeScratchStatic(phase);
   MLIRContext *context = module.getContext();
   PassManager first(context);
+  first.enableVerifier(false);
   first.addPass(createConvertLinalgToLoopsPass());
   first.addNestedPass<func::FuncOp>(createConvertVectorToSCFPass());
   if (failed(first.run(module)))
@@ -84,10 +86,9 @@ LogicalResult fsdp::lowerToLLVMDialect(ModuleOp module) {
   storeBf16AsBits(module);
 
   PassManager pm(context);
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
+  addCleanUp(pm);
   pm.addPass(createLoopInvariantCodeMotionPass());
   addLLVMConversions(pm, /*useLibm=*/false);
   pm.addPass(createCSEPass());
-  return pm.run(module);
+  return runLowering(pm, module);
 }

@@ -22,6 +22,7 @@ using namespace mlir::fsdp;
 
 FailureOr<std::string> fsdp::emitPtx(ModuleOp entries, const GpuTarget &target) {
   llvm::LLVMContext context;
+  context.setDiscardValueNames(true);
   std::unique_ptr<llvm::Module> ir = translateModuleToLLVMIR(entries, context, "kernels");
   if (!ir)
     return entries.emitError("the kernels cannot be written as LLVM IR");

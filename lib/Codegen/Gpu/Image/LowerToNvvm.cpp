@@ -98,8 +98,7 @@ LogicalResult fsdp::lowerToNvvm(ModuleOp entries) {
     return failure();
   storeBf16AsBits(entries);
   PassManager pm(entries.getContext());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
+  addCleanUp(pm);
   if (onMemory)
     addMemoryPasses(pm);
   pm.addPass(createSCFToControlFlowPass());
@@ -116,7 +115,7 @@ LogicalResult fsdp::lowerToNvvm(ModuleOp entries) {
   pm.addPass(createConvertNVVMToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createCSEPass());
-  if (failed(pm.run(entries)))
+  if (failed(runLowering(pm, entries)))
     return failure();
   makeNestEntries(entries);
   return success();
