@@ -32,7 +32,7 @@ bool SearchGoal::excludes(const PlanBounds &bounds) const {
   if (isSmallest)
     return bytes > 0 && bounds.bytes >= bytes;
   return (limit > 0 && bounds.bytes > limit) ||
-         (seconds > 0 && bounds.seconds * (1 - rounding) > seconds);
+         (seconds > 0 && bounds.getSeconds() * (1 - rounding) > seconds);
 }
 
 void SearchGoal::add(const PlannedCandidate &plan) {
@@ -67,7 +67,8 @@ static PlannedCandidate planCandidate(ModuleOp fused, const GroupTask &task, uns
     step.cannotFit = [&](ModuleOp planned) {
       PlanProfile profile(planned, candidate, structure, task.cluster);
       plan.cannotFit =
-          profile.getBounds(candidate, structure, task.cluster).bytes > task.goal.limit;
+          profile.getBounds(candidate, structure, task.cluster, /*withTime=*/false).bytes >
+          task.goal.limit;
       return plan.cannotFit;
     };
   if (failed(planFused(step)))
@@ -94,8 +95,8 @@ void fsdp::planGroup(GroupTask task, llvm::function_ref<void(const PlannedCandid
     llvm::erase_if(task.members,
                    [&](unsigned member) { return task.goal.excludes(task.states[member].bounds); });
     auto next = llvm::min_element(task.members, [&](unsigned a, unsigned b) {
-      return std::pair(task.states[a].bounds.seconds, a) <
-             std::pair(task.states[b].bounds.seconds, b);
+      return std::pair(task.states[a].bounds.getSeconds(), a) <
+             std::pair(task.states[b].bounds.getSeconds(), b);
     });
     if (next == task.members.end())
       return;

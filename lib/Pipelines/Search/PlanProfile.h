@@ -7,7 +7,9 @@
 #ifndef FSDP_PIPELINES_SEARCH_PLANPROFILE_H
 #define FSDP_PIPELINES_SEARCH_PLANPROFILE_H
 
+#include "FixedKernels.h"
 #include "SearchSpace.h"
+#include "fsdp/Analysis/Timeline.h"
 #include "fsdp/IR/FSDP.h"
 #include "llvm/Support/JSON.h"
 
@@ -27,6 +29,7 @@ struct PlanStructure {
   int64_t keptGathers = 0;
   bool gathersAgain = false; ///< whether the backward gathers parameters from all ranks again
   bool splitsParameters = false, splitsGradients = false;
+  MeshRanks mesh;
 
   bool operator==(const PlanStructure &other) const {
     return sharding == other.sharding && checkpointing == other.checkpointing &&
@@ -39,11 +42,15 @@ PlanStructure getStructure(ModuleOp imported, const Candidate &candidate);
 /// Lower bounds of the time of a step in seconds, and of the size of the arena in bytes.
 struct PlanBounds {
   double seconds = 0;
+  double fittingSeconds = 0; ///< bound of the time if the arena fits the memory limit
   int64_t bytes = 0;
+
+  double getSeconds() const { return std::max(seconds, fittingSeconds); }
 
   /// Takes the larger one of each bound.
   void raise(const PlanBounds &other) {
     seconds = std::max(seconds, other.seconds);
+    fittingSeconds = std::max(fittingSeconds, other.fittingSeconds);
     bytes = std::max(bytes, other.bytes);
   }
 };
@@ -56,9 +63,10 @@ public:
   PlanProfile(ModuleOp planned, const Candidate &candidate, PlanStructure structure,
               const Cluster &cluster);
 
-  /// Returns bounds for a candidate whose structure is `structure`.
+  /// Returns bounds for a candidate whose structure is `structure`. Without `withTime`, the bound
+  /// of the time is 0.
   PlanBounds getBounds(const Candidate &candidate, const PlanStructure &structure,
-                       const Cluster &cluster) const;
+                       const Cluster &cluster, bool withTime = true) const;
 
   llvm::json::Value toJson() const;
   static PlanProfile fromJson(const llvm::json::Object &object);
@@ -68,8 +76,19 @@ private:
                         bool isPart, int64_t parts, const Cluster &cluster) const;
   double getSharedTransfers(const Candidate &candidate, const PlanStructure &other,
                             const Cluster &cluster) const;
+  /// Transfers of a candidate, and their parts in the main block.
+  struct Jobs {
+    SmallVector<LinkJob> all, ofBlock;
+    /// Of `ofBlock`, the occupied part of the multiprocessors.
+    SmallVector<double> occupied;
+    /// Bytes that a transfer holds, and its seconds.
+    SmallVector<std::pair<double, double>> held;
+  };
+  Jobs getJobs(const PlanStructure &other, const Cluster &cluster) const;
+  double getSecondsBeside(const Jobs &jobs, const Cluster &cluster) const;
+  double getCrowdedSeconds(Jobs &jobs, double space) const;
 
-  /// A collective on parameters or gradients of a unit.
+  /// A collective on parameters or gradients of a unit, or an exchange of activations.
   struct Transfer {
     bool overShard = false, overReplicate = false;
     int64_t within = 0;   ///< size of a group of neighbours on `shard`, or 0
@@ -85,18 +104,31 @@ private:
     /// gradients if these are split.
     double sharedTurns = 0;
     bool isGather = false;
+    /// Whether the main block has the transfer.
+    bool isInBlock = false;
+    /// Bytes of the arena that the transfer needs in addition to those of a kernel beside it.
+    double held = 0;
+    /// Of an exchange, which is the same on every mesh: its seconds, and its multiprocessors.
+    double exchange = 0, multiprocessors = 0;
 
     /// Returns the seconds of a turn on another mesh.
     double getSeconds(const MeshRanks &mesh, const Cluster &cluster) const;
+    /// Returns the part of the multiprocessors that it occupies there.
+    double getOccupied(const MeshRanks &mesh, const Cluster &cluster) const;
+    /// Returns the ranks of its ring, and the distance of two neighbours.
+    std::pair<int64_t, int64_t> getRing(const MeshRanks &mesh) const;
   };
   /// Bytes of a state over all its pieces. Each rank has all of `whole`.
   struct StateBytes {
     int64_t split = 0, whole = 0;
   };
 
+  /// Returns the parts of the multiprocessors that transfers occupy on the links of each level.
+  static SmallVector<double> getOccupiedParts(const Cluster &cluster);
   /// Describes a collective on a unit that runs `turns` times.
   static Transfer describe(CollectiveOp collective, UnitOp unit, const MeshRanks &mesh,
                            double turns);
+  struct Visit;
   void addStates(ModuleOp planned, LayoutOp layout, const Candidate &candidate);
   void addCommands(ModuleOp planned, LayoutOp layout, ProgramOp step, const Candidate &candidate,
                    const Cluster &cluster);
@@ -119,6 +151,8 @@ private:
   int64_t regathered = 0;
   StateBytes parameters, optimizer, masters;
   std::vector<Transfer> transfers;
+  MainBlock block;
+  std::vector<Crowd> crowds; ///< the kernels with most bytes first
   /// The last group for which getSharedTransfers was called, and its result.
   mutable std::optional<unsigned> lastGroup;
   mutable double lastSeconds = 0;

@@ -95,7 +95,7 @@ bool Search::openPairs() {
   auto getBound = [&](unsigned number) -> std::optional<double> {
     const PlanBounds &bounds = states[number].bounds;
     bool mayFit = goal.limit == 0 || bounds.bytes <= goal.limit;
-    return mayFit ? std::optional(bounds.seconds) : std::nullopt;
+    return mayFit ? std::optional(bounds.getSeconds()) : std::nullopt;
   };
   pairs.update(getBound, isExcluded);
   return pairs.open(goal.seconds, goal.all);
@@ -104,15 +104,18 @@ bool Search::openPairs() {
 /// Returns the groups of the next round: one group of each open pair that is not planned, or those
 /// with the least bounds if there is no such pair.
 SmallVector<unsigned> Search::selectGroups() const {
-  using Key = std::tuple<double, int64_t, bool, unsigned>;
+  using Key = std::tuple<double, double, int64_t, bool, unsigned>;
   std::vector<Key> open;
   for (auto [group, members] : llvm::enumerate(groups)) {
-    if (pairs.of(members.front()).state != AxisPair::State::open)
+    const AxisPair &pair = pairs.of(members.front());
+    if (pair.state != AxisPair::State::open)
       continue;
+    // Groups of pairs with fast plans are first, so that these exclude others.
+    double ofPair = goal.isSmallest ? 0 : pair.seconds;
     std::optional<Key> least;
     for (unsigned member : members) {
       const CandidateState &state = states[member];
-      Key key{goal.isSmallest ? 0 : state.bounds.seconds, state.bounds.bytes,
+      Key key{ofPair, goal.isSmallest ? 0 : state.bounds.getSeconds(), state.bounds.bytes,
               !state.structure.gathersAgain, group};
       if (!state.isDone && !goal.excludes(state.bounds) && (!least || key < *least))
         least = key;
@@ -125,7 +128,7 @@ SmallVector<unsigned> Search::selectGroups() const {
   llvm::SmallPtrSet<const AxisPair *, 4> unplanned;
   std::set<std::pair<const AxisPair *, std::string>> inRound;
   for (const Key &key : open) {
-    unsigned group = std::get<3>(key);
+    unsigned group = std::get<4>(key);
     const AxisPair &pair = pairs.of(groups[group].front());
     const std::string &sharding = states[groups[group].front()].structure.sharding;
     bool isTried = pair.isPlanned &&
@@ -246,19 +249,22 @@ void Search::take(const PlannedCandidate &plan) {
     pair.seconds = plan.seconds;
   if (plan.profile)
     for (auto [candidate, state] : llvm::zip_equal(candidates, states))
-      state.bounds.raise(plan.profile->getBounds(candidate, state.structure, cluster));
+      state.bounds.raise(plan.profile->getBounds(candidate, state.structure, cluster,
+                                                 !goal.excludes(state.bounds)));
 }
 
 void Search::checkBounds(const PlannedCandidate &plan) {
   static constexpr double tolerance = 1e-9;
   const PlanBounds &bounds = states[plan.candidate].bounds;
+  bool fits = goal.limit == 0 || plan.bytes <= goal.limit;
+  double seconds = fits ? bounds.getSeconds() : bounds.seconds;
   if (!plan.problem.empty() ||
-      (bounds.bytes <= plan.bytes && bounds.seconds <= plan.seconds * (1 + tolerance)))
+      (bounds.bytes <= plan.bytes && seconds <= plan.seconds * (1 + tolerance)))
     return;
-  result.wrongBounds.push_back(
-      llvm::join(candidates[plan.candidate].spelled, " ") + ": " + std::to_string(plan.seconds) +
-      " s of at least " + std::to_string(bounds.seconds) + " s, " + std::to_string(plan.bytes) +
-      " bytes of at least " + std::to_string(bounds.bytes) + " bytes");
+  result.wrongBounds.push_back(llvm::join(candidates[plan.candidate].spelled, " ") + ": " +
+                               std::to_string(plan.seconds) + " s of at least " +
+                               std::to_string(seconds) + " s, " + std::to_string(plan.bytes) +
+                               " bytes of at least " + std::to_string(bounds.bytes) + " bytes");
   goal.all = true;
 }
 
@@ -275,7 +281,7 @@ SearchedPlan Search::describe(unsigned number) const {
     return searched;
   }
   searched.problem = pairs.of(number).problem;
-  searched.seconds = states[number].bounds.seconds;
+  searched.seconds = states[number].bounds.getSeconds();
   searched.bytes = states[number].bounds.bytes;
   return searched;
 }
