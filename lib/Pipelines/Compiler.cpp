@@ -61,6 +61,12 @@ static LogicalResult compileKernels(StepCompilation &step) {
   return success();
 }
 
+/// Turns functions into programs over arenas.
+static LogicalResult planStep(StepCompilation &step) {
+  return step.hasBuffers ? runPipeline<buildArenaPipeline>(step)
+                         : runPipeline<buildPlanPipeline>(step);
+}
+
 /// Writes the artifact to the file of -o. On failure, leaves no file.
 static LogicalResult packageStep(StepCompilation &step) {
   return packArtifact(*step.module, step.kernels, step.options, step.options.driver.output);
@@ -229,6 +235,12 @@ LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
   return shardAndPlan(step);
 }
 
+LogicalResult fsdp::assignBuffers(StepCompilation &step) {
+  PhaseTimer timer(step.options.driver.timing, "plan (buffers)");
+  step.hasBuffers = true;
+  return runPipeline<buildBufferPipeline>(step);
+}
+
 LogicalResult fsdp::planFused(StepCompilation &step) {
   Bytes &limit = step.options.plan.memoryLimit;
   bool chooses =
@@ -240,10 +252,14 @@ LogicalResult fsdp::planFused(StepCompilation &step) {
   llvm::scope_exit restore([&] { limit = asked; });
   DiagnosticStore store(step.module->getContext());
   std::vector<Diagnostic> ofBest;
-  OwningOpRef<ModuleOp> fused = std::move(step.module), best;
+  // All tries share the first part of the phase, unless it reads the limit.
+  if (step.options.plan.checkpointing != "auto" && !step.hasBuffers && failed(assignBuffers(step)))
+    return failure();
+  std::vector<Diagnostic> shared = store.take();
+  OwningOpRef<ModuleOp> first = std::move(step.module), best;
   int64_t least = std::numeric_limits<int64_t>::max(); // arena size of `best` in bytes
   for (unsigned attempt = 1; attempt <= mostTries && limit > 0; ++attempt) {
-    step.module = fused->clone();
+    step.module = first->clone();
     if (failed(runPhases(step, "plan", "plan")))
       return failure();
     std::vector<Diagnostic> diagnostics = store.take();
@@ -266,7 +282,9 @@ LogicalResult fsdp::planFused(StepCompilation &step) {
     limit = std::min<int64_t>(llvm::alignDown(std::max<int64_t>(left, 0), pageAlignment),
                               limit - (peak - asked));
   }
+  store.emit(std::move(shared));
   store.emit(std::move(ofBest));
   step.module = std::move(best);
+  step.hasBuffers = false;
   return success();
 }

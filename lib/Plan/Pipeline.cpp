@@ -11,7 +11,7 @@
 
 using namespace mlir;
 
-void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
+void fsdp::buildBufferPipeline(OpPassManager &pm, const StepOptions &options) {
   const PlanOptions &plan = options.plan;
   std::string hostComputes = getTargetInfo(options.codegen)->hostComputes() ? "true" : "false",
               keepGathers = options.isGiven("reshard-after-forward") ? "false" : "true";
@@ -35,11 +35,20 @@ void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
   if (plan.offload.any())
     pm.addPass(configure(createOffloadBuffersPass(), options,
                          {host, {"marked", plan.checkpointing == "auto" ? "true" : "false"}}));
-  if (plan.overlap)
-    pm.addPass(configure(createScheduleCollectivesPass(), options, {cluster}));
+}
+
+void fsdp::buildArenaPipeline(OpPassManager &pm, const StepOptions &options) {
+  if (options.plan.overlap)
+    pm.addPass(
+        configure(createScheduleCollectivesPass(), options, {{"cluster", chooseCluster(options)}}));
   pm.addPass(createAddInitProgramsPass());
-  if (plan.asyncSave)
+  if (options.plan.asyncSave)
     pm.addPass(createAddSnapshotProgramPass());
   pm.addPass(createPackArenasPass());
   pm.addPass(createVerifyPlannedPass());
+}
+
+void fsdp::buildPlanPipeline(OpPassManager &pm, const StepOptions &options) {
+  buildBufferPipeline(pm, options);
+  buildArenaPipeline(pm, options);
 }

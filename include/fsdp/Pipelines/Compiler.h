@@ -29,6 +29,8 @@ struct StepCompilation {
   /// If true, the compilation only measures the plan of the programs `step` and `eval`. It leaves
   /// out the program `reference`, and does not verify the IR between passes.
   bool onlyMeasures = false;
+  /// If true, the first part of the phase plan has run on the module (buildBufferPipeline).
+  bool hasBuffers = false;
   /// If set, planFused() calls this function with each plan that does not fit into --memory-limit.
   /// If the function returns true, no other schedule can fit, and planFused() keeps this plan.
   std::function<bool(ModuleOp)> cannotFit = {};
@@ -54,6 +56,10 @@ LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 /// becomes smaller. If --param-storage=auto stands for `both` and such a plan does not fit, sets
 /// the option to `master` and plans again.
 LogicalResult planWithinLimit(StepCompilation &step);
+
+/// Runs the first part of the phase plan. Modules on which it has run may be planned with different
+/// values of --prefetch and --memory-limit, unless --activation-checkpointing is auto.
+LogicalResult assignBuffers(StepCompilation &step);
 
 /// Runs the second part of planWithinLimit(): the phase plan, for a module on which the phases up
 /// to fuse have run. Emits only diagnostics of the plan that is kept. If `step.onlyMeasures` is

@@ -23,6 +23,11 @@ struct StepOptions;
 /// Appends the passes of the stage Plan. They turn dispatches into kernels, and they turn functions
 /// into programs over packed arenas. The last pass is fsdp-verify-planned.
 void buildPlanPipeline(OpPassManager &pm, const StepOptions &options);
+/// Append the two parts of buildPlanPipeline(). The first part turns functions into programs over
+/// buffers. It reads --memory-limit and --prefetch only with --activation-checkpointing=auto. The
+/// second part moves collectives and places the buffers in arenas.
+void buildBufferPipeline(OpPassManager &pm, const StepOptions &options);
+void buildArenaPipeline(OpPassManager &pm, const StepOptions &options);
 
 } // namespace mlir::fsdp
 

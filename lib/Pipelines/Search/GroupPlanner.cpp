@@ -6,8 +6,9 @@
 //
 // 1. Run the stages Shard to Fuse once. They read no option in which members of a group differ.
 // 2. While the goal does not exclude all other members: select the member with the least bound of
-//    the time, and run the stage Plan on a copy of the module. Measure the workspace of the
-//    kernels, the arena and the schedule as --explain does.
+//    the time, and run the stage Plan on a copy of the module. The next member shares the first
+//    part of the stage if it differs only in --prefetch. Measure the workspace of the kernels, the
+//    arena and the schedule as --explain does.
 // 3. Derive bounds for the other members from the plan.
 //
 //===----------------------------------------------------------------------===//
@@ -54,13 +55,54 @@ static std::string findLimit(const ScheduleReport &schedule, const StepOptions &
   return options.plan.checkpointing == "none" ? "compute" : "memory";
 }
 
-/// Plans a candidate of a task. `fused` is the module after the stage Fuse.
-static PlannedCandidate planCandidate(ModuleOp fused, const GroupTask &task, unsigned number) {
+namespace {
+/// The modules from which the candidates of a group are planned.
+class SharedPhases {
+public:
+  /// `fused` is the module after the stage Fuse.
+  explicit SharedPhases(ModuleOp fused) : fused(fused) {}
+  FailureOr<StepCompilation> begin(const Candidate &candidate);
+
+private:
+  ModuleOp fused;
+  OwningOpRef<ModuleOp> buffers;
+  std::vector<std::string> buffersOf; ///< options of `buffers`
+};
+} // namespace
+
+/// Returns a compilation that planFused() can end. Candidates that differ only in --prefetch share
+/// the buffers if they are planned one after the other.
+FailureOr<StepCompilation> SharedPhases::begin(const Candidate &candidate) {
+  StepCompilation step{{}, candidate.options, /*code=*/false, /*onlyMeasures=*/true};
+  if (candidate.options.plan.checkpointing == "auto") {
+    step.module = fused.clone();
+    return step;
+  }
+  std::vector<std::string> key = candidate.spelled;
+  llvm::erase_if(key, [](StringRef option) { return option.starts_with("--prefetch="); });
+  if (!buffers || key != buffersOf) {
+    step.module = fused.clone();
+    if (failed(assignBuffers(step)))
+      return failure();
+    buffers = std::move(step.module);
+    buffersOf = std::move(key);
+  }
+  step.module = buffers->clone();
+  step.hasBuffers = true;
+  return step;
+}
+
+/// Plans a candidate of a task.
+static PlannedCandidate planCandidate(SharedPhases &shared, const GroupTask &task,
+                                      unsigned number) {
   const Candidate &candidate = task.candidates[number];
   const PlanStructure &structure = task.states[number].structure;
   PlannedCandidate plan;
   plan.candidate = number;
-  StepCompilation step{fused.clone(), candidate.options, /*code=*/false, /*onlyMeasures=*/true};
+  FailureOr<StepCompilation> begun = shared.begin(candidate);
+  if (failed(begun))
+    return plan;
+  StepCompilation &step = *begun;
   // Only the size of the smallest arena and the list of all plans need the exact bytes of plans
   // that do not fit.
   if (!task.goal.all && !task.goal.isSmallest)
@@ -91,6 +133,7 @@ void fsdp::planGroup(GroupTask task, llvm::function_ref<void(const PlannedCandid
   StepCompilation step{task.imported.clone(), task.candidates[task.members.front()].options,
                        /*code=*/false, /*onlyMeasures=*/true};
   bool isFused = succeeded(runPhases(step, "shard", "fuse"));
+  SharedPhases shared(*step.module);
   while (true) {
     llvm::erase_if(task.members,
                    [&](unsigned member) { return task.goal.excludes(task.states[member].bounds); });
@@ -104,7 +147,7 @@ void fsdp::planGroup(GroupTask task, llvm::function_ref<void(const PlannedCandid
     task.members.erase(next);
     PlannedCandidate plan;
     if (isFused)
-      plan = planCandidate(*step.module, task, number);
+      plan = planCandidate(shared, task, number);
     plan.candidate = number;
     if (!plan.profile)
       plan.problem = error.empty() ? "planning failed" : error;
