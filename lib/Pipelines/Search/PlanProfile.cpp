@@ -43,20 +43,25 @@ using namespace mlir::fsdp;
 //===----------------------------------------------------------------------===//
 
 /// Returns a text that is equal for two meshes only if lookups exchange rows of the same tables.
-static std::string describeTables(ModuleOp imported, const StepOptions &options,
-                                  const MeshRanks &mesh, int state) {
-  std::string text;
+const std::string &StructureReader::describeTables(const StepOptions &options,
+                                                   const MeshRanks &mesh, int state) {
   int64_t parts = state > 1 ? mesh.replicate : 1;
+  auto [found, isNew] = tables.try_emplace({mesh.shard, parts});
+  std::string &text = found->second;
+  if (!isNew)
+    return text;
   for (auto function : imported.getOps<func::FuncOp>())
     for (BlockArgument argument : function.getArguments())
       if (isa<RankedTensorType>(argument.getType()))
         if (int64_t size = getRowSize(argument, options.shard.gatherRows, mesh.shard, parts))
           text += " " + std::to_string(argument.getArgNumber()) + "x" + std::to_string(size);
   // The number of exchanged rows grows with the number of shards.
-  return text.empty() ? "" : text + " of " + std::to_string(mesh.shard);
+  if (!text.empty())
+    text += " of " + std::to_string(mesh.shard);
+  return text;
 }
 
-PlanStructure fsdp::getStructure(ModuleOp imported, const Candidate &candidate) {
+PlanStructure StructureReader::read(const Candidate &candidate) {
   const StepOptions &options = candidate.options;
   const Strategy &strategy = getStrategy(options.shard.strategy);
   const Reshard &reshard = options.shard.reshardAfterForward;
@@ -72,7 +77,7 @@ PlanStructure fsdp::getStructure(ModuleOp imported, const Candidate &candidate) 
   if (strategy.reshard && reshard.again)
     structure.sharding += ", again within " + std::to_string(reshard.within);
   if (splits)
-    structure.sharding += describeTables(imported, options, mesh, strategy.state);
+    structure.sharding += describeTables(options, mesh, strategy.state);
   structure.checkpointing = options.plan.checkpointing;
   // The search of `auto` ends with another plan for every mesh.
   if (structure.checkpointing == "auto")

@@ -12,6 +12,7 @@
 #include "fsdp/Analysis/Timeline.h"
 #include "fsdp/IR/FSDP.h"
 #include "llvm/Support/JSON.h"
+#include <map>
 
 namespace mlir::fsdp {
 
@@ -36,8 +37,19 @@ struct PlanStructure {
            offloadsActivations == other.offloadsActivations && split == other.split;
   }
 };
-/// `imported` is the module after the phase import.
-PlanStructure getStructure(ModuleOp imported, const Candidate &candidate);
+/// Returns the structures of the candidates of a search.
+class StructureReader {
+public:
+  /// `imported` is the module after the phase import. It must outlive this object.
+  explicit StructureReader(ModuleOp imported) : imported(imported) {}
+  PlanStructure read(const Candidate &candidate);
+
+private:
+  const std::string &describeTables(const StepOptions &options, const MeshRanks &mesh, int state);
+
+  ModuleOp imported;
+  std::map<std::pair<int64_t, int64_t>, std::string> tables; ///< by ranks that split tables
+};
 
 /// Lower bounds of the time of a step in seconds, and of the size of the arena in bytes.
 struct PlanBounds {

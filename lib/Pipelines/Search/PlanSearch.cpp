@@ -80,8 +80,9 @@ Search::Search(ModuleOp imported, const StepOptions &options, const Cluster &clu
       plans(candidates.size()) {
   goal.limit = options.plan.memoryLimit;
   goal.all = options.driver.searchAll;
+  StructureReader structures(imported);
   for (auto [number, candidate] : llvm::enumerate(candidates)) {
-    states.push_back({getStructure(imported, candidate), PlanBounds(), /*isDone=*/false});
+    states.push_back({structures.read(candidate), PlanBounds(), /*isDone=*/false});
     groups.resize(candidate.group + 1);
     groups[candidate.group].push_back(number);
   }

@@ -22,7 +22,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ForwardScores.h"
-#include "SharedDraws.h"
+#include "Codegen/Gpu/Attention/Functions/SharedDraws.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;

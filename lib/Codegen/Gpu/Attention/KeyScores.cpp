@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KeyScores.h"
-#include "SharedDraws.h"
+#include "Codegen/Gpu/Attention/Functions/SharedDraws.h"
 #include "fsdp/Analysis/Gpu/AttentionOrder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 

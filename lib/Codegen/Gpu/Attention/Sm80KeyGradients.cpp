@@ -11,7 +11,7 @@
 //     fetch Q[0], dO[0], lse[0], δ[0];
 //     for each block i of queries              unless it is entirely masked
 //       wait; barrier; fetch Q[i + 1], dO[i + 1], lse[i + 1], δ[i + 1];
-//       Sᵀ = K · Qᵀ;  dPᵀ = V · dOᵀ;  f·P, dS: ScoreGradients.cpp;
+//       Sᵀ = K · Qᵀ;  dPᵀ = V · dOᵀ;  f·P, dS: Functions/;
 //       dV += (f·P)ᵀ · dO;  dK += dSᵀ · Q;
 //   scale · dK, dV;
 //

@@ -10,7 +10,7 @@
 //   fetch Q, dO, K[0], V[0];
 //   for each block i of keys                   unless it is entirely masked
 //     wait; barrier; fetch K[i + 1], V[i + 1];
-//     S = Q · Kᵀ;  dP = dO · Vᵀ;  dS: ScoreGradients.cpp;
+//     S = Q · Kᵀ;  dP = dO · Vᵀ;  dS: Functions/;
 //     dQ += dS · K;
 //   scale · dQ;
 //
@@ -25,7 +25,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "SharedDraws.h"
+#include "Codegen/Gpu/Attention/Functions/SharedDraws.h"
 #include "Sm80Backward.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 

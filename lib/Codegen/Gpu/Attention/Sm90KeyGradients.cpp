@@ -14,7 +14,7 @@
 //     for each block i of queries               for each block i
 //       wait until its Q is empty                 wait for Q;   start Sᵀ = K · Qᵀ
 //       copy Q[i], lse[i]                         wait for dO;  start dPᵀ = V · dOᵀ
-//       wait until its dO is empty                wait for S;   f·P   (ScoreGradients.cpp)
+//       wait until its dO is empty                wait for S;   f·P   (Functions/)
 //       copy dO[i], δ[i]                          wait for dP;  dSᵀ to shared memory
 //                                                 dV += (f·P)ᵀ · dO;  release dO
 //                                                 warpgroup's part of dS · K to shared memory,

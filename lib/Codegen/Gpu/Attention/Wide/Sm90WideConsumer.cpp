@@ -17,7 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Codegen/Gpu/Attention/SharedDraws.h"
+#include "Codegen/Gpu/Attention/Functions/SharedDraws.h"
 #include "Codegen/Gpu/Ptx/SplitProducts.h"
 #include "Sm90WideGradients.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -12,7 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Sm80Backward.h"
+#include "Codegen/Gpu/Attention/Sm80Backward.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

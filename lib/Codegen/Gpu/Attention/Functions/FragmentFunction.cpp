@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Sm80Attention.h"
+#include "Codegen/Gpu/Attention/Sm80Attention.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;

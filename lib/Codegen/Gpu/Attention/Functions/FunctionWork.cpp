@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "AttentionClocks.h"
+#include "Codegen/Gpu/Attention/AttentionClocks.h"
 #include "Codegen/Kernel/Attention/AttentionContributions.h"
 #include "SharedDraws.h"
 #include "mlir/IR/OperationSupport.h"

@@ -4,10 +4,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 
-#ifndef FSDP_LIB_CODEGEN_GPU_ATTENTION_SHAREDDRAWS_H
-#define FSDP_LIB_CODEGEN_GPU_ATTENTION_SHAREDDRAWS_H
+#ifndef FSDP_LIB_CODEGEN_GPU_ATTENTION_FUNCTIONS_SHAREDDRAWS_H
+#define FSDP_LIB_CODEGEN_GPU_ATTENTION_FUNCTIONS_SHAREDDRAWS_H
 
-#include "Sm80Attention.h"
+#include "Codegen/Gpu/Attention/Sm80Attention.h"
 
 namespace mlir::fsdp::attention {
 
@@ -47,4 +47,4 @@ inline constexpr double sharedDrawIssue = 21;
 
 } // namespace mlir::fsdp::attention
 
-#endif // FSDP_LIB_CODEGEN_GPU_ATTENTION_SHAREDDRAWS_H
+#endif // FSDP_LIB_CODEGEN_GPU_ATTENTION_FUNCTIONS_SHAREDDRAWS_H
