@@ -257,6 +257,9 @@ void QueryGradients::storeSums(const Sums &sums) {
 /// Returns dS for a tile of scores. The values of a column are computed once and used for all rows.
 SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment &dp, Value firstCol,
                                               bool masked, Sums sums) {
+  // As in KeyScores::emit().
+  if (!op.getWeightMod().empty())
+    firstCol = b.opaque(firstCol);
   Value own = b.add(firstCol, b.colOfLane());
   SmallVector<std::optional<Key>> keys(scoreLayout.numCols());
   SharedDraws draws(b, functions->weight, /*keysAreRows=*/false);

@@ -19,7 +19,8 @@
 //   24                           addresses, counters, values of score functions
 //   8                            with masks: bounds of unmasked blocks, existing rows and keys
 //   4                            if query heads share keys: the head, blocks of earlier heads
-//   44                           weight_mod, whose random numbers have many values per element
+//   36                           weight_mod, whose random numbers have many values per element;
+//                                with masks 44
 //
 // Each of these terms is necessary: if one of them were left out, the plan would accept shapes for
 // which ptxas spills registers (see test/Codegen/Gpu/attention-spills.test).
@@ -107,7 +108,7 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
   bool hasFunctions =
       !op.getScoreMod().empty() || !op.getWeightMod().empty() || !op.getCaptures().empty();
   SmallVector<Sm90Keys> configs;
-  constexpr int64_t registersOfWeights = 44;
+  constexpr int64_t registersOfWeights = 36;
   constexpr int64_t mostKeys = 64 * 65535; // QueryAdder::placeOf() counts blocks in 16 bits
   int64_t rowSums = countContributions(op, Dependence::Row),
           others = rowSums + countContributions(op, Dependence::None) +
@@ -140,7 +141,9 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
     Sm80Needs needs = sm90KeyNeeds(config, shape, !op.getMaskMod().empty());
     // With 128 queries, a few bytes are spilled, which takes fewer clocks than a separate dQ.
     if (!op.getWeightMod().empty())
-      needs.registers += registersOfWeights - (config.blockQueries == 128 ? 4 : 0);
+      needs.registers += op.getMaskMod().empty()                 ? registersOfWeights
+                         : config.blockQueries == 128 && !others ? registersOfWeights + 4
+                                                                 : registersOfWeights + 8;
     if (config.addsToQ && others)
       needs.registers += registersOfSums(op, shape.rows % config.blockQueries == 0);
     // The sums by query of all blocks of keys take at most twice the bytes of the sums of dQ.
