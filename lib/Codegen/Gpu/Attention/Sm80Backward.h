@@ -124,6 +124,16 @@ public:
                                const FragmentFunction::Values &drawn,
                                Contribute contribute = nullptr) const;
 
+  /// Type of the same callback for an element in the given one of the lane's rows.
+  using ContributeRow =
+      function_ref<void(int64_t, ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
+  /// Returns the registers of dS of a tile whose rows are queries. `queries` are those of the
+  /// lane's rows, and `firstKey` is the first one of the tile's keys, of which there are `cols`
+  /// altogether. The values of a column are computed once and used for all rows.
+  SmallVector<Value> emitRows(const tile::Fragment &s, ArrayRef<Value> dp, ArrayRef<Query> queries,
+                              Value firstKey, int64_t cols, bool masked,
+                              ContributeRow contribute = nullptr) const;
+
   /// Returns true if dS is P · (dp - δ), so that P needs no dp.
   bool isPlain() const { return score.empty() && weight.empty(); }
   /// Returns P of a plain element.

@@ -25,7 +25,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Codegen/Gpu/Attention/Functions/SharedDraws.h"
 #include "Sm80Backward.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -254,36 +253,13 @@ void QueryGradients::storeSums(const Sums &sums) {
   }
 }
 
-/// Returns dS for a tile of scores. The values of a column are computed once and used for all rows.
 SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment &dp, Value firstCol,
                                               bool masked, Sums sums) {
-  // As in KeyScores::emit().
-  if (!op.getWeightMod().empty())
-    firstCol = b.opaque(firstCol);
-  Value own = b.add(firstCol, b.colOfLane());
-  SmallVector<std::optional<Key>> keys(scoreLayout.numCols());
-  SharedDraws draws(b, functions->weight, /*keysAreRows=*/false);
-  SharedDraws::Piece drawn;
-  Fragment ds = s;
-  for (int64_t reg = 0; reg < scoreLayout.numRegisters(); ++reg) {
-    int64_t at = scoreLayout.place(reg).second, row = scoreLayout.rowOf(reg);
-    if (reg % drawn.size() == 0)
-      drawn = draws.emit(queries[row].number, queries[row + 1].number, b.add(own, at));
-    if (!keys[at]) {
-      Value col = b.add(own, at);
-      bool checks = masked && !wholeCols();
-      keys[at] = functions->key(checks ? b.min(col, b.i32(shape.cols - 1)) : col,
-                                checks ? b.isLower(col, shape.cols) : Value());
-    }
-    auto also = [&](ValueAt at, const Site &site, FragmentFunction::Values &values, Value keep) {
-      contribute(sums, row, at, site, values, keep);
-    };
-    ds.registers[reg] = functions
-                            ->emit(s.registers[reg], dp.registers[reg], queries[row], *keys[at],
-                                   masked, drawn[reg % drawn.size()], also)
-                            .second;
-  }
-  return flat(ds.registers, sums);
+  auto also = [&](int64_t row, ValueAt at, const Site &site, FragmentFunction::Values &values,
+                  Value keep) { contribute(sums, row, at, site, values, keep); };
+  SmallVector<Value> ds =
+      functions->emitRows(s, dp.registers, queries, firstCol, shape.cols, masked, also);
+  return flat(ds, sums);
 }
 
 SmallVector<Value> QueryGradients::processBlock(Value number, ValueRange state) {

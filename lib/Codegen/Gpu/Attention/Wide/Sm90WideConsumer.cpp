@@ -17,7 +17,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Codegen/Gpu/Attention/Functions/SharedDraws.h"
 #include "Codegen/Gpu/Ptx/SplitProducts.h"
 #include "Sm90WideGradients.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -51,8 +50,6 @@ private:
   SmallVector<Value> gradients(ArrayRef<Value> both, Value number, Value block);
   SmallVector<Value> gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value number, Value block,
                                  bool masked);
-  SmallVector<Value> gradientsOfQueries(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstCol,
-                                        bool masked);
   SmallVector<Value> processBlock(Value number, Value block, ValueRange sums);
   void store(ArrayRef<Value> sums);
   int64_t registersOf(int64_t factor) const {
@@ -112,38 +109,13 @@ SmallVector<Value> WideConsumer::multiplySums(int64_t factor, ArrayRef<Value> su
                        : b.multiply(sums, words, right, colsOf(factor), b.getF32Type());
 }
 
-/// Returns dS of the visited keys from `firstCol` on.
-SmallVector<Value> WideConsumer::gradientsOfQueries(ArrayRef<Value> s, ArrayRef<Value> dp,
-                                                    Value firstCol, bool masked) {
-  Value own = b.add(firstCol, b.colOfLane());
-  bool checks = masked && shape.cols % config.blockCols != 0;
-  SmallVector<std::optional<Key>> keys(layout.numCols());
-  SharedDraws draws(b, visits.functions->weight, /*keysAreRows=*/false);
-  SharedDraws::Piece drawn;
-  SmallVector<Value> ds;
-  for (auto [reg, score] : llvm::enumerate(s)) {
-    auto number = static_cast<int64_t>(reg);
-    int64_t at = layout.place(number).second, row = layout.rowOf(number);
-    if (reg % drawn.size() == 0)
-      drawn = draws.emit(queries[row].number, queries[row + 1].number, b.add(own, at));
-    if (!keys[at]) {
-      Value col = b.add(own, at);
-      keys[at] = visits.functions->key(checks ? b.min(col, b.i32(shape.cols - 1)) : col,
-                                       checks ? b.isLower(col, shape.cols) : Value());
-    }
-    auto [_, gradient] = visits.functions->emit(score, dp[reg], queries[row], *keys[at], masked,
-                                                drawn[reg % drawn.size()]);
-    ds.push_back(gradient);
-  }
-  return ds;
-}
-
 /// Returns P and dS, or only dS if the rows are queries.
 SmallVector<Value> WideConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value number,
                                              Value block, bool masked) {
   Value first = b.mul(block, config.blockCols);
   if (!visits.keys)
-    return gradientsOfQueries(s, dp, first, masked);
+    return visits.functions->emitRows({layout, SmallVector<Value>(s)}, dp, queries, first,
+                                      shape.cols, masked);
   Value own = b.shiftBytes(norms(number), b.mul(b.colOfLane(), 4));
   auto norm = [&](int64_t distance) {
     return [&, distance](int64_t at) -> Value {
