@@ -107,7 +107,8 @@ void ScheduleProblem::derive() {
 }
 
 /// Finds the commands that move with the start of a gather (prologues). A command is a prologue if
-/// it is not a loop, and if the gather is the first command that depends on the command.
+/// it is not a loop, and if the gather is the first command that depends on the command. A copy
+/// that keeps a part of a buffer does not move, so that the buffer does not live until the gather.
 void ScheduleProblem::findPrologues() {
   for (unsigned index = 0; index < transfers.size(); ++index) {
     Transfer &transfer = transfers[index];
@@ -115,7 +116,7 @@ void ScheduleProblem::findPrologues() {
       continue;
     for (unsigned command : commands[transfer.command].before) {
       if (commands[command].role != Role::fixed || commands[command].kind == Kind::loop ||
-          commands[command].after.front() != transfer.command)
+          commands[command].keepsPart || commands[command].after.front() != transfer.command)
         continue;
       commands[command].role = Role::prologue;
       commands[command].home = index;

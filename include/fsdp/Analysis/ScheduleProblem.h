@@ -53,6 +53,9 @@ public:
     /// Parts of the seconds of a launch (TimelineEvent).
     double busySeconds = 0, memorySeconds = 0;
     int64_t live = 0; ///< live device bytes at the command in the original order
+    /// Whether the command copies a part of a transient device buffer. The memory of the whole
+    /// buffer may become free after the copy.
+    bool keepsPart = false;
 
     // Derived.
     Role role = Role::fixed;
@@ -102,6 +105,7 @@ public:
     commands[command].busySeconds = busySeconds;
     commands[command].memorySeconds = memorySeconds;
   }
+  void setKeepsPart(unsigned command) { commands[command].keepsPart = true; }
   /// Sets the number of multiprocessors of the device. If it is 0, transfers occupy none.
   void setMultiprocessors(uint64_t number) { multiprocessors = number; }
   uint64_t getMultiprocessors() const { return multiprocessors; }

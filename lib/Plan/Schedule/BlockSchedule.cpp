@@ -73,6 +73,13 @@ describe(CopyOp op, unsigned number, LayoutOp layout, SymbolTableCollection &tab
   return transfer;
 }
 
+/// Returns true if a copy reads a part of a device buffer that is no state.
+static bool keepsPart(CopyOp op, LayoutOp layout, SymbolTableCollection &tables) {
+  auto source = tables.lookupSymbolIn<BufferOp>(layout, op.getSource().getBuffer());
+  return getMemory(source) == Memory::device && !source.isPersistent() &&
+         op.getSource().getBytes() < static_cast<int64_t>(source.getBytes());
+}
+
 static ScheduleProblem::Kind getKind(Operation *command) {
   using Kind = ScheduleProblem::Kind;
   return isa<LaunchOp>(command) ? Kind::launch
@@ -103,8 +110,11 @@ FailureOr<ScheduleProblem> fsdp::describeBlock(const CommandGraph &graph, Layout
     std::optional<ScheduleProblem::Transfer> transfer;
     if (collective)
       transfer = describe(collective, number, gathered);
-    else if (auto copy = dyn_cast<CopyOp>(command))
+    else if (auto copy = dyn_cast<CopyOp>(command)) {
       transfer = describe(copy, number, layout, tables);
+      if (keepsPart(copy, layout, tables))
+        problem.setKeepsPart(number);
+    }
     if (!transfer)
       continue;
     transfer->seconds = seconds;
