@@ -26,7 +26,7 @@ struct RankGroupOptions {
   bool cudaGraph = false;             ///< true if the program 'step' is launched as one CUDA graph
   std::string offloadDirectory;       ///< folder that contains the files of offloaded states
   double linkBytesPerSecond = 0;      ///< simulated bandwidth of links; 0 to simulate none
-  uint64_t stepsBefore = 0;           ///< number of steps that were made before this session
+  uint64_t stepsBefore = 0;           ///< number of steps that were made before this run
   std::vector<std::string> onlyKinds; ///< kinds in SessionHooks::onlyKinds; empty for all kinds
 };
 

@@ -62,13 +62,14 @@ private:
   llvm::StringMap<double> ready; ///< time at which a buffer has its content
 };
 
-/// Seconds of a kernel, and its parts.
+/// The time of a kernel, and parts of this time.
 struct KernelSeconds {
-  double seconds = 0, products = 0; ///< `products`: those of its multiply-adds
-  double idle = 0;                  ///< those of its launch
-  /// Those of its memory traffic, and by how much these exceed those on the multiprocessors.
+  double seconds = 0;
+  double products = 0; ///< seconds of the multiply-adds
+  double idle = 0;     ///< seconds of the launch
+  /// Seconds of the memory traffic, and how much longer than the arithmetic this traffic takes.
   std::pair<double, double> memory;
-  bool isInBlock = false;
+  bool isInBlock = false; ///< whether the kernel is in the main block
 };
 
 /// Times and buffers of the fixed kernels of a program, in the order of the program.
@@ -120,7 +121,8 @@ public:
     return own == uses.end() || own->second.numbers.empty() ||
            own->second.numbers.front() >= number;
   }
-  /// Returns whether no kernel that follows the last write before this one accesses the buffer.
+  /// Returns whether the last kernel that accesses the buffer writes it, and has a number below
+  /// `number`. Returns true if no kernel accesses the buffer.
   bool isUnusedFrom(SliceAttr slice, unsigned number) const;
 
   /// Notes which part of a buffer of a unit is no padding.
@@ -129,10 +131,10 @@ public:
   void addCopy(CopyOp copy) {
     wholes[copy.getTarget().getBuffer().getValue()] = copy.getSource().getBuffer().getValue();
   }
-  /// Takes into account that collectives read the buffer `source`: each writes the buffer of
-  /// `reads`, in front of the kernel with the number. Between the last kernel that accesses the
-  /// source or the buffer of which it is a copy, or the first kernel that needs such a result, and
-  /// the last kernel that needs such a result, a rank has one of these buffers.
+  /// Adds the memory of a buffer that collectives read. Each element of `reads` is the buffer that
+  /// a collective writes, and the number of the kernel that follows the collective. A rank has the
+  /// source or a target at all kernels from the first one that may need it to the last one that
+  /// reads a target.
   void addKept(SliceAttr source, ArrayRef<std::pair<SliceAttr, unsigned>> reads);
 
   /// Returns the bytes of transient buffers beside each kernel, or those of activations that every

@@ -294,7 +294,7 @@ typedef struct fsdprt_session_options {
   double link_bytes_per_second; /* simulated bandwidth of links; 0 for no limit */
   uint32_t rank;                /* rank of this process, if it has one rank */
   int32_t channel;        /* shm: descriptor of the rank's channel, which the session closes */
-  uint64_t steps_before;  /* number of steps that were made before this session */
+  uint64_t steps_before;  /* number of steps that were made before this run */
   double meeting_seconds; /* mpi: longest wait for processes to connect; 0 for 60. */
   /* NULL, or for mpi and shm: lines "name=value" that must be equal in all processes */
   const char *agreement;

@@ -72,7 +72,8 @@ void SharedDraws::exchange(std::array<Value, 4> &words, unsigned distance, int64
 /// Returns the words of the four registers of a piece.
 std::array<Value, 4> SharedDraws::emitWords(const Draw &draw, Value query, Value otherQuery,
                                             Value key) const {
-  // The number of the lane among those that share blocks, and its distance from the first key.
+  // `lane` is the number of this lane among those that share blocks. `first` is the first key of
+  // the block that this lane computes.
   Value lane = keysAreRows ? b.rem(b.rowOfLane(), 4) : b.rem(b.lane(), 2);
   Value isOther = b.isEqual(b.rem(lane, 2), 1);
   Value first = b.sub(key, keysAreRows ? lane : b.mul(lane, 2));
