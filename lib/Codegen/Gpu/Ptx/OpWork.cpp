@@ -36,10 +36,16 @@ OpWork fsdp::workOf(Operation &op) {
     return {1, 1};
   if (isa<math::ExpOp>(op))
     return {10, 1};
-  if (isa<math::Exp2Op, math::RsqrtOp, math::SqrtOp, arith::DivFOp>(op))
-    return {2, 1};
-  if (isa<math::ErfOp, math::ErfcOp>(op))
-    return {30, 1};
+  if (isa<math::Exp2Op, math::RsqrtOp, math::FloorOp>(op))
+    return {1, 1};
+  if (isa<arith::DivFOp>(op) && matchPattern(op.getOperand(1), m_Constant()))
+    return {1, 0}; // a product
+  if (isa<arith::DivFOp>(op))
+    return {8, 1}; // scales operands whose quotient could be denormal
+  if (isa<math::SqrtOp>(op))
+    return {10, 1}; // the correctly rounded root of a number that is not denormal
+  if (isa<math::ErfOp>(op))
+    return {47, 0};
   if (isa<math::FmaOp, math::AbsFOp>(op))
     return {1, 0};
   if (isa<math::MathDialect>(op.getDialect()))
