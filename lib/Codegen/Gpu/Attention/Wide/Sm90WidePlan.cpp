@@ -13,10 +13,11 @@
 //   .. + 44                 parts of own factors, or if more
 //   blockCols · 2           parts of P and dS
 //   32                      addresses, lse and δ
-//   4                       if query heads share keys
-//   32                      values of score functions, if there are any
+//   4                       if the rows are keys that query heads share
+//   28, 32                  values of score functions, for exact products and for others
 //   1, 2                    a sum of contributions by head, by row; a factor of a table
-//   40                      weight_mod, whose random numbers have many values per element
+//   72                      instead for weight_mod, whose random numbers have many values per
+//                           element; with masks 76
 //
 // In the model, the steps of a warpgroup follow one another, and overlap with those of the other.
 // With one buffer, copies and the warps that compute factors take turns with the products.
@@ -121,7 +122,10 @@ static int64_t registersOf(const Sm90Wide &config, const Shape &shape, Attention
   bool mixes = !op.getWeightMod().empty(),
        any = mixes || !op.getScoreMod().empty() || readsTensors(op.getMaskMod());
   int64_t cols = config.blockCols, products = config.splits ? std::max(cols + 44, 2 * cols) : cols;
-  return sums + products + 32 + (shape.group > 1 ? 4 : 0) + (any ? 32 : 0) + (mixes ? 40 : 0) +
+  int64_t functions = mixes ? (op.getMaskMod().empty() ? 72 : 76)
+                      : any ? (config.splits ? 28 : 32)
+                            : 0;
+  return sums + products + 32 + (config.ownsKeys() && shape.group > 1 ? 4 : 0) + functions +
          registersOfContributions(config.pass, op);
 }
 
