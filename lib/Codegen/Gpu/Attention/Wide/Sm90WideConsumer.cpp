@@ -35,8 +35,8 @@ class WideConsumer : Sm90WideRole {
 public:
   WideConsumer(Sm90Builder &b, const Sm90WideProblem &wide, Value group)
       : Sm90WideRole(b, wide), op(wide.op), group(group),
-        layout(Layout::mmaSums(16, config.blockCols)), sumLayouts{Layout::mmaSums(16, colsOf(0)),
-                                                                  Layout::mmaSums(16, colsOf(1))} {
+        layout(Layout::mmaSums(16, config.blockCols)),
+        sumLayouts{Layout::mmaSums(16, colsOf(0)), Layout::mmaSums(16, colsOf(1))} {
     // Hide from ptxas that the address of the barriers is a constant; see Sm90Consumer.cpp.
     Value place = b.uniform(LLVM::PtrToIntOp::create(b, b.loc, b.getI32Type(), barrierAt(0)));
     base =

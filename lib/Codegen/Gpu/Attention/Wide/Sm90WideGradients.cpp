@@ -58,8 +58,8 @@ Sm90WidePlaces::Sm90WidePlaces(const Sm90Wide &config, const Shape &shape)
 Sm90WideProblem::Sm90WideProblem(const Sm80Problem &problem, const Sm90Wide &config,
                                  const QueryOrder &queryOrder, const KeyOrder &keyOrder)
     : problem(problem), config(config), queryOrder(queryOrder), keyOrder(keyOrder),
-      shape(problem.shape), op(problem.op),
-      places(config, problem.shape), own{map(0), map(1)}, visited{map(2), map(3)} {}
+      shape(problem.shape), op(problem.op), places(config, problem.shape), own{map(0), map(1)},
+      visited{map(2), map(3)} {}
 
 HeadMap Sm90WideProblem::map(int64_t number) {
   bool ofKeys = config.ownsKeys() == (number < 2);

@@ -15,9 +15,9 @@
 //   32                      addresses, lse and δ
 //   4                       if the rows are keys that query heads share
 //   28, 32                  values of score functions, for exact products and for others
-//   1, 2                    a sum of contributions by head, by row; a factor of a table
 //   72                      instead for weight_mod, whose random numbers have many values per
 //                           element; with masks 76
+//   1, 2                    a sum of contributions by head, by row; a factor of a table
 //
 // In the model, the steps of a warpgroup follow one another, and overlap with those of the other.
 // With one buffer, copies and the warps that compute factors take turns with the products.
