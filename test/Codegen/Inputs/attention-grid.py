@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|together|sums|narrow|wide|captured|slices|large|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|dropout|huge|brief both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|together|sums|narrow|wide|captured|alone|slices|large|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|dropout|huge|brief both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long at sizes that an emulator runs in seconds.
 # With both directions, gradients are computed at O and LSE of the forward kernel's oracle.
 import functools
@@ -381,6 +381,21 @@ def captured(dtype):
     yield Case(dtype, 1, 2, 2, 70, 270, 64, 64, "alibi", "causal", None, "dropout")
 
 
+def alone(dtype):
+    """Gradients of captured tensors whose dQ, dK and tables have launches of their own: each kind of indices with each mask, shared heads, sizes
+    that fill no block, dropout, all widths."""
+    functions = [("alibi", "strict"), ("rows", "causal"), ("columns", "window"), ("bias", "documents"), ("relative", "causal"), ("all", "none"),
+                 ("transposed", "window"), ("cap", "documents"), ("batchbias", "strict"), ("all", "causal"), ("rows", "nothing"), ("columns", "none")]
+    sizes = itertools.cycle([(1, 4, 2, 70, 140), (2, 2, 2, 130, 90), (1, 3, 1, 100, 200)])
+    dims = itertools.cycle([(64, 64), (32, 32), (128, 128), (96, 64), (256, 256)])
+    weights = itertools.cycle(["none", "none", "dropout"])
+    for mod, mask in functions:
+        yield Case(dtype, *next(sizes), *next(dims), mod, mask, None, next(weights))
+    yield Case(dtype, 1, 4, 1, 199, 3, 64, 64, "rows", "causal")  # no block of keys visits the first queries
+    yield Case(dtype, 1, 2, 1, 128, 256, 64, 64, "all", "none", None, "dropout")
+    yield Case(dtype, 1, 2, 1, 37, 300, 192, 128, "gathered", "strict", None, "none", 97)
+
+
 def slices(dtype):
     """The kernel of `rounds` for a head whose dQ is summed in two slices, of two panels and of one."""
     yield Case(dtype, 1, 1, 1, 200, 192, 192, 192, "none", "causal")
@@ -558,7 +573,7 @@ def huge(dtype):
 def main():
     emulated = "--emulated" in sys.argv
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
-    kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "together": together, "sums": sums, "narrow": narrow, "wide": wide, "captured": captured, "slices": slices, "large": large, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
+    kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "together": together, "sums": sums, "narrow": narrow, "wide": wide, "captured": captured, "alone": alone, "slices": slices, "large": large, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
              "owned": owned, "entries": entries, "dropout": dropout, "huge": huge, "brief": brief}
     for dtype in dtypes:

@@ -6,8 +6,8 @@
 //
 //  1. Chooses the kernel for dK and dV: the kernel with wgmma if the chip and the shapes allow it
 //     (Sm90Backward.cpp), otherwise the kernel with mma (Sm80KeyGradients.cpp). For dQ, there is a
-//     separate kernel with mma, unless the kernel for dK and dV also sums dQ. In f32, each of both
-//     kernels uses wgmma where the model predicts fewer clocks (Wide/Sm90WidePlan.cpp).
+//     separate kernel with mma, unless the kernel for dK and dV also sums dQ. In f32, each kernel
+//     uses wgmma where the model predicts fewer clocks (Wide/Sm90WidePlan.cpp).
 //  2. Sets the offsets in the scratch and emits the launches in order. If gradients of captured
 //     tensors are needed, the launches of Sm80Captures.cpp are among them.
 //
@@ -56,6 +56,9 @@ private:
   void keys();
   void norms();
   void queries(bool tables);
+  void wide(const Sm90Wide &config) {
+    lowerSm90Wide(problem, config, nextSymbol(), target, entries, info);
+  }
   std::string nextSymbol() const {
     return info.info.name +
            (info.launches.empty() ? "" : "_" + std::to_string(info.launches.size()));
@@ -130,16 +133,15 @@ void BackwardLaunches::norms() {
 }
 
 void BackwardLaunches::queries(bool tables) {
-  if (plan.wideQueries) {
-    lowerSm90Wide(problem, *plan.wideQueries, nextSymbol(), target, entries, info);
-    return;
-  }
+  if (const std::optional<Sm90Wide> &config = tables ? plan.wideTables : plan.wideQueries)
+    return wide(*config);
   const Sm80Config &rows = plan.queries;
-  launch(rows.threads(), rows.blocksPerSm, plan.queryOrder.tiles(),
+  Sm80Work work = workOfPass(tables ? AttentionPass::Tables : AttentionPass::Queries, rows);
+  QueryOrder order = attention::chooseQueryOrder(work);
+  launch(rows.threads(), rows.blocksPerSm, order.tiles(),
          queryNeeds(rows, shape, element).sharedBytes,
-         [&](Sm80Tiles &b) { emitQueryGradients(b, problem, tables); });
-  AttentionPass pass = tables ? AttentionPass::Tables : AttentionPass::Queries;
-  info.launches.back().cost = costOf(workOfPass(pass, rows), plan.queryOrder);
+         [&](Sm80Tiles &b) { emitQueryGradients(b, problem, order, tables); });
+  info.launches.back().cost = costOf(work, order);
 }
 
 void BackwardLaunches::keys() {
@@ -149,7 +151,7 @@ void BackwardLaunches::keys() {
     return;
   }
   for (const Sm90Wide &config : plan.wideKeys)
-    lowerSm90Wide(problem, config, nextSymbol(), target, entries, info);
+    wide(config);
   for (auto [number, config] : llvm::enumerate(plan.keys)) {
     AttentionPass pass = passOfKeys(plan, number);
     if (llvm::any_of(plan.wideKeys, [&](const Sm90Wide &wide) {
@@ -179,7 +181,7 @@ void BackwardLaunches::tables() {
     cost = costOfKeys(op, *config, shape, own.order, target);
   }
   Sm80Work work = workOfPass(AttentionPass::Tables, plan.queries);
-  if (!config || costOf(work, plan.queryOrder).clocks < cost.clocks)
+  if (!config || costOf(work, attention::chooseQueryOrder(work)).clocks < cost.clocks)
     return queries(/*tables=*/true);
   lowerSm90Keys({own, shape, op, problem.kernel, captures}, *config, nextSymbol(), entries, info);
   info.launches.back().cost = cost;
@@ -187,7 +189,7 @@ void BackwardLaunches::tables() {
 
 void BackwardLaunches::gradients() {
   bool addsToQ = plan.keysOfGroups && plan.keysOfGroups->addsToQ;
-  if (addsToQ || plan.wideQueries || !plan.wideKeys.empty())
+  if (addsToQ || plan.wideQueries || plan.wideTables || !plan.wideKeys.empty())
     norms();
   if (!addsToQ)
     queries(/*tables=*/false);
@@ -199,13 +201,14 @@ static constexpr double launchClocks = 4000; // of a further launch, as in GpuGe
 /// Returns the clocks of the kernel with mma.sync for a pass.
 static double clocksOfMma(AttentionGradOp op, AttentionPass pass, const Sm80Backward &plan,
                           const Shape &shape, Type element, const GpuTarget &target) {
-  const Sm80Config &config = pass == AttentionPass::Queries   ? plan.queries
+  bool ownsQueries = pass == AttentionPass::Queries || pass == AttentionPass::Tables;
+  const Sm80Config &config = ownsQueries                      ? plan.queries
                              : pass == AttentionPass::KeysOfV ? plan.keys.back()
                                                               : plan.keys.front();
   Sm80Work work =
       workOf(pass, AttentionTiles(op), workOfFunctions(op, pass), config, shape, element, target);
-  return pass == AttentionPass::Queries ? costOf(work, attention::chooseQueryOrder(work)).clocks
-                                        : costOf(work, chooseKeyOrder(work)).clocks;
+  return ownsQueries ? costOf(work, attention::chooseQueryOrder(work)).clocks
+                     : costOf(work, chooseKeyOrder(work)).clocks;
 }
 
 /// Returns true if the kernels with mma.sync take fewer clocks than the kernel with wgmma. This can
@@ -250,13 +253,13 @@ LogicalResult attention::lowerGpuBackward(func::FuncOp kernel, AttentionGradOp o
         [&](AttentionPass pass) { return clocksOfMma(op, pass, *plan, shape, element, target); },
         normCost(shape.batch * shape.heads * shape.rows, shape, element, target).clocks +
             launchClocks);
-  plan->queryOrder = attention::chooseQueryOrder(
-      plan->wideQueries ? workOf(op, *plan->wideQueries, target)
-                        : workOf(AttentionPass::Queries, AttentionTiles(op),
-                                 workOfFunctions(op, AttentionPass::Queries), plan->queries, shape,
-                                 element, target));
   // The warps of the kernel that computes dQ sum the contributions of a head.
-  int64_t warps = llvm::divideCeil(shape.rows, plan->queries.blockRows()) * plan->queries.warps,
+  auto warpsOf = [&](int64_t blockRows, int64_t warps) {
+    return static_cast<int64_t>(llvm::divideCeil(shape.rows, blockRows)) * warps;
+  };
+  const std::optional<Sm90Wide> &wide = plan->wideQueries;
+  int64_t warps = wide ? warpsOf(wide->blockRows(), wide->consumerWarps())
+                       : warpsOf(plan->queries.blockRows(), plan->queries.warps),
           keyBlocks = 0;
   if (plan->keysOfGroups && plan->keysOfGroups->addsToQ) {
     keyBlocks = plan->order.keyBlocks;

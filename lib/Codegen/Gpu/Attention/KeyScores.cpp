@@ -74,28 +74,10 @@ Query KeyScores::queryAt(Value firstRow, int64_t at, Value lse, Value delta, boo
                           checks ? b.isLower(row, shape.rows) : Value(), lse, delta);
 }
 
-/// Returns the larger of x and y, or NaN if either is NaN.
-static Value largerOrNan(GpuBuilder &b, Value x, Value y) {
-  return arith::MaximumFOp::create(b, b.loc, x, y);
-}
-
 void KeyScores::loadScales() {
   scales.clear();
   for (const Sm80Contribution *c : perElement)
     scales.push_back(captures.scaleOf(b, *c));
-}
-
-void KeyScores::addToTables(ValueAt at, const Site &site, FragmentFunction::Values &values,
-                            Value keep) {
-  for (auto [c, scale] : llvm::zip_equal(perElement, scales)) {
-    Value value = captures.valueOf(b, *c, at, keep);
-    ContributeOp contribute = c->op;
-    auto type = cast<RankedTensorType>(contribute.getCapture().getType());
-    Value position =
-        functions->grad.function.emitPosition(b, type, contribute.getIndices(), site, values);
-    auto add = [&, c = c, scale = scale] { captures.addToTable(b, *c, position, value, scale); };
-    keep ? b.when(keep, add) : add();
-  }
 }
 
 /// Adds the contributions of an element of row `row` of this lane to the sums of emptyColumns().
@@ -151,7 +133,8 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
     auto contribute = [&](ValueAt valueAt, const Site &site, FragmentFunction::Values &values,
                           Value keep) {
       if (tables)
-        return addToTables(valueAt, site, values, keep);
+        return captures.addToTables(b, functions->grad.function, scales, valueAt, site, values,
+                                    keep);
       addToSums(row, valueAt, keep, sums);
       addToRows(at, valueAt, keep, rows);
     };

@@ -103,8 +103,6 @@ public:
 
 private:
   Query queryAt(Value firstRow, int64_t at, Value lse, Value delta, bool masked);
-  void addToTables(ValueAt at, const tile::Site &site, FragmentFunction::Values &values,
-                   Value keep);
   void addToSums(int64_t row, ValueAt at, Value keep, MutableArrayRef<Value> sums);
   void addToRows(int64_t at, ValueAt valueAt, Value keep, MutableArrayRef<Value> sums);
 

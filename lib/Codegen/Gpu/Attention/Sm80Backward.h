@@ -40,17 +40,20 @@ enum class AttentionPass { Forward, Queries, Tables, Keys, KeysOfK, KeysOfV };
 /// The tiling of a kernel with wgmma for gradients in f32. `groups` warpgroups own 64 rows each,
 /// which are queries or keys, and visit blocks of `blockCols` of the other side.
 struct Sm90Wide {
-  AttentionPass pass; ///< Queries, Keys, KeysOfK or KeysOfV
+  AttentionPass pass; ///< any but Forward
   bool splits;        ///< true for exact products
   int64_t groups = 1, blockCols = 32;
   int64_t stages = 1; ///< number of buffers for blocks
 
-  bool ownsKeys() const { return pass != AttentionPass::Queries; }
-  /// Return true if the kernel sums dQ or dK, for which it computes dS, or dV.
-  bool sumsGradients() const { return pass != AttentionPass::KeysOfV; }
+  bool addsToTables() const { return pass == AttentionPass::Tables; }
+  bool ownsKeys() const { return pass != AttentionPass::Queries && !addsToTables(); }
+  /// Return true if the kernel computes dS, and if it sums dQ or dK, or dV.
+  bool computesGradients() const { return pass != AttentionPass::KeysOfV; }
+  bool sumsGradients() const { return computesGradients() && !addsToTables(); }
   bool sumsV() const { return pass == AttentionPass::Keys || pass == AttentionPass::KeysOfV; }
   int64_t blockRows() const { return 64 * groups; }
   int64_t threads() const { return 128 * (groups + 1); }
+  int64_t consumerWarps() const { return 4 * groups; }
   int64_t parts() const { return splits ? 2 : 1; } ///< of a factor in shared memory
 };
 
@@ -65,11 +68,9 @@ struct Sm80Backward {
   std::optional<Sm90Keys> keysOfGroups, tablesOfGroups;
   /// Kernels with wgmma in f32, for the passes that take fewer clocks than with `queries` and
   /// `keys`.
-  std::optional<Sm90Wide> wideQueries;
+  std::optional<Sm90Wide> wideQueries, wideTables;
   SmallVector<Sm90Wide> wideKeys;
-  QueryOrder queryOrder; ///< order of the blocks of queries of `queries`, or of `wideQueries`
-  KeyOrder order;        ///< order of the blocks of keys; used only if keysOfGroups
-                         ///< is set
+  KeyOrder order; ///< order of the blocks of keys; used only if keysOfGroups is set
   int64_t lse = 0, delta = 0, scratchBytes = 0;
   /// Offsets that are used if keysOfGroups adds to dQ. `added` is the offset of counts (i32): the
   /// counts tell how many blocks of keys have added to each block of queries. `querySums` is the
@@ -124,16 +125,6 @@ public:
                                const FragmentFunction::Values &drawn,
                                Contribute contribute = nullptr) const;
 
-  /// Type of the same callback for an element in the given one of the lane's rows.
-  using ContributeRow =
-      function_ref<void(int64_t, ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
-  /// Returns the registers of dS of a tile whose rows are queries. `queries` are those of the
-  /// lane's rows, and `firstKey` is the first one of the tile's keys, of which there are `cols`
-  /// altogether. The values of a column are computed once and used for all rows.
-  SmallVector<Value> emitRows(const tile::Fragment &s, ArrayRef<Value> dp, ArrayRef<Query> queries,
-                              Value firstKey, int64_t cols, bool masked,
-                              ContributeRow contribute = nullptr) const;
-
   /// Returns true if dS is P · (dp - δ), so that P needs no dp.
   bool isPlain() const { return score.empty() && weight.empty(); }
   /// Returns P of a plain element.
@@ -161,7 +152,8 @@ struct Sm80Problem {
 };
 /// Emits the code that computes dQ and stores lse and δ of each query for the other kernels. If
 /// `tables` is true, the code only adds contributions to the tables of captured tensors.
-void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, bool tables);
+void emitQueryGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const QueryOrder &order,
+                        bool tables);
 /// Emits the code that computes dK (if `wantsK` is true) and dV (if `wantsV` is true).
 void emitKeyGradients(tile::Sm80Tiles &b, const Sm80Problem &problem, const Sm80Config &config,
                       const KeyOrder &order, bool wantsK, bool wantsV);

@@ -79,6 +79,10 @@ Sm80Captures::Sm80Captures(AttentionGradOp op, const Shape &shape, int64_t headS
   }
 }
 
+Value attention::largerOrNan(GpuBuilder &b, Value x, Value y) {
+  return arith::MaximumFOp::create(b, b.loc, x, y);
+}
+
 bool Sm80Captures::hasTables() const { return !of(Dependence::Both).empty(); }
 
 SmallVector<const Sm80Contribution *> Sm80Captures::of(Dependence where) const {
@@ -138,6 +142,7 @@ Value Sm80Captures::scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t
   return arith::BitcastOp::create(b, b.loc, b.getF64Type(), wide);
 }
 
+/// Adds `value` to the element of the table at `position`, which is an integer of 32 or 64 bits.
 void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value,
                               Value scale) const {
   const Sm80Gradient &gradient = gradients[c.gradient];
@@ -146,6 +151,19 @@ void Sm80Captures::addToTable(GpuBuilder &b, const Sm80Contribution &c, Value po
                                          math::RoundEvenOp::create(b, b.loc, scaled));
   Value place = position.getType().isInteger(64) ? position : b.to64(position);
   update(b, LLVM::AtomicBinOp::add, b.shift(at(b, gradient.table, b.getI64Type()), place), number);
+}
+
+void Sm80Captures::addToTables(GpuBuilder &b, const ScoreFunction &grad, ArrayRef<Value> scales,
+                               ValueAt at, const Site &site, FragmentFunction::Values &values,
+                               Value keep) const {
+  for (auto [c, scale] : llvm::zip_equal(of(Dependence::Both), scales)) {
+    Value value = valueOf(b, *c, at, keep);
+    ContributeOp contribute = c->op;
+    auto type = cast<RankedTensorType>(contribute.getCapture().getType());
+    Value position = grad.emitPosition(b, type, contribute.getIndices(), site, values);
+    auto add = [&, c = c, scale = scale] { addToTable(b, *c, position, value, scale); };
+    keep ? b.when(keep, add) : add();
+  }
 }
 
 static Value indexOfThread(GpuBuilder &b, int64_t firstBlock) {

@@ -32,6 +32,9 @@ struct Sm80Gradient : CapturedFloat {
 /// for the current element.
 using ValueAt = function_ref<Value(Value)>;
 
+/// Returns the larger of x and y, or NaN if either is NaN.
+Value largerOrNan(GpuBuilder &b, Value x, Value y);
+
 /// Plans and emits the sums of contributions; see Sm80Captures.cpp.
 class Sm80Captures {
 public:
@@ -76,12 +79,15 @@ public:
   Value scaleOf(GpuBuilder &b, const Sm80Contribution &c) const {
     return scaleOf(b, gradients[c.gradient], 1);
   }
-  /// Adds `value` to the element of the table at `position`, which is an integer of 32 or 64 bits.
-  /// `scale` is the result of scaleOf().
-  void addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value,
-                  Value scale) const;
+  /// Adds the contributions of an element that depend on query and key to their tables, if `keep`
+  /// is true. `grad` is score_grad, and `scales` are the results of scaleOf() for them.
+  void addToTables(GpuBuilder &b, const tile::ScoreFunction &grad, ArrayRef<Value> scales,
+                   ValueAt at, const tile::Site &site, FragmentFunction::Values &values,
+                   Value keep) const;
 
 private:
+  void addToTable(GpuBuilder &b, const Sm80Contribution &c, Value position, Value value,
+                  Value scale) const;
   Value scaleOf(GpuBuilder &b, const Sm80Gradient &gradient, int64_t sign) const;
   void scatterOne(GpuBuilder &b, const tile::ScoreFunction &function, const Sm80Contribution &c,
                   Value index) const;

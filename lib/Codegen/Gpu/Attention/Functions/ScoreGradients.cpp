@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Codegen/Gpu/Attention/Sm80Backward.h"
-#include "SharedDraws.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -104,37 +103,4 @@ std::pair<Value, Value> ScoreGradients::emit(Value x, Value dp, const Query &que
       ds = b.select(keep, ds, zero);
   }
   return {mixed, ds};
-}
-
-SmallVector<Value> ScoreGradients::emitRows(const Fragment &s, ArrayRef<Value> dp,
-                                            ArrayRef<Query> queries, Value firstKey, int64_t cols,
-                                            bool masked, ContributeRow contribute) const {
-  // As in KeyScores::emit().
-  if (!weight.empty())
-    firstKey = b.opaque(firstKey);
-  Value own = b.add(firstKey, b.colOfLane());
-  bool checks = masked && cols % s.layout.numCols() != 0;
-  SmallVector<std::optional<Key>> keys(s.layout.numCols());
-  SharedDraws draws(b, weight, /*keysAreRows=*/false);
-  SharedDraws::Piece drawn;
-  SmallVector<Value> ds;
-  for (int64_t reg = 0; reg < s.layout.numRegisters(); ++reg) {
-    int64_t at = s.layout.place(reg).second, row = s.layout.rowOf(reg);
-    if (reg % drawn.size() == 0)
-      drawn = draws.emit(queries[row].number, queries[row + 1].number, b.add(own, at));
-    if (!keys[at]) {
-      Value col = b.add(own, at);
-      keys[at] =
-          key(checks ? b.min(col, b.i32(cols - 1)) : col, checks ? b.isLower(col, cols) : Value());
-    }
-    auto also = [&](ValueAt valueAt, const Site &site, FragmentFunction::Values &values,
-                    Value keep) {
-      if (contribute)
-        contribute(row, valueAt, site, values, keep);
-    };
-    ds.push_back(emit(s.registers[reg], dp[reg], queries[row], *keys[at], masked,
-                      drawn[reg % drawn.size()], also)
-                     .second);
-  }
-  return ds;
 }

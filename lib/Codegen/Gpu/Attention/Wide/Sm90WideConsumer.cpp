@@ -14,6 +14,8 @@
 //
 // P and dS are already in the registers in which the sums expect their left factors. While one
 // warpgroup computes them, the tensor cores process products of the other one, if there are two.
+// Sums of contributions to captured tensors are further values of the loop over the blocks of a
+// head. The kernel that adds contributions to tables only computes S and dP, of rows of queries.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,15 +45,22 @@ public:
   void emit();
 
 private:
-  void placeQueries();
+  void placeRows();
   SmallVector<Value> multiplyRows(int64_t factor, const Stage &stage);
   SmallVector<Value> multiplySums(int64_t factor, ArrayRef<Value> sums, ArrayRef<Value> weights,
                                   const Stage &stage);
-  SmallVector<Value> gradients(ArrayRef<Value> both, Value number, Value block);
+  SmallVector<Value> gradients(ArrayRef<Value> both, Value number, Value block,
+                               ArrayRef<Value> contributions);
   SmallVector<Value> gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value number, Value block,
-                                 bool masked);
+                                 bool masked, ArrayRef<Value> contributions);
   SmallVector<Value> processBlock(Value number, Value block, ValueRange sums);
+  int64_t numContributions() {
+    return visits.keys ? visits.keys->emptyColumns().size() : visits.queries->numSums();
+  }
+  void storeContributions(ArrayRef<Value> sums);
   void store(ArrayRef<Value> sums);
+  /// Returns the number of this warp among those of consumers.
+  Value warp() { return b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)); }
   int64_t registersOf(int64_t factor) const {
     return turns(factor) ? sumLayouts[factor].numRegisters() : 0;
   }
@@ -62,26 +71,22 @@ private:
   AttentionGradOp op;
   Value group;
   const Layout layout, sumLayouts[2];
-  SmallVector<Value> numbers; ///< row numbers of the lane's rows
-  SmallVector<Query> queries; ///< of the lane's rows
 };
 } // namespace
 
-/// Loads lse and δ of the rows, which are queries.
-void WideConsumer::placeQueries() {
+/// Selects the rows of this lane. Loads lse and δ of rows that are queries.
+void WideConsumer::placeRows() {
+  if (visits.keys)
+    return visits.keys->placeLane(warp());
   const Sm80Backward &plan = wide.problem.plan;
   Pointer scratch = b.scratch(b.getF32Type());
-  Value warp = b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)),
-        first = b.add(b.add(visits.firstRow, b.mul(warp, 16)), b.rowOfLane());
-  for (int64_t i = 0; i < layout.rowsOfLane(); ++i) {
-    Value row = b.add(first, 8 * i), existing = b.min(row, b.i32(shape.rows - 1)),
-          place = b.add(b.mul(b.to64(visits.ownHead), plan.rowStride), b.to64(existing));
+  visits.queries->placeLane(warp(), [&](Value, Value existing, Value) {
+    Value place = b.add(b.mul(b.to64(visits.ownHead), plan.rowStride), b.to64(existing));
     auto load = [&](int64_t from) {
       return b.load(b.getF32Type(), b.shift(scratch, b.add(place, from)));
     };
-    numbers.push_back(row);
-    queries.push_back(visits.functions->query(existing, Value(), load(plan.lse), load(plan.delta)));
-  }
+    return std::pair(load(plan.lse), load(plan.delta));
+  });
 }
 
 /// Starts S (`factor` is 0) or dP.
@@ -109,30 +114,33 @@ SmallVector<Value> WideConsumer::multiplySums(int64_t factor, ArrayRef<Value> su
                        : b.multiply(sums, words, right, colsOf(factor), b.getF32Type());
 }
 
-/// Returns P and dS, or only dS if the rows are queries.
+/// Returns P and dS, or only dS if the rows are queries, then the updated contributions.
 SmallVector<Value> WideConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value number,
-                                             Value block, bool masked) {
+                                             Value block, bool masked,
+                                             ArrayRef<Value> contributions) {
   Value first = b.mul(block, config.blockCols);
   if (!visits.keys)
-    return visits.functions->emitRows({layout, SmallVector<Value>(s)}, dp, queries, first,
-                                      shape.cols, masked);
+    return visits.queries->emit(s, dp, first, masked, contributions);
   Value own = b.shiftBytes(norms(number), b.mul(b.colOfLane(), 4));
   auto norm = [&](int64_t distance) {
     return [&, distance](int64_t at) -> Value {
       return LLVM::LoadOp::create(b, b.loc, b.getF32Type(), b.shiftBytes(own, distance + at * 4));
     };
   };
-  return visits.keys->emit(s, dp, first, norm(0), norm(places.normBytes), masked, {});
+  return visits.keys->emit(s, dp, first, norm(0), norm(places.normBytes), masked, contributions);
 }
 
-SmallVector<Value> WideConsumer::gradients(ArrayRef<Value> both, Value number, Value block) {
+SmallVector<Value> WideConsumer::gradients(ArrayRef<Value> both, Value number, Value block,
+                                           ArrayRef<Value> contributions) {
   size_t count = layout.numRegisters();
   auto emit = [&](bool masked) {
-    return gradientsOf(both.take_front(count), both.drop_front(count), number, block, masked);
+    return gradientsOf(both.take_front(count), both.drop_front(count), number, block, masked,
+                       contributions);
   };
   if (!visits.isEverMasked() || !visits.isEverFree())
     return emit(visits.isEverMasked());
-  SmallVector<Type> types(visits.keys ? both.size() : count, b.getF32Type());
+  size_t weights = visits.keys ? both.size() : config.addsToTables() ? 0 : count;
+  SmallVector<Type> types(weights + contributions.size(), b.getF32Type());
   return b.choose(
       visits.isFree(block), types, [&] { return emit(false); }, [&] { return emit(true); });
 }
@@ -149,8 +157,12 @@ SmallVector<Value> WideConsumer::processBlock(Value number, Value block, ValueRa
   for (int64_t factor : {0, 1})
     if (multiplies(factor))
       release(Places::Empty, factor, stage);
-  SmallVector<Value> weights = gradients(both, number, block), next[2];
-  size_t count = layout.numRegisters(), first = registersOf(0);
+  size_t count = layout.numRegisters(), first = registersOf(0), products = first + registersOf(1);
+  SmallVector<Value> contributions(sums.drop_front(products)), next[2];
+  sums = sums.take_front(products);
+  SmallVector<Value> weights = gradients(both, number, block, contributions);
+  contributions.assign(weights.end() - contributions.size(), weights.end());
+  weights.truncate(weights.size() - contributions.size());
   for (int64_t factor : {1, 0}) {
     if (!turns(factor))
       continue;
@@ -160,13 +172,23 @@ SmallVector<Value> WideConsumer::processBlock(Value number, Value block, ValueRa
     next[factor] =
         multiplySums(factor, own, factor ? left.take_front(count) : left.take_back(count), stage);
   }
-  SmallVector<Value> all = b.waitForSums(llvm::to_vector(llvm::concat<Value>(next[0], next[1])));
+  SmallVector<Value> all = llvm::to_vector(llvm::concat<Value>(next[0], next[1]));
+  if (products)
+    all = b.waitForSums(all);
   if (visits.keys)
     b.syncWarp(); // all lanes have read lse and δ
   for (int64_t factor : {0, 1})
     if (turns(factor))
       release(Places::TurnedEmpty, factor, stage);
+  llvm::append_range(all, contributions);
   return all;
+}
+
+void WideConsumer::storeContributions(ArrayRef<Value> sums) {
+  if (visits.keys)
+    visits.keys->storeColumns(sums);
+  else
+    visits.queries->storeSums(sums, warp(), config.consumerWarps());
 }
 
 void WideConsumer::store(ArrayRef<Value> sums) {
@@ -175,8 +197,9 @@ void WideConsumer::store(ArrayRef<Value> sums) {
     HeadTensor out = headTensorOf(b, wide.problem.kernel, result);
     if (!out.place.base)
       return;
-    Value batch = visits.keys ? visits.keys->batch : visits.head.batch,
-          head = visits.keys ? visits.keys->kvHead : visits.head.head;
+    Value batch = visits.keys ? visits.keys->batch : visits.queries->head.batch,
+          head = visits.keys ? visits.keys->kvHead : visits.queries->head.head;
+    ArrayRef<Value> numbers = visits.keys ? visits.keys->numbers : visits.queries->numbers;
     SmallVector<Value> factors(numbers.size(), scale == 1 ? Value() : b.number(scale));
     storeRows(b, {sumLayouts[factor], SmallVector<Value>(registers)}, numbers, factors,
               slabOf(b, out, batch, head));
@@ -189,17 +212,13 @@ void WideConsumer::store(ArrayRef<Value> sums) {
 }
 
 void WideConsumer::emit() {
-  if (visits.keys) {
-    visits.keys->placeLane(b.sub(b.warp(), b.i32(Sm90Builder::groupThreads / 32)));
-    numbers = visits.keys->numbers;
-  } else {
-    placeQueries();
-  }
+  placeRows();
   SmallVector<Value> sums(registersOf(0) + registersOf(1), b.number(0));
   b.wait(barrierAt(Places::OwnFull), b.i32(0));
-  sums = visits.forEach(sums, [&](Value number, Value block, ValueRange sums) {
-    return processBlock(number, block, sums);
-  });
+  sums = visits.forEach(
+      sums,
+      [&](Value number, Value block, ValueRange sums) { return processBlock(number, block, sums); },
+      numContributions(), [&](ArrayRef<Value> sums) { storeContributions(sums); });
   store(sums);
 }
 

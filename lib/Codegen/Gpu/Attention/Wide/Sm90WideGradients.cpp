@@ -5,26 +5,16 @@
 //===----------------------------------------------------------------------===//
 //
 //   1. lse and δ of each query to scratch               Sm90QueryNorms.cpp
-//   2. dQ: blocks of threads own queries                Sm90WideConsumer.cpp
+//   2. dQ: blocks of threads own queries
 //   3. dK and dV, in one kernel or in two: blocks of threads own keys
+//   4. contributions to tables of captured tensors, if any: blocks of threads own queries
 //
 // One block of threads sums each row, in the order of heads and blocks, so the bits are
-// reproducible. The disadvantage is that S and dP are computed twice.
+// reproducible. The disadvantage is that S and dP are computed twice. The kernel for dQ also sums
+// contributions by head and by query, and the kernel for dK those by key (Sm80Captures.cpp).
 //
-// One lane of warpgroup 0 copies tiles. Its other warps compute factors for wgmma, in which the
-// values of k are contiguous: parts for exact products (SplitProducts.cpp), and transposed factors
-// for the sums (TransposeTile.cpp), to which they copy the parts:
-//
-//   producer                          three warps                        consumers
-//   copy the own factors              for each visited block             for each visited block
-//   for each visited block              for both factors                   S, dP;  release factors
-//     for both factors                    wait; split in place             dS, P
-//       wait until it is empty            for each transposed factor       dV += P · dO   (keys)
-//       copy it, and lse and δ              wait until it is empty         dK or dQ += dS · Q or K
-//                                           transpose;  release factor     release transposed ones
-//
-// Consumers read lse and δ after they have released the factors. Therefore there is one more buffer
-// for these than stages.
+// One lane of warpgroup 0 copies tiles, and three of its warps compute factors from them
+// (Sm90WideProducer.cpp). The other warpgroups multiply (Sm90WideConsumer.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +37,7 @@ Sm90WidePlaces::Sm90WidePlaces(const Sm90Wide &config, const Shape &shape)
   };
   for (int64_t factor : {0, 1}) {
     int64_t dim = factor ? shape.valueDim : shape.dim;
-    bool multiplies = factor == 0 || config.sumsGradients(),
+    bool multiplies = factor == 0 || config.computesGradients(),
          turns = factor == 0 ? config.sumsGradients() : config.sumsV();
     ownBytes[factor] = multiplies ? tileBytes(config.blockRows(), dim, elementBytes) : 0;
     visitedBytes[factor] = tileBytes(config.blockCols, dim, elementBytes);
@@ -66,9 +56,10 @@ Sm90WidePlaces::Sm90WidePlaces(const Sm90Wide &config, const Shape &shape)
 }
 
 Sm90WideProblem::Sm90WideProblem(const Sm80Problem &problem, const Sm90Wide &config,
-                                 const KeyOrder &order)
-    : problem(problem), config(config), order(order), shape(problem.shape), op(problem.op),
-      places(config, problem.shape), own{map(0), map(1)}, visited{map(2), map(3)} {}
+                                 const QueryOrder &queryOrder, const KeyOrder &keyOrder)
+    : problem(problem), config(config), queryOrder(queryOrder), keyOrder(keyOrder),
+      shape(problem.shape), op(problem.op), places(config, problem.shape), own{map(0), map(1)},
+      visited{map(2), map(3)} {}
 
 HeadMap Sm90WideProblem::map(int64_t number) {
   bool ofKeys = config.ownsKeys() == (number < 2);
@@ -78,175 +69,56 @@ HeadMap Sm90WideProblem::map(int64_t number) {
 
 WideVisits::WideVisits(Sm90Builder &b, const Sm90WideProblem &wide) : b(b), wide(wide) {
   const Sm90Wide &config = wide.config;
-  const Shape &shape = wide.shape;
-  const Sm80Backward &plan = wide.problem.plan;
+  Layout layout = Layout::mmaSums(16, config.blockCols);
   Value zero = b.i32(0);
   if (config.ownsKeys()) {
-    keys.emplace(b, wide.problem, config.blockRows(), config.blockCols,
-                 Layout::mmaSums(16, config.blockCols), /*wantsK=*/config.sumsGradients(),
-                 /*wantsQ=*/false);
-    auto place = wide.order.placeAt(b, b.block(), zero);
+    keys.emplace(b, wide.problem, config.blockRows(), config.blockCols, layout,
+                 /*wantsK=*/config.sumsGradients(), /*wantsQ=*/false);
+    auto place = wide.keyOrder.placeAt(b, b.block(), zero);
     keys->placeBlock(place.kvHead, place.keyBlock);
     firstRow = keys->firstKey;
     ownHead = place.kvHead;
     return;
   }
-  auto [number, rowBlock] = plan.queryOrder.tileAt(b, b.block(), zero);
-  Value own = b.rem(number, shape.heads);
-  firstRow = b.mul(rowBlock, config.blockRows());
+  auto [number, rowBlock] = wide.queryOrder.tileAt(b, b.block(), zero);
+  queries.emplace(b, wide.problem, config.blockRows(), config.blockCols, layout,
+                  config.addsToTables());
+  queries->placeBlock(number, rowBlock);
+  firstRow = queries->firstQuery;
   ownHead = number;
-  visitedHead = b.div(number, shape.group);
-  head = {b.to64(b.div(number, shape.heads)), b.to64(own), b.to64(b.div(own, shape.group))};
-  ranges = AttentionTiles(AttentionGradOp(wide.op)).getKeyTiles(config.blockCols);
-  functions.emplace(b, wide.op, shape, head);
-  Value last = b.min(b.add(firstRow, config.blockRows()), b.i32(shape.rows));
-  blocks.emplace(b, ranges, functions->mask, head, firstRow, last);
+  visitedHead = b.div(number, wide.shape.group);
 }
 
 SmallVector<Value>
 WideVisits::forEach(ValueRange first,
-                    function_ref<CodeBuilder::Carried(Value, Value, ValueRange)> body) {
+                    function_ref<CodeBuilder::Carried(Value, Value, ValueRange)> body,
+                    int64_t contributions, function_ref<void(ArrayRef<Value>)> store) {
   Value zero = b.i32(0);
-  if (!keys)
-    return b.loop(zero, blocks->count, 1, first, [&](Value number, ValueRange carried) {
-      return body(number, blocks->at(number), carried);
+  auto visit = [&](const BlockSequence &blocks, Value before, Value after, ValueRange first) {
+    SmallVector<Value> state(first);
+    state.append(contributions, b.number(0));
+    state = b.loop(before, after, 1, state, [&](Value number, ValueRange carried) {
+      return body(number, blocks.at(keys ? b.sub(number, before) : number), carried);
     });
+    if (contributions)
+      store(ArrayRef(state).take_back(contributions));
+    state.truncate(state.size() - contributions);
+    return state;
+  };
+  if (!keys)
+    return visit(*queries->blocks, zero, queries->blocks->count, first);
   SmallVector<Value> state(first);
   state.push_back(zero);
   state = b.loop(zero, b.i32(wide.shape.group), 1, state, [&](Value group, ValueRange state) {
     keys->placeHead(group);
     visitedHead = b.to32(keys->headNumber());
     Value before = state.back(), after = b.add(before, keys->blocks->count);
-    SmallVector<Value> next =
-        b.loop(before, after, 1, state.drop_back(), [&](Value number, ValueRange carried) {
-          return body(number, keys->blocks->at(b.sub(number, before)), carried);
-        });
+    SmallVector<Value> next = visit(*keys->blocks, before, after, state.drop_back());
     next.push_back(after);
     return next;
   });
   state.pop_back();
   return state;
-}
-
-bool WideVisits::isEverMasked() {
-  return keys ? keys->isEverMasked()
-              : !functions->mask.empty() || wide.shape.cols % wide.config.blockCols != 0;
-}
-
-bool WideVisits::isEverFree() const {
-  return keys ? keys->isEverFree() : mayVisitFree(ranges, wide.shape.rows, wide.config.blockRows());
-}
-
-namespace {
-class WideProducer : Sm90WideRole {
-public:
-  using Sm90WideRole::Sm90WideRole;
-  void emit();
-
-private:
-  void copyBlock(Value number, Value block);
-  void copyNorms(Value number, Value firstQuery, Value barrier);
-};
-
-/// The three warps that compute factors.
-class WideFactors : Sm90WideRole {
-public:
-  using Sm90WideRole::Sm90WideRole;
-  void emit();
-
-private:
-  void split(int64_t factor, const Stage &stage);
-  void turn(int64_t factor, const Stage &stage);
-  /// Makes the warp's accesses visible to products and copies, then arrives at the barriers.
-  void signal(ArrayRef<Value> barriers);
-};
-} // namespace
-
-void WideProducer::copyNorms(Value number, Value firstQuery, Value barrier) {
-  const Sm80Backward &plan = wide.problem.plan;
-  Value place = b.add(b.mul(b.to64(visits.visitedHead), plan.rowStride), b.to64(firstQuery)),
-        to = norms(number);
-  for (int64_t from : {plan.lse, plan.delta}) {
-    b.copyBulk(to, b.address(b.shift(b.scratch(b.getF32Type()), b.add(place, from))),
-               b.i32(places.normBytes), barrier);
-    to = b.shiftBytes(to, places.normBytes);
-  }
-}
-
-void WideProducer::copyBlock(Value number, Value block) {
-  Stage stage = stageOf(number);
-  Value firstRow = b.mul(block, config.blockCols);
-  for (int64_t factor : {0, 1}) {
-    int64_t norms = factor ? 0 : 2 * places.normBytes;
-    Value copied = barrier(Places::Copied, factor, stage);
-    b.wait(barrier(Places::Empty, factor, stage), isOther(stage.parity));
-    b.expect(copied, places.visitedBytes[factor] + norms);
-    copyTile(b, visited(factor, stage), wide.visited[factor], firstRow, visits.visitedHead,
-             factor ? shape.valueDim : shape.dim, copied);
-    if (norms)
-      copyNorms(number, firstRow, copied);
-  }
-}
-
-void WideProducer::emit() {
-  Value full = barrierAt(Places::OwnFull);
-  for (int64_t map = 0; map < 4; ++map)
-    b.prefetchMap(b.tensorMap(map));
-  b.expect(full, places.ownBytes[0] + places.ownBytes[1]);
-  for (int64_t factor : {0, 1})
-    if (multiplies(factor))
-      copyTile(b, own(factor), wide.own[factor], visits.firstRow, visits.ownHead,
-               factor ? shape.valueDim : shape.dim, full);
-  visits.forEach({}, [&](Value number, Value block, ValueRange) -> CodeBuilder::Carried {
-    copyBlock(number, block);
-    return {};
-  });
-}
-
-void WideFactors::signal(ArrayRef<Value> barriers) {
-  b.fenceAsync();
-  b.syncWarp();
-  b.when(b.isEqual(b.lane(), 0), [&] {
-    for (Value barrier : barriers)
-      b.arrive(barrier);
-  });
-}
-
-void WideFactors::split(int64_t factor, const Stage &stage) {
-  b.wait(barrier(Places::Copied, factor, stage), stage.parity);
-  splitTile(b, visited(factor, stage).base, places.visitedBytes[factor]);
-  signal(barrier(Places::Full, factor, stage));
-}
-
-/// Transposes a factor: both of its parts, after all warps have split it, or its values, which it
-/// splits for exact products.
-void WideFactors::turn(int64_t factor, const Stage &stage) {
-  b.wait(barrier(Places::TurnedEmpty, factor, stage), isOther(stage.parity));
-  b.wait(fullBarrier(factor, stage), stage.parity);
-  PanelTile from = visited(factor, stage), to = turned(factor, stage);
-  auto transpose = [&](Value from, Value to, int64_t lowDistance, int64_t firstCol) {
-    transposeTile(b, from, config.blockCols, to, colsOf(factor), lowDistance, firstCol);
-  };
-  int64_t distance = places.lowDistance[factor];
-  bool halves = distance < Sm90Builder::panelBytes; // of the rows
-  transpose(from.base, to.base, config.splits && !multiplies(factor) ? distance : 0, 0);
-  if (splits(factor))
-    transpose(b.shiftBytes(from.base, places.visitedBytes[factor]),
-              halves ? to.base : b.shiftBytes(to.base, distance), 0, halves ? Places::halfRow : 0);
-  signal({barrier(Places::TurnedFull, factor, stage), barrier(Places::Empty, factor, stage)});
-}
-
-void WideFactors::emit() {
-  visits.forEach({}, [&](Value number, Value, ValueRange) -> CodeBuilder::Carried {
-    Stage stage = stageOf(number);
-    for (int64_t factor : {0, 1})
-      if (splits(factor))
-        split(factor, stage);
-    for (int64_t factor : {1, 0}) // in the order of the sums
-      if (turns(factor))
-        turn(factor, stage);
-    return {};
-  });
 }
 
 static void initBarriers(Sm90Builder &b, const Sm90WideProblem &wide) {
@@ -281,8 +153,8 @@ static void emitRoles(Sm90Builder &b, const Sm90WideProblem &wide) {
         giveRegisters(b, groups, wideFactorRegisters);
         b.when(
             b.isEqual(b.uniform(b.warp()), 0),
-            [&] { b.when(b.isElected(), [&] { WideProducer(b, wide).emit(); }); },
-            [&] { WideFactors(b, wide).emit(); });
+            [&] { b.when(b.isElected(), [&] { emitWideProducer(b, wide); }); },
+            [&] { emitWideFactors(b, wide); });
       },
       [&] {
         takeRegisters(b, groups, wideFactorRegisters);
@@ -293,11 +165,13 @@ static void emitRoles(Sm90Builder &b, const Sm90WideProblem &wide) {
 void attention::lowerSm90Wide(const Sm80Problem &problem, const Sm90Wide &config, StringRef symbol,
                               const GpuTarget &target, ModuleOp entries, GpuKernel &info) {
   Sm80Work work = workOf(problem.op, config, target);
-  const QueryOrder &queries = problem.plan.queryOrder;
+  QueryOrder queries;
   KeyOrder keys;
   if (config.ownsKeys())
     keys = chooseKeyOrder(work);
-  Sm90WideProblem wide(problem, config, keys);
+  else
+    queries = attention::chooseQueryOrder(work);
+  Sm90WideProblem wide(problem, config, queries, keys);
   Sm90Builder b(wide.op.getLoc(), wide.op.getContext(), config.threads());
   b.enter(entries, problem.kernel, symbol, 1, /*scratch=*/true, /*maps=*/4);
   emitRoles(b, wide);

@@ -18,6 +18,7 @@
 
 #include "Codegen/Gpu/Attention/AttentionClocks.h"
 #include "Codegen/Gpu/Attention/KeyScores.h"
+#include "Codegen/Gpu/Attention/QueryScores.h"
 #include "Codegen/Gpu/Attention/Sm90Roles.h"
 
 namespace mlir::fsdp::attention {
@@ -67,11 +68,13 @@ struct Sm90WidePlaces {
 
 /// The data that all functions that emit an entry read.
 struct Sm90WideProblem {
-  Sm90WideProblem(const Sm80Problem &problem, const Sm90Wide &config, const KeyOrder &order);
+  Sm90WideProblem(const Sm80Problem &problem, const Sm90Wide &config, const QueryOrder &queryOrder,
+                  const KeyOrder &keyOrder);
 
   const Sm80Problem &problem;
   const Sm90Wide &config;
-  KeyOrder order; ///< of the blocks of keys, if the rows are keys
+  QueryOrder queryOrder; ///< of the blocks of queries, if the rows are queries
+  KeyOrder keyOrder;     ///< of the blocks of keys, if the rows are keys
   const Shape &shape;
   AttentionGradOp op;
   Sm90WidePlaces places;
@@ -86,28 +89,30 @@ class WideVisits {
 public:
   WideVisits(Sm90Builder &b, const Sm90WideProblem &wide);
 
-  Value firstRow;                ///< of the rows that the block of threads owns
-  Value ownHead, visitedHead;    ///< i32 numbers of heads, counted over all batches
-  std::optional<KeyScores> keys; ///< set if the rows are keys
-  /// Set if the rows are queries.
-  std::optional<ScoreGradients> functions;
-  std::optional<BlockSequence> blocks;
-  Head head;
+  Value firstRow;                     ///< of the rows that the block of threads owns
+  Value ownHead, visitedHead;         ///< i32 numbers of heads, counted over all batches
+  std::optional<KeyScores> keys;      ///< set if the rows are keys
+  std::optional<QueryScores> queries; ///< set if the rows are queries
 
   /// Emits body(number, block, carried) for each visited block, and returns the carried values.
-  /// `number` counts the blocks that were visited before.
+  /// `number` counts the blocks that were visited before. For the blocks of each head, further
+  /// values are carried behind the others: `contributions` sums, which begin with 0 and which
+  /// `store` gets after the last block of the head.
   SmallVector<Value> forEach(ValueRange first,
-                             function_ref<CodeBuilder::Carried(Value, Value, ValueRange)> body);
+                             function_ref<CodeBuilder::Carried(Value, Value, ValueRange)> body,
+                             int64_t contributions = 0,
+                             function_ref<void(ArrayRef<Value>)> store = nullptr);
   /// Returns true at run time if no element of `block` is masked.
-  Value isFree(Value block) { return keys ? keys->blocks->isFree(block) : blocks->isFree(block); }
+  Value isFree(Value block) {
+    return keys ? keys->blocks->isFree(block) : queries->blocks->isFree(block);
+  }
   /// Return true if some visited block may have masked elements, or none.
-  bool isEverMasked();
-  bool isEverFree() const;
+  bool isEverMasked() { return keys ? keys->isEverMasked() : queries->isEverMasked(); }
+  bool isEverFree() const { return keys ? keys->isEverFree() : queries->isEverFree(); }
 
 private:
   Sm90Builder &b;
   const Sm90WideProblem &wide;
-  SmallVector<TileRange> ranges; ///< of keys
 };
 
 class Sm90WideRole {
@@ -168,6 +173,9 @@ private:
   }
 };
 
+/// Emit the code of the lane that copies tiles, and of the three warps that compute factors.
+void emitWideProducer(Sm90Builder &b, const Sm90WideProblem &wide);
+void emitWideFactors(Sm90Builder &b, const Sm90WideProblem &wide);
 /// Emits the code of consumer warpgroup `group`.
 void emitWideConsumer(Sm90Builder &b, const Sm90WideProblem &wide, Value group);
 

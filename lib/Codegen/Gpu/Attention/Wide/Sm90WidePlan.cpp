@@ -4,18 +4,20 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Of the configurations that fit, the one with the fewest clocks is chosen for dQ, and one for dK
-// and dV. A kernel with mma.sync remains where it takes fewer. A consumer thread needs these
-// registers:
+// Of the configurations that fit, the one with the fewest clocks is chosen for dQ, one for dK and
+// dV, and one for tables. A kernel with mma.sync remains where it takes fewer. A consumer thread
+// needs these registers:
 //
 //   dim / 2, valueDim / 2   sums; for keys both
 //   blockCols               S and dP, and for exact products
 //   .. + 44                 parts of own factors, or if more
 //   blockCols · 2           parts of P and dS
 //   32                      addresses, lse and δ
-//   4                       if query heads share keys
-//   32                      values of score functions, if there are any
-//   40                      weight_mod, whose random numbers have many values per element
+//   4                       if the rows are keys that query heads share
+//   28, 32                  values of score functions, for exact products and for others
+//   72                      instead for weight_mod, whose random numbers have many values per
+//                           element; with masks 76
+//   1, 2                    a sum of contributions by head, by row; a factor of a table
 //
 // In the model, the steps of a warpgroup follow one another, and overlap with those of the other.
 // With one buffer, copies and the warps that compute factors take turns with the products.
@@ -40,7 +42,8 @@ static GpuClocks factorsOf(double elements, double issue, double words) {
 
 static KernelClocks clocksOfSteps(const Sm90Wide &config, const Shape &shape,
                                   const FunctionWork &work) {
-  constexpr double perElement = 6, perStep = 135, ofMove = 2.5, ofPlainSplit = 1;
+  constexpr double perStep = 135, ofMove = 2.5, ofPlainSplit = 1;
+  const double perElement = config.addsToTables() ? 5 : 6; // dS is not converted for tables
   const GpuRates &rates = GpuRates::get("sm_90a");
   bool splits = config.splits;
   auto groups = static_cast<double>(config.groups), cols = static_cast<double>(config.blockCols),
@@ -49,15 +52,17 @@ static KernelClocks clocksOfSteps(const Sm90Wide &config, const Shape &shape,
        parts = static_cast<double>(config.parts()), elements = cols / 2;
   GpuClocks scores = productOfWide(cols, dim, /*leftIsShared=*/true, splits), sums, split, moved;
   double splitDims = splits ? dim : 0;
-  if (config.sumsGradients()) {
+  if (config.computesGradients()) {
     scores += productOfWide(cols, valueDim, /*leftIsShared=*/true, splits);
-    sums += productOfWide(dim, cols, /*leftIsShared=*/false, splits);
     splitDims += splits ? valueDim : 0;
+  }
+  if (config.sumsGradients()) {
+    sums += productOfWide(dim, cols, /*leftIsShared=*/false, splits);
     moved += factorsOf(cols * dim, parts * ofMove, 2 * parts);
   }
   if (config.sumsV()) {
     sums += productOfWide(valueDim, cols, /*leftIsShared=*/false, splits);
-    bool alsoSplits = splits && !config.sumsGradients();
+    bool alsoSplits = splits && !config.computesGradients();
     moved += factorsOf(cols * valueDim, parts * ofMove + (alsoSplits ? clocksOfSplit : 0),
                        alsoSplits ? 3 : 2 * parts);
   }
@@ -96,6 +101,20 @@ Sm80Work attention::workOf(AttentionGradOp op, const Sm90Wide &config, const Gpu
                 op.getQ().getType().getElementType(), target);
 }
 
+/// Returns the number of registers for contributions to captured tensors.
+static int64_t registersOfContributions(AttentionPass pass, AttentionGradOp op) {
+  int64_t count = 0;
+  for (const Contributed &c : collectContributions(op)) {
+    bool isOfPass = pass == AttentionPass::Tables    ? c.where == Dependence::Both
+                    : pass == AttentionPass::Queries ? c.where != Dependence::Column
+                                                     : c.where == Dependence::Column;
+    bool isOne = pass == AttentionPass::Queries && c.where != Dependence::Row;
+    if (isOfPass && pass != AttentionPass::KeysOfV)
+      count += isOne ? 1 : 2;
+  }
+  return count;
+}
+
 static int64_t registersOf(const Sm90Wide &config, const Shape &shape, AttentionGradOp op) {
   int64_t sums = ((config.sumsGradients() ? paddedDim(shape) : 0) +
                   (config.sumsV() ? paddedValueDim(shape) : 0)) /
@@ -103,7 +122,11 @@ static int64_t registersOf(const Sm90Wide &config, const Shape &shape, Attention
   bool mixes = !op.getWeightMod().empty(),
        any = mixes || !op.getScoreMod().empty() || readsTensors(op.getMaskMod());
   int64_t cols = config.blockCols, products = config.splits ? std::max(cols + 44, 2 * cols) : cols;
-  return sums + products + 32 + (shape.group > 1 ? 4 : 0) + (any ? 32 : 0) + (mixes ? 40 : 0);
+  int64_t functions = mixes ? (op.getMaskMod().empty() ? 72 : 76)
+                      : any ? (config.splits ? 28 : 32)
+                            : 0;
+  return sums + products + 32 + (config.ownsKeys() && shape.group > 1 ? 4 : 0) + functions +
+         registersOfContributions(config.pass, op);
 }
 
 namespace {
@@ -145,9 +168,6 @@ void attention::chooseSm90Wide(Sm80Backward &plan, AttentionGradOp op, const Gpu
     if (!target.hasWarpgroups() || !getElementTypeOrSelf(tensor).isF32() ||
         !hasTensorMap(cast<RankedTensorType>(tensor.getType())))
       return;
-  // Sums of contributions to captured tensors are left to the kernels with mma.sync.
-  if (!collectContributions(op).empty())
-    return;
   Shape shape = getShape(op.getQ().getType(), op.getK().getType(), op.getV().getType());
   auto of = [&](AttentionPass pass, double most) { return choose(pass, op, shape, most, target); };
   bool isOne = plan.keys.size() == 1;
@@ -162,11 +182,20 @@ void attention::chooseSm90Wide(Sm80Backward &plan, AttentionGradOp op, const Gpu
          keys = of(AttentionPass::Keys, mostOf(AttentionPass::Keys)),
          forK = of(AttentionPass::KeysOfK, mostOf(AttentionPass::KeysOfK)),
          forV = of(AttentionPass::KeysOfV, mostOf(AttentionPass::KeysOfV));
+  Choice tables;
+  double tablesOfMma = 0;
+  if (llvm::any_of(collectContributions(op),
+                   [](const Contributed &c) { return c.where == Dependence::Both; })) {
+    tablesOfMma = clocksOfMma(AttentionPass::Tables);
+    tables = of(AttentionPass::Tables, tablesOfMma);
+  }
   bool together = keys.clocks <= forK.clocks + forV.clocks;
-  double clocks = queries.clocks + (together ? keys.clocks : forK.clocks + forV.clocks);
-  if (clocks + normClocks >= queriesOfMma + keysOfMma)
+  double clocks =
+      queries.clocks + tables.clocks + (together ? keys.clocks : forK.clocks + forV.clocks);
+  if (clocks + normClocks >= queriesOfMma + tablesOfMma + keysOfMma)
     return;
   plan.wideQueries = queries.config;
+  plan.wideTables = tables.config;
   SmallVector<Choice> chosen = {keys};
   if (!together)
     chosen = {forK, forV};
