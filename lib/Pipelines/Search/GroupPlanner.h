@@ -8,6 +8,7 @@
 #define FSDP_PIPELINES_SEARCH_GROUPPLANNER_H
 
 #include "PlanProfile.h"
+#include "fsdp/Pipelines/Compiler.h"
 
 namespace mlir::fsdp {
 
@@ -19,6 +20,8 @@ struct PlannedCandidate {
   std::string limit, problem; ///< `problem` is the first error if there is no plan
   /// Whether the process that plans the candidate ended early.
   bool isLost = false;
+  /// Whether the model cannot be split over the axes `context` and `tensor`.
+  bool isRefused = false;
   /// Whether no schedule can fit, so that the measures are not those of the smallest one.
   bool cannotFit = false;
   std::optional<PlanProfile> profile;
@@ -48,19 +51,35 @@ struct SearchGoal {
   void add(const PlannedCandidate &plan);
 };
 
-/// A task for a child process: the candidates of one group.
-struct GroupTask {
+/// What planners of all groups share. The members must outlive the planners.
+struct PlannerInput {
   ModuleOp imported;
   const std::vector<Candidate> &candidates;
-  SmallVector<unsigned> members;      ///< indices of the candidates to plan
-  std::vector<CandidateState> states; ///< of all candidates
-  SearchGoal goal;
+  const std::vector<CandidateState> &states;
   const Cluster &cluster;
 };
 
-/// Plans the members of a group that the goal does not exclude, beginning with the least bound of
-/// the time. Calls `report` after each plan.
-void planGroup(GroupTask task, llvm::function_ref<void(const PlannedCandidate &)> report);
+/// Plans candidates of one group. The plan of a candidate depends on the members `limit`,
+/// `isSmallest` and `all` of the goal only, and not on what the planner has planned before.
+class GroupPlanner {
+public:
+  GroupPlanner(const PlannerInput &input, SearchGoal goal) : input(input), goal(goal) {}
+  PlannedCandidate plan(unsigned number);
+
+private:
+  void runFirstPhases(const StepOptions &options);
+  FailureOr<StepCompilation> begin(const Candidate &candidate);
+  PlannedCandidate planFusedModule(unsigned number);
+
+  PlannerInput input;
+  SearchGoal goal;
+  OwningOpRef<ModuleOp> fused;        ///< module after the stage Fuse
+  OwningOpRef<ModuleOp> buffers;      ///< module after the first part of the stage Plan
+  std::vector<std::string> buffersOf; ///< options of `buffers`
+  std::string refusal;                ///< why the model cannot be split over the axes
+  std::string error;                  ///< the first error
+  bool isBegun = false;
+};
 
 } // namespace mlir::fsdp
 
