@@ -75,7 +75,9 @@ bool AxisPairs::mayBeFaster(const AxisPair &pair, double fastest) const {
   if (pair.isVariant)
     return !pair.isExcluded && llvm::all_of(pairs, [&](const AxisPair &before) {
       bool isDone = before.isVariant || before.state == State::open;
-      return !isBefore(before, pair) || before.isCompared || (before.isExcluded && isDone);
+      bool isSlow = !before.isVariant && !isWorthwhile(before, fastest);
+      return !isBefore(before, pair) ||
+             (!isSlow && (before.isCompared || (before.isExcluded && isDone)));
     });
   bool isFirst = true;
   for (const AxisPair &before : pairs) {
@@ -87,13 +89,13 @@ bool AxisPairs::mayBeFaster(const AxisPair &pair, double fastest) const {
       return true;
     double seconds = before.isCompared ? before.seconds : before.bound;
     if (before.state == State::open && (before.isCompared || before.isExcluded) &&
-        (seconds == 0 || seconds <= fastest))
+        (seconds == 0 || seconds <= mostSlowdown * fastest))
       return true;
   }
   return isFirst;
 }
 
-void AxisPairs::update(llvm::function_ref<std::optional<double>(unsigned)> bound,
+void AxisPairs::update(double fastest, llvm::function_ref<std::optional<double>(unsigned)> bound,
                        llvm::function_ref<bool(unsigned)> isExcluded,
                        llvm::function_ref<unsigned(unsigned)> group) {
   for (AxisPair &pair : pairs) {
@@ -105,7 +107,7 @@ void AxisPairs::update(llvm::function_ref<std::optional<double>(unsigned)> bound
     AxisPair &pair = of(number);
     bool isOut = isExcluded(number);
     pair.isExcluded &= isOut;
-    pair.isCompared &= isOut || pair.firstGroup != group(number);
+    pair.isCompared &= isOut || pair.firstGroup != group(number) || !isWorthwhile(pair, fastest);
     if (std::optional<double> seconds = bound(number))
       pair.bound = pair.bound > 0 ? std::min(pair.bound, *seconds) : *seconds;
   }

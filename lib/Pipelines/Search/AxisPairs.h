@@ -19,7 +19,8 @@ struct AxisPair {
   State state = State::waiting;
   std::string problem;                ///< why the model cannot be split, if `state` is refused
   std::optional<unsigned> firstGroup; ///< group of the first candidate of the pair that is planned
-  bool isCompared = false; ///< whether the first group is planned, apart from what bounds exclude
+  /// Whether no more candidates of the first group may be faster, or the pair is not worthwhile.
+  bool isCompared = false;
   bool isExcluded = false; ///< whether the bounds exclude all candidates that are not planned
   double seconds = 0;      ///< time of its fastest plan that fits, or 0
   double bound = 0;        ///< least bound of the time of its candidates that may fit, or 0
@@ -30,10 +31,10 @@ class AxisPairs {
 public:
   explicit AxisPairs(const std::vector<Candidate> &candidates);
 
-  /// Updates what the bounds say about the pairs: `bound` returns the bound of the time of a
-  /// candidate that may fit, or nothing, `isExcluded` whether the bounds exclude it or it is
-  /// planned, and `group` its group.
-  void update(llvm::function_ref<std::optional<double>(unsigned)> bound,
+  /// Updates what is known about the pairs if the fastest plan takes `fastest` seconds: `bound`
+  /// returns the bound of the time of a candidate that may fit, or nothing, `isExcluded` whether
+  /// the bounds exclude it or it is planned, and `group` its group.
+  void update(double fastest, llvm::function_ref<std::optional<double>(unsigned)> bound,
               llvm::function_ref<bool(unsigned)> isExcluded,
               llvm::function_ref<unsigned(unsigned)> group);
   /// Returns whether all open pairs are compared or excluded.

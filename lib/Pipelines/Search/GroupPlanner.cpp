@@ -74,10 +74,11 @@ static std::string findRefusal(ModuleOp imported, const StepOptions &options) {
 }
 
 /// Runs the phases whose result all members share. If one of them fails, `fused` is null.
-void GroupPlanner::runFirstPhases(const StepOptions &options) {
+void GroupPlanner::runFirstPhases(unsigned number) {
+  const StepOptions &options = input.candidates[number].options;
   isBegun = true;
   ActivationSplit split = getActivationSplit(options);
-  if (split.context * split.tensor > 1)
+  if (split.context * split.tensor > 1 && !input.states[number].isAllowed)
     refusal = findRefusal(input.imported, options);
   StepCompilation step{{}, options, /*code=*/false, /*onlyMeasures=*/true};
   if (!refusal.empty())
@@ -145,7 +146,7 @@ PlannedCandidate GroupPlanner::plan(unsigned number) {
     return success();
   });
   if (!isBegun)
-    runFirstPhases(input.candidates[number].options);
+    runFirstPhases(number);
   PlannedCandidate plan;
   if (fused) {
     error.clear();

@@ -35,6 +35,7 @@ struct CandidateState {
   PlanStructure structure;
   PlanBounds bounds;
   bool isDone = false;
+  bool isAllowed = false; ///< whether the model can be split over the axes `context` and `tensor`
 };
 
 /// Decides which candidates still have to be planned.
@@ -67,7 +68,7 @@ public:
   PlannedCandidate plan(unsigned number);
 
 private:
-  void runFirstPhases(const StepOptions &options);
+  void runFirstPhases(unsigned number);
   FailureOr<StepCompilation> begin(const Candidate &candidate);
   PlannedCandidate planFusedModule(unsigned number);
 

@@ -46,7 +46,7 @@ public:
   SearchResult run();
 
 private:
-  using Key = std::tuple<bool, double, double, int64_t, bool, unsigned, unsigned>;
+  using Key = std::tuple<bool, double, bool, double, int64_t, bool, unsigned, unsigned>;
   bool isOpen(unsigned number) const;
   Key getKey(unsigned number) const;
   bool openPairs();
@@ -54,6 +54,7 @@ private:
   State getState(unsigned number) const;
   void planAll();
   void take(const PlannedCandidate &plan);
+  void raiseBounds(unsigned number);
   void checkBounds(const PlannedCandidate &plan);
   SearchedPlan describe(unsigned number) const;
   SearchProgress getProgress(unsigned next) const;
@@ -65,7 +66,10 @@ private:
   std::vector<CandidateState> states;
   PlanWorkers workers;
   std::vector<std::optional<PlannedCandidate>> plans;
+  std::vector<PlanProfile> profiles; ///< of all plans
+  std::vector<unsigned> numRaised;   ///< for each candidate, profiles that have raised its bounds
   SearchGoal goal;
+  std::optional<unsigned> best; ///< candidate of the fastest plan that fits
   SearchResult result;
   std::set<std::pair<const AxisPair *, std::string>> planned; ///< pairs with shardings
 };
@@ -75,12 +79,13 @@ Search::Search(ModuleOp imported, const StepOptions &options, const Cluster &clu
                BeforePlan beforePlan)
     : cluster(cluster), beforePlan(beforePlan),
       candidates(listCandidates(imported, options, cluster)), pairs(candidates),
-      workers({imported, candidates, states, cluster}), plans(candidates.size()) {
+      workers({imported, candidates, states, cluster}), plans(candidates.size()),
+      numRaised(candidates.size(), 0) {
   goal.limit = options.plan.memoryLimit;
   goal.all = options.driver.searchAll;
   StructureReader structures(imported);
   for (const Candidate &candidate : candidates)
-    states.push_back({structures.read(candidate), PlanBounds(), /*isDone=*/false});
+    states.push_back({structures.read(candidate), PlanBounds()});
 }
 
 /// Updates the pairs of axes, and opens further ones if all open pairs are compared. Returns
@@ -95,7 +100,7 @@ bool Search::openPairs() {
     return mayFit ? std::optional(bounds.getSeconds()) : std::nullopt;
   };
   auto getGroup = [&](unsigned number) { return candidates[number].group; };
-  pairs.update(getBound, isExcluded, getGroup);
+  pairs.update(goal.seconds, getBound, isExcluded, getGroup);
   return (goal.all || pairs.areCompared()) && pairs.open(goal.seconds, goal.all);
 }
 
@@ -105,8 +110,7 @@ bool Search::isOpen(unsigned number) const {
   if (states[number].isDone || pair.state != AxisPair::State::open ||
       goal.excludes(states[number].bounds))
     return false;
-  return goal.all || goal.isSmallest || !pair.isCompared ||
-         AxisPairs::isWorthwhile(pair, goal.seconds);
+  return goal.all || goal.isSmallest || AxisPairs::isWorthwhile(pair, goal.seconds);
 }
 
 /// Returns the key by which candidates are sorted: candidates of pairs that are not compared are
@@ -116,11 +120,14 @@ Search::Key Search::getKey(unsigned number) const {
   const CandidateState &state = states[number];
   unsigned group = candidates[number].group;
   if (goal.all) // the members of a group follow each other
-    return {true, 0, 0, 0, true, group, number};
+    return {true, 0, true, 0, 0, true, group, number};
   bool isNext = !goal.isSmallest && !pair.isCompared && pair.firstGroup.value_or(group) == group;
   bool byTime = !goal.isSmallest;
+  // A pair is compared by plans with the options of the fastest one.
+  bool isOther = isNext && best && candidates[number].ofPlan != candidates[*best].ofPlan;
   return {!isNext,
           byTime && !isNext ? pair.seconds : 0,
+          isOther,
           byTime ? state.bounds.getSeconds() : 0,
           state.bounds.bytes,
           !state.structure.gathersAgain,
@@ -139,7 +146,7 @@ std::vector<unsigned> Search::listWanted() const {
   std::set<std::pair<const AxisPair *, std::string>> listed;
   llvm::SmallPtrSet<const AxisPair *, 4> unplanned;
   for (const Key &key : open) {
-    unsigned number = std::get<6>(key);
+    unsigned number = std::get<7>(key);
     const AxisPair &pair = pairs.of(number);
     const std::string &sharding = states[number].structure.sharding;
     // The first plan of a pair or of a sharding may exclude its other candidates.
@@ -216,10 +223,16 @@ void Search::take(const PlannedCandidate &plan) {
     states[plan.candidate].isDone = true;
     plans[plan.candidate] = plan;
   }
+  double fastest = goal.seconds;
   goal.add(plan);
+  if (goal.seconds != fastest)
+    best = plan.candidate;
   AxisPair &pair = pairs.of(plan.candidate);
-  if (!pair.firstGroup)
+  if (!pair.firstGroup) {
     pair.firstGroup = candidates[plan.candidate].group;
+    for (unsigned number = 0; number < states.size(); ++number)
+      states[number].isAllowed |= &pairs.of(number) == &pair;
+  }
   planned.insert({&pair, states[plan.candidate].structure.sharding});
   bool fits =
       plan.problem.empty() && !plan.cannotFit && (goal.limit == 0 || plan.bytes <= goal.limit);
@@ -229,10 +242,19 @@ void Search::take(const PlannedCandidate &plan) {
     PlanBounds &bounds = states[plan.candidate].bounds;
     bounds.bytes = std::max(bounds.bytes, goal.limit + 1);
   }
-  if (plan.profile)
-    for (auto [candidate, state] : llvm::zip_equal(candidates, states))
-      state.bounds.raise(plan.profile->getBounds(candidate, state.structure, cluster,
-                                                 !goal.excludes(state.bounds)));
+  if (!plan.profile)
+    return;
+  profiles.push_back(*plan.profile);
+  for (unsigned number = 0; number < states.size(); ++number)
+    if (!goal.excludes(states[number].bounds))
+      raiseBounds(number);
+}
+
+/// Raises the bounds of a candidate by those that follow from plans since the last call.
+void Search::raiseBounds(unsigned number) {
+  CandidateState &state = states[number];
+  for (unsigned &next = numRaised[number]; next < profiles.size(); ++next)
+    state.bounds.raise(profiles[next].getBounds(candidates[number], state.structure, cluster));
 }
 
 void Search::checkBounds(const PlannedCandidate &plan) {
@@ -272,6 +294,8 @@ SearchResult Search::run() {
   planAll();
   if (goal.seconds == 0 && goal.limit > 0) {
     goal.isSmallest = true;
+    for (unsigned number = 0; number < states.size(); ++number)
+      raiseBounds(number);
     planAll();
   }
   for (unsigned number = 0; number < candidates.size(); ++number)

@@ -252,6 +252,8 @@ static void addCandidates(const Space &space, unsigned number, const Candidate &
       (void)setOption(longer.options, row.name, value, OptionOrigin::CommandLine);
       longer.spelled.push_back("--" + row.name.str() +
                                (row.kind == OptionKind::flag ? "" : "=" + value));
+      if (number >= groupDimensions)
+        longer.ofPlan += " " + longer.spelled.back();
     }
     addCandidates(space, number + 1, longer, groups, all);
   }
@@ -274,7 +276,7 @@ std::vector<Candidate> fsdp::listCandidates(ModuleOp imported, const StepOptions
                                             const Cluster &cluster) {
   int64_t ranks = options.driver.search;
   Space space{ranks, ranks * options.shard.gradAccum, cluster};
-  Candidate first{options, {}};
+  Candidate first{options, {}, ""};
   first.options.driver = DriverOptions();
   auto set = [&](StringRef option, StringRef value, StringRef spelled) {
     (void)setOption(first.options, option, value, OptionOrigin::CommandLine);

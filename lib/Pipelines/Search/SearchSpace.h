@@ -19,6 +19,8 @@ struct Candidate {
   StepOptions options;
   /// Options as the command line spells them, without those that have their default value.
   std::vector<std::string> spelled;
+  /// Those options of `spelled` that the search has set and only the stage Plan reads.
+  std::string ofPlan;
   /// Candidates of a group differ only in options that no stage before Plan reads.
   unsigned group = 0;
 };
