@@ -44,8 +44,8 @@ static bool writeAll(int pipe, const void *data, size_t size) {
 }
 
 /// Reads the next request. Returns nothing if there are no more.
-static std::optional<unsigned> readRequest(int pipe) {
-  unsigned request = 0;
+static std::optional<ChildRequest> readRequest(int pipe) {
+  ChildRequest request{};
   while (true) {
     // A request is shorter than the bytes that a pipe keeps together.
     ssize_t bytes = read(pipe, &request, sizeof(request));
@@ -80,7 +80,7 @@ std::string ChildProcesses::start(unsigned number, const Answer &answer) {
     close(requests[1]), close(answers[0]);
     // The default action of SIGPIPE ends this process if the parent process has ended.
     std::signal(SIGPIPE, SIG_DFL);
-    while (std::optional<unsigned> request = readRequest(requests[0])) {
+    while (std::optional<ChildRequest> request = readRequest(requests[0])) {
       std::string text = answer(*request) + "\n";
       if (!writeAll(answers[1], text.data(), text.size()))
         break;
@@ -97,11 +97,11 @@ std::string ChildProcesses::start(unsigned number, const Answer &answer) {
   return "";
 }
 
-void ChildProcesses::ask(unsigned number, unsigned request) {
+void ChildProcesses::ask(unsigned number, const ChildRequest &request) {
   Child &child = children.at(number);
-  child.request = request;
+  child.candidate = request.candidate;
   child.asked = ++numRequests;
-  // If the process has ended, wait() reports it.
+  // If the process has ended, wait() reports the end.
   auto *handler = std::signal(SIGPIPE, SIG_IGN);
   (void)writeAll(child.requests, &request, sizeof(request));
   std::signal(SIGPIPE, handler);
@@ -109,7 +109,7 @@ void ChildProcesses::ask(unsigned number, unsigned request) {
 
 size_t ChildProcesses::countBusy() const {
   return llvm::count_if(children,
-                        [](const auto &entry) { return entry.second.request.has_value(); });
+                        [](const auto &entry) { return entry.second.candidate.has_value(); });
 }
 
 std::vector<unsigned> ChildProcesses::list() const {
@@ -142,7 +142,7 @@ void ChildProcesses::end(unsigned number) {
 bool ChildProcesses::endOldest() {
   const std::pair<const unsigned, Child> *oldest = nullptr;
   for (const auto &entry : children)
-    if (!entry.second.request && (!oldest || entry.second.asked < oldest->second.asked))
+    if (!entry.second.candidate && (!oldest || entry.second.asked < oldest->second.asked))
       oldest = &entry;
   if (oldest)
     end(oldest->first);
@@ -161,7 +161,7 @@ std::vector<ChildAnswer> ChildProcesses::wait() {
       continue; // a signal
     for (auto [number, its] : llvm::zip_equal(numbers, pipes)) {
       Child &child = children.at(number);
-      if (ready == 0 && child.request)
+      if (ready == 0 && child.candidate)
         kill(child.process, SIGKILL);
       if (its.revents == 0)
         continue;
@@ -169,22 +169,22 @@ std::vector<ChildAnswer> ChildProcesses::wait() {
       ssize_t bytes = read(child.answers, buffer, sizeof(buffer));
       if (bytes < 0 && errno == EINTR)
         continue;
-      std::optional<unsigned> request = child.request;
+      std::optional<unsigned> candidate = child.candidate;
       if (bytes > 0) {
         child.text.append(buffer, static_cast<size_t>(bytes));
         if (child.text.back() != '\n')
           continue;
         child.text.pop_back();
-        child.request.reset();
-        answers.push_back({number, *request, std::move(child.text), ""});
+        child.candidate.reset();
+        answers.push_back({number, *candidate, std::move(child.text), ""});
         child.text.clear();
         continue;
       }
       std::string problem = finish(number);
       if (problem.empty())
         problem = "the process that plans it has returned no plan";
-      if (request)
-        answers.push_back({number, *request, "", problem});
+      if (candidate)
+        answers.push_back({number, *candidate, "", problem});
     }
   }
   return answers;

@@ -16,9 +16,15 @@
 
 namespace mlir::fsdp {
 
+/// What a child process should plan.
+struct ChildRequest {
+  unsigned candidate;
+  double fastest; ///< seconds of the fastest plan so far; 0 if there is none
+};
+
 /// The answer of a child process to a request.
 struct ChildAnswer {
-  unsigned child, request;
+  unsigned child, candidate;
   std::string text;
   std::string problem; ///< empty, or how the process ended before it answered
 };
@@ -28,7 +34,7 @@ struct ChildAnswer {
 class ChildProcesses {
 public:
   /// Returns a line of text for a request. Runs in the child process.
-  using Answer = std::function<std::string(unsigned request)>;
+  using Answer = std::function<std::string(const ChildRequest &)>;
 
   ChildProcesses() = default;
   ChildProcesses(const ChildProcesses &) = delete;
@@ -37,7 +43,7 @@ public:
   /// Starts the child process `number`. Returns why that fails, or an empty text.
   std::string start(unsigned number, const Answer &answer);
   /// Sends a request to a child process that is idle.
-  void ask(unsigned number, unsigned request);
+  void ask(unsigned number, const ChildRequest &request);
   /// Waits until at least one request is answered.
   std::vector<ChildAnswer> wait();
   /// Kills a child process.
@@ -48,7 +54,7 @@ public:
   bool isRunning(unsigned number) const { return children.count(number) > 0; }
   bool isBusy(unsigned number) const {
     auto found = children.find(number);
-    return found != children.end() && found->second.request.has_value();
+    return found != children.end() && found->second.candidate.has_value();
   }
   size_t countBusy() const;
   std::vector<unsigned> list() const;
@@ -56,9 +62,9 @@ public:
 private:
   struct Child {
     pid_t process;
-    int requests, answers; ///< ends of the pipes that this process writes and reads
-    std::optional<unsigned> request;
-    unsigned asked = 0; ///< number of requests to all children before its last one
+    int requests, answers;             ///< ends of the pipes that this process writes and reads
+    std::optional<unsigned> candidate; ///< of the request that is not answered
+    unsigned asked = 0;                ///< number of requests to all children before its last one
     std::string text;
   };
   std::string finish(unsigned number);

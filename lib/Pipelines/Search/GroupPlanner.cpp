@@ -110,8 +110,8 @@ FailureOr<StepCompilation> GroupPlanner::begin(const Candidate &candidate) {
   return step;
 }
 
-/// Returns a plan without profile if the stage Plan fails.
-PlannedCandidate GroupPlanner::planFusedModule(unsigned number) {
+/// Returns a plan without a limit of its time if the stage Plan fails.
+PlannedCandidate GroupPlanner::planFusedModule(unsigned number, double fastest) {
   const Candidate &candidate = input.candidates[number];
   const PlanStructure &structure = input.states[number].structure;
   PlannedCandidate plan;
@@ -127,7 +127,11 @@ PlannedCandidate GroupPlanner::planFusedModule(unsigned number) {
       plan.cannotFit =
           profile.getBounds(candidate, structure, input.cluster, /*withTime=*/false).bytes >
           goal.limit;
-      return plan.cannotFit;
+      if (!plan.profile) {
+        plan.firstSeconds = measureSchedule(planned).scheduled;
+        plan.profile = std::move(profile);
+      }
+      return plan.cannotFit || plan.isTooSlow(fastest);
     };
   if (failed(planFused(step)))
     return plan;
@@ -135,11 +139,12 @@ PlannedCandidate GroupPlanner::planFusedModule(unsigned number) {
   plan.seconds = schedule.scheduled;
   plan.bytes = measureMemory(*step.module).peak;
   plan.limit = findLimit(schedule, candidate.options);
-  plan.profile.emplace(*step.module, candidate, structure, input.cluster);
+  if (!plan.profile)
+    plan.profile.emplace(*step.module, candidate, structure, input.cluster);
   return plan;
 }
 
-PlannedCandidate GroupPlanner::plan(unsigned number) {
+PlannedCandidate GroupPlanner::plan(unsigned number, double fastest) {
   ScopedDiagnosticHandler handler(input.imported.getContext(), [&](Diagnostic &diag) {
     if (diag.getSeverity() == DiagnosticSeverity::Error && error.empty())
       error = diag.str();
@@ -150,19 +155,20 @@ PlannedCandidate GroupPlanner::plan(unsigned number) {
   PlannedCandidate plan;
   if (fused) {
     error.clear();
-    plan = planFusedModule(number);
+    plan = planFusedModule(number, fastest);
   }
   plan.candidate = number;
   plan.isRefused = !refusal.empty();
-  if (!plan.profile)
+  if (plan.limit.empty())
     plan.problem = plan.isRefused ? refusal : error.empty() ? "planning failed" : error;
   return plan;
 }
 
 llvm::json::Value PlannedCandidate::toJson() const {
-  llvm::json::Object object{
-      {"candidate", candidate},  {"seconds", seconds}, {"bytes", bytes},      {"limit", limit},
-      {"cannot_fit", cannotFit}, {"problem", problem}, {"refused", isRefused}};
+  llvm::json::Object object{{"candidate", candidate},  {"seconds", seconds},
+                            {"bytes", bytes},          {"limit", limit},
+                            {"cannot_fit", cannotFit}, {"problem", problem},
+                            {"refused", isRefused},    {"first", firstSeconds}};
   if (profile)
     object["profile"] = profile->toJson();
   return object;
@@ -172,6 +178,7 @@ PlannedCandidate PlannedCandidate::fromJson(const llvm::json::Object &object) {
   PlannedCandidate plan;
   plan.candidate = static_cast<unsigned>(object.getInteger("candidate").value_or(0));
   plan.seconds = object.getNumber("seconds").value_or(0);
+  plan.firstSeconds = object.getNumber("first").value_or(0);
   plan.bytes = object.getInteger("bytes").value_or(0);
   plan.limit = object.getString("limit")->str();
   plan.problem = object.getString("problem")->str();

@@ -24,10 +24,23 @@ struct PlannedCandidate {
   bool isRefused = false;
   /// Whether no schedule can fit, so that the measures are not those of the smallest one.
   bool cannotFit = false;
+  /// Time of the first schedule if it does not fit, or 0.
+  double firstSeconds = 0;
+  /// Profile of the first schedule.
   std::optional<PlanProfile> profile;
+
+  /// Returns whether the first schedule does not fit, and is so slow that those with less memory
+  /// are not tried, because they start transfers later.
+  bool isTooSlow(double fastest) const {
+    return fastest > 0 && firstSeconds > fastest * mostSlowdown;
+  }
 
   llvm::json::Value toJson() const;
   static PlannedCandidate fromJson(const llvm::json::Object &object);
+
+private:
+  /// Largest ratio to the time of the fastest plan with which other schedules are tried.
+  static constexpr double mostSlowdown = 1.02;
 };
 
 /// What the search knows about a candidate.
@@ -61,16 +74,18 @@ struct PlannerInput {
 };
 
 /// Plans candidates of one group. The plan of a candidate depends on the members `limit`,
-/// `isSmallest` and `all` of the goal only, and not on what the planner has planned before.
+/// `isSmallest` and `all` of the goal only, and not on what the planner has planned before. If the
+/// first schedule of the candidate is too slow, only `firstSeconds` and the profile depend on them.
 class GroupPlanner {
 public:
   GroupPlanner(const PlannerInput &input, SearchGoal goal) : input(input), goal(goal) {}
-  PlannedCandidate plan(unsigned number);
+  /// `fastest` is the time of the fastest plan so far, or 0.
+  PlannedCandidate plan(unsigned number, double fastest);
 
 private:
   void runFirstPhases(unsigned number);
   FailureOr<StepCompilation> begin(const Candidate &candidate);
-  PlannedCandidate planFusedModule(unsigned number);
+  PlannedCandidate planFusedModule(unsigned number, double fastest);
 
   PlannerInput input;
   SearchGoal goal;

@@ -216,15 +216,22 @@ SearchProgress Search::getProgress(unsigned next) const {
 void Search::take(const PlannedCandidate &plan) {
   if (plan.isRefused)
     return pairs.refuse(plan.candidate, plan.problem);
-  checkBounds(plan);
   // If no schedule can fit, the bounds that follow from the plan exclude its candidate. If no
   // plan fits, the search for the smallest arena plans the candidate again.
-  if (!plan.cannotFit) {
+  bool isDropped = !goal.all && !goal.isSmallest && plan.isTooSlow(goal.seconds);
+  PlanBounds &bounds = states[plan.candidate].bounds;
+  if (isDropped)
+    bounds.seconds = std::max(bounds.seconds, plan.firstSeconds);
+  else
+    checkBounds(plan);
+  if (plan.cannotFit && !isDropped)
+    bounds.bytes = std::max(bounds.bytes, goal.limit + 1);
+  double fastest = goal.seconds;
+  if (!plan.cannotFit && !isDropped) {
     states[plan.candidate].isDone = true;
     plans[plan.candidate] = plan;
+    goal.add(plan);
   }
-  double fastest = goal.seconds;
-  goal.add(plan);
   if (goal.seconds != fastest)
     best = plan.candidate;
   AxisPair &pair = pairs.of(plan.candidate);
@@ -234,15 +241,11 @@ void Search::take(const PlannedCandidate &plan) {
       states[number].isAllowed |= &pairs.of(number) == &pair;
   }
   planned.insert({&pair, states[plan.candidate].structure.sharding});
-  bool fits =
-      plan.problem.empty() && !plan.cannotFit && (goal.limit == 0 || plan.bytes <= goal.limit);
+  bool fits = plan.problem.empty() && !plan.cannotFit && !isDropped &&
+              (goal.limit == 0 || plan.bytes <= goal.limit);
   if (fits && (pair.seconds == 0 || plan.seconds < pair.seconds))
     pair.seconds = plan.seconds;
-  if (plan.cannotFit) {
-    PlanBounds &bounds = states[plan.candidate].bounds;
-    bounds.bytes = std::max(bounds.bytes, goal.limit + 1);
-  }
-  if (!plan.profile)
+  if (!plan.profile || (!plan.problem.empty() && !isDropped))
     return;
   profiles.push_back(*plan.profile);
   for (unsigned number = 0; number < states.size(); ++number)

@@ -42,7 +42,7 @@ void PlanWorkers::take(const ChildAnswer &answer) {
   if (problem.empty()) {
     llvm::Expected<llvm::json::Value> value = llvm::json::parse(answer.text);
     if (value) {
-      plans[answer.request] = PlannedCandidate::fromJson(*value->getAsObject());
+      plans[answer.candidate] = PlannedCandidate::fromJson(*value->getAsObject());
       return;
     }
     problem = llvm::toString(value.takeError());
@@ -62,9 +62,10 @@ bool PlanWorkers::startNext(ArrayRef<unsigned> wanted, const SearchGoal &goal) {
       if (children.list().size() >= mostProcesses)
         (void)children.endOldest();
       auto planner = std::make_shared<GroupPlanner>(input, goal);
-      std::string problem = children.start(group, [planner](unsigned number) {
+      std::string problem = children.start(group, [planner](const ChildRequest &request) {
         std::string text;
-        llvm::raw_string_ostream(text) << planner->plan(number).toJson();
+        llvm::raw_string_ostream(text)
+            << planner->plan(request.candidate, request.fastest).toJson();
         return text;
       });
       if (!problem.empty()) {
@@ -75,7 +76,7 @@ bool PlanWorkers::startNext(ArrayRef<unsigned> wanted, const SearchGoal &goal) {
         continue;
       }
     }
-    children.ask(group, candidate);
+    children.ask(group, {candidate, goal.seconds});
     return true;
   }
   return false;
