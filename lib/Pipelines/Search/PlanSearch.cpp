@@ -249,7 +249,7 @@ void Search::take(const PlannedCandidate &plan) {
     return;
   profiles.push_back(*plan.profile);
   for (unsigned number = 0; number < states.size(); ++number)
-    if (!goal.excludes(states[number].bounds))
+    if (number == plan.candidate || !goal.excludes(states[number].bounds))
       raiseBounds(number);
 }
 
