@@ -10,20 +10,23 @@
 //      2     -    .    .          x refused: the axis tensor does not divide the heads
 //
 // Bounds exclude few pairs, because programs of different pairs have different kernels. Hence a
-// pair is tried only if a pair before it, with one axis smaller by a prime factor, has the fastest
-// plan so far, or no plan that fits. This assumes that if an axis makes a step slower, more ranks
-// on this axis do not make it faster. Of a pair whose first plans take 1.5 times as long as the
-// fastest plan, no others are tried. This assumes that strategies differ by less.
+// pair is tried only if a pair before it, with one axis smaller by a prime factor, is worthwhile:
+// its fastest plan takes at most 1.5 times as long as the fastest plan of all, or no plan fits. This
+// assumes that if an axis makes a step slower by more, more ranks on this axis do not make it
+// faster. Of a pair that is not worthwhile, no more candidates are planned after the first one that
+// fits. This assumes that strategies differ by less. The candidates of a pair are compared first
+// that have the recomputation, the offloading and the prefetching of the fastest plan so far.
 //
 // A pair has variants: --sequence-parallel if tensor > 1, a ring if context > 1, and both. They are
-// tried after the pair, unless bounds that follow from its plans exclude them (PlanBounds.cpp): a
-// variant needs less memory, but has the same products. Of a variant whose first plans are not the
-// fastest, no others are tried: strategies of a variant differ as those of the pair do.
+// tried after the pair if it is worthwhile, unless bounds that follow from its plans exclude them
+// (PlanBounds.cpp): a variant needs less memory, but has the same products. Of a variant whose
+// first plan is not the fastest, no others are tried: strategies of a variant differ as those of
+// the pair do.
 //
-// A pair is refused if the pass fsdp-partition-tensors fails for it. Without another run of the
-// pass, pairs with the same ranks on tensor and a multiple of the ranks on context are refused too.
-// Multiples on tensor are tried: 3 ranks do not divide 2 heads of keys, of which 6 ranks have
-// copies.
+// A pair is refused if the pass fsdp-partition-tensors fails for its first candidate. Without
+// another run of the pass, pairs with the same ranks on tensor and a multiple of the ranks on
+// context are refused too. Multiples on tensor are tried: 3 ranks do not divide 2 heads of keys, of
+// which 6 ranks have copies.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +37,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using State = AxisPair::State;
 
-/// Largest ratio of the time of a pair's first plans to that of the fastest plan with which more of
-/// its groups are planned.
+/// Largest ratio of the time of a pair's plans to that of the fastest plan with which more of its
+/// candidates are planned.
 static constexpr double mostSlowdown = 1.5;
 
 /// Returns whether `pair` splits all that `other` splits apart from ranks, and more.
