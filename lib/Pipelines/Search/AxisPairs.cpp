@@ -11,8 +11,8 @@
 //
 // Bounds exclude few pairs, because programs of different pairs have different kernels. Hence a
 // pair is tried only if a pair before it, with one axis smaller by a prime factor, is worthwhile:
-// its fastest plan takes at most 1.5 times as long as the fastest plan of all, or no plan fits. This
-// assumes that if an axis makes a step slower by more, more ranks on this axis do not make it
+// its fastest plan takes at most 1.5 times as long as the fastest plan of all, or no plan fits.
+// This assumes that if an axis makes a step slower by more, more ranks on this axis do not make it
 // faster. Of a pair that is not worthwhile, no more candidates are planned after the first one that
 // fits. This assumes that strategies differ by less. The candidates of a pair are compared first
 // that have the recomputation, the offloading and the prefetching of the fastest plan so far.

@@ -39,8 +39,8 @@ public:
               llvm::function_ref<unsigned(unsigned)> group);
   /// Returns whether all open pairs are compared or excluded.
   bool areCompared() const;
-  /// Returns whether more candidates of the pair should be planned, if the fastest plan of all takes
-  /// `fastest` seconds.
+  /// Returns whether more candidates of the pair should be planned, if the fastest plan of all
+  /// takes `fastest` seconds.
   static bool isWorthwhile(const AxisPair &pair, double fastest);
   /// Opens those waiting pairs that may have a faster plan than `fastest` seconds (0 if no plan
   /// fits yet), or all waiting pairs if `all`. Returns whether a pair is open that was waiting
