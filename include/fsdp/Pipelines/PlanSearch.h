@@ -56,7 +56,7 @@ struct SearchResult {
   std::vector<std::string> wrongBounds;
 };
 
-/// The state of a search before a round.
+/// The state of a search before a candidate is planned.
 struct SearchProgress {
   enum class Phase {
     comparing, ///< plan one group for each pair of axes that may have the fastest plan
@@ -79,9 +79,9 @@ bool searchHasAxis(const StepOptions &options, const Cluster &cluster, llvm::Str
 /// Searches for the fastest plan of `options.driver.search` ranks. `imported` is the module after
 /// the phase import. With --search-all, plans every candidate. Candidates are planned by child
 /// processes, as many at a time as the machine has processors. The result does not depend on their
-/// number. Calls `beforeRound` before each round of child processes.
+/// number. Calls `beforePlan` before the search waits for a plan.
 SearchResult searchPlans(ModuleOp imported, const StepOptions &options, const Cluster &cluster,
-                         llvm::function_ref<void(const SearchProgress &)> beforeRound);
+                         llvm::function_ref<void(const SearchProgress &)> beforePlan);
 
 } // namespace mlir::fsdp
 

@@ -10,69 +10,50 @@
 //      2     -    .    .          x refused: the axis tensor does not divide the heads
 //
 // Bounds exclude few pairs, because programs of different pairs have different kernels. Hence a
-// pair is tried only if a pair before it, with one axis smaller by a prime factor, has the fastest
-// plan so far, or no plan that fits. This assumes that if an axis makes a step slower, more ranks
-// on this axis do not make it faster. Of a pair whose first plans take 1.5 times as long as the
-// fastest plan, no others are tried. This assumes that strategies differ by less.
+// pair is tried only if a pair before it, with one axis smaller by a prime factor, is worthwhile:
+// its fastest plan takes at most 1.5 times as long as the fastest plan of all, or no plan fits.
+// This assumes that if an axis makes a step slower by more, more ranks on this axis do not make it
+// faster. Of a pair that is not worthwhile, no more candidates are planned after the first one that
+// fits. This assumes that strategies differ by less. The candidates of a pair are compared first
+// that have the recomputation, the offloading and the prefetching of the fastest plan so far.
 //
 // A pair has variants: --sequence-parallel if tensor > 1, a ring if context > 1, and both. They are
-// tried after the pair, unless bounds that follow from its plans exclude them (PlanBounds.cpp): a
-// variant needs less memory, but has the same products. Of a variant whose first plans are not the
-// fastest, no others are tried: strategies of a variant differ as those of the pair do.
+// tried after the pair if it is worthwhile, unless bounds that follow from its plans exclude them
+// (PlanBounds.cpp): a variant needs less memory, but has the same products. Of a variant whose
+// first plan is not the fastest, no others are tried: strategies of a variant differ as those of
+// the pair do.
 //
-// A pair is refused if the pass fsdp-partition-tensors fails for it. Without another run of the
-// pass, pairs with the same ranks on tensor and a multiple of the ranks on context are refused too.
-// Multiples on tensor are tried: 3 ranks do not divide 2 heads of keys, of which 6 ranks have
-// copies.
+// A pair is refused if the pass fsdp-partition-tensors fails for its first candidate. Without
+// another run of the pass, pairs with the same ranks on tensor and a multiple of the ranks on
+// context are refused too. Multiples on tensor are tried: 3 ranks do not divide 2 heads of keys, of
+// which 6 ranks have copies.
 //
 //===----------------------------------------------------------------------===//
 
 #include "AxisPairs.h"
-#include "ChildProcesses.h"
-#include "fsdp/Options/PassConfiguration.h"
-#include "fsdp/Shard/Passes.h"
-#include "mlir/IR/Diagnostics.h"
-#include "mlir/Pass/PassManager.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
 using State = AxisPair::State;
 
-/// Largest ratio of the time of a pair's first plans to that of the fastest plan with which more of
-/// its groups are planned.
+/// Largest ratio of the time of a pair's plans to that of the fastest plan with which more of its
+/// candidates are planned.
 static constexpr double mostSlowdown = 1.5;
-
-/// Returns why the model cannot be split over the axes of a mesh, or an empty text.
-static std::string findRefusal(ModuleOp imported, const StepOptions &options) {
-  std::string problem;
-  ScopedDiagnosticHandler handler(imported.getContext(), [&](Diagnostic &diag) {
-    if (diag.getSeverity() == DiagnosticSeverity::Error && problem.empty())
-      problem = diag.str();
-    return success();
-  });
-  OwningOpRef<ModuleOp> module = imported.clone();
-  PassManager pm(module->getContext(), ModuleOp::getOperationName());
-  pm.enableVerifier(false);
-  pm.addPass(configure(createApplyPrecisionPass(), options));
-  pm.addPass(configure(createPartitionTensorsPass(), options));
-  return succeeded(pm.run(*module)) ? "" : problem.empty() ? "the model is not split" : problem;
-}
 
 /// Returns whether `pair` splits all that `other` splits apart from ranks, and more.
 static bool isLess(const AxisPair &other, const AxisPair &pair) {
   return other.split.addsAtMost(pair.split) && !pair.split.addsAtMost(other.split);
 }
 
-AxisPairs::AxisPairs(ModuleOp imported, const std::vector<Candidate> &candidates)
-    : imported(imported), candidates(candidates) {
-  for (auto [number, candidate] : llvm::enumerate(candidates)) {
+AxisPairs::AxisPairs(const std::vector<Candidate> &candidates) {
+  for (const Candidate &candidate : candidates) {
     ActivationSplit split = getActivationSplit(candidate.options);
     auto isSame = [&](const AxisPair &pair) { return pair.split == split; };
     auto found = llvm::find_if(pairs, isSame);
     numbers.push_back(found - pairs.begin());
     if (found == pairs.end())
-      pairs.push_back(
-          {split, static_cast<unsigned>(number), /*isVariant=*/false, State::waiting, ""});
+      pairs.push_back({split, /*isVariant=*/false, State::waiting, /*problem=*/"", std::nullopt});
   }
   for (AxisPair &pair : pairs)
     pair.isVariant = llvm::any_of(pairs, [&](const AxisPair &other) {
@@ -97,33 +78,48 @@ bool AxisPairs::mayBeFaster(const AxisPair &pair, double fastest) const {
   if (pair.isVariant)
     return !pair.isExcluded && llvm::all_of(pairs, [&](const AxisPair &before) {
       bool isDone = before.isVariant || before.state == State::open;
-      return !isBefore(before, pair) || before.isPlanned || (before.isExcluded && isDone);
+      bool isSlow = !before.isVariant && !isWorthwhile(before, fastest);
+      return !isBefore(before, pair) ||
+             (!isSlow && (before.isCompared || (before.isExcluded && isDone)));
     });
   bool isFirst = true;
   for (const AxisPair &before : pairs) {
     if (!isBefore(before, pair) || before.state == State::refused)
       continue;
     isFirst = false;
-    double seconds = before.isPlanned ? before.seconds : before.bound;
-    if (before.state == State::open && (before.isPlanned || before.isExcluded) &&
-        (seconds == 0 || seconds <= fastest))
+    // No plan is known yet when the pair of plain meshes is compared: its plans are the fastest.
+    if (before.split == ActivationSplit())
+      return true;
+    double seconds = before.isCompared ? before.seconds : before.bound;
+    if (before.state == State::open && (before.isCompared || before.isExcluded) &&
+        (seconds == 0 || seconds <= mostSlowdown * fastest))
       return true;
   }
   return isFirst;
 }
 
-void AxisPairs::update(llvm::function_ref<std::optional<double>(unsigned)> bound,
-                       llvm::function_ref<bool(unsigned)> isExcluded) {
+void AxisPairs::update(double fastest, llvm::function_ref<std::optional<double>(unsigned)> bound,
+                       llvm::function_ref<bool(unsigned)> isExcluded,
+                       llvm::function_ref<unsigned(unsigned)> group) {
   for (AxisPair &pair : pairs) {
     pair.isExcluded = true;
     pair.bound = 0;
+    pair.isCompared = pair.firstGroup.has_value();
   }
   for (unsigned number = 0; number < numbers.size(); ++number) {
     AxisPair &pair = of(number);
-    pair.isExcluded &= isExcluded(number);
+    bool isOut = isExcluded(number);
+    pair.isExcluded &= isOut;
+    pair.isCompared &= isOut || pair.firstGroup != group(number) || !isWorthwhile(pair, fastest);
     if (std::optional<double> seconds = bound(number))
       pair.bound = pair.bound > 0 ? std::min(pair.bound, *seconds) : *seconds;
   }
+}
+
+bool AxisPairs::areCompared() const {
+  return llvm::all_of(pairs, [](const AxisPair &pair) {
+    return pair.state != State::open || pair.isCompared || pair.isExcluded;
+  });
 }
 
 bool AxisPairs::isWorthwhile(const AxisPair &pair, double fastest) {
@@ -141,30 +137,28 @@ const AxisPair *AxisPairs::findRefused(const AxisPair &pair) const {
 }
 
 bool AxisPairs::open(double fastest, bool all) {
-  std::vector<AxisPair *> chosen;
-  std::vector<std::function<void(llvm::raw_ostream &)>> tasks;
+  bool isAnyOpened = false;
   for (AxisPair &pair : pairs) {
-    if (pair.state != State::waiting || findRefused(pair) || (!all && !mayBeFaster(pair, fastest)))
+    if (pair.state != State::waiting)
       continue;
-    chosen.push_back(&pair);
-    const StepOptions &options = candidates[pair.first].options;
-    tasks.push_back([this, &pair, &options](llvm::raw_ostream &os) {
-      if (pair.split.context * pair.split.tensor > 1 && !pair.isExcluded)
-        os << findRefusal(imported, options);
-    });
+    if (const AxisPair *refused = findRefused(pair)) {
+      pair.state = State::refused;
+      pair.problem = refused->problem;
+    } else if (all || mayBeFaster(pair, fastest)) {
+      pair.state = State::open;
+      isAnyOpened = true;
+    }
   }
-  bool isAnyOpen = false;
-  for (auto [pair, output] : llvm::zip_equal(chosen, runInChildren(tasks))) {
-    // A process that ended early has found nothing: the candidates' own processes report why.
-    pair->problem = output.problem.empty() ? output.text : "";
-    pair->state = pair->problem.empty() ? State::open : State::refused;
-    isAnyOpen |= pair->state == State::open;
-  }
+  return isAnyOpened;
+}
+
+void AxisPairs::refuse(unsigned candidate, StringRef problem) {
+  of(candidate).state = State::refused;
+  of(candidate).problem = problem.str();
   for (AxisPair &pair : pairs)
-    if (const AxisPair *refused = pair.state == State::waiting ? findRefused(pair) : nullptr) {
+    if (const AxisPair *refused =
+            pair.state == State::open && !pair.firstGroup ? findRefused(pair) : nullptr) {
       pair.state = State::refused;
       pair.problem = refused->problem;
     }
-  // If all of these pairs are refused, pairs after them are the next.
-  return isAnyOpen || (!chosen.empty() && open(fastest, all));
 }

@@ -4,20 +4,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// 1. Run the stages Shard to Fuse once. They read no option in which members of a group differ.
-// 2. While the goal does not exclude all other members: select the member with the least bound of
-//    the time, and run the stage Plan on a copy of the module. The next member shares the first
+// 1. Find out whether the model can be split over the axes of the group, and run the stages Shard
+// to
+//    Fuse once. They read no option in which members of a group differ.
+// 2. For each member, run the stage Plan on a copy of the module. The next member shares the first
 //    part of the stage if it differs only in --prefetch. Measure the workspace of the kernels, the
 //    arena and the schedule as --explain does.
-// 3. Derive bounds for the other members from the plan.
 //
 //===----------------------------------------------------------------------===//
 
 #include "GroupPlanner.h"
 #include "fsdp/Analysis/PlanMeasures.h"
 #include "fsdp/Analysis/Schedule.h"
-#include "fsdp/Pipelines/Compiler.h"
+#include "fsdp/Options/PassConfiguration.h"
+#include "fsdp/Shard/Passes.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/Pass/PassManager.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -55,33 +57,49 @@ static std::string findLimit(const ScheduleReport &schedule, const StepOptions &
   return options.plan.checkpointing == "none" ? "compute" : "memory";
 }
 
-namespace {
-/// The modules from which the candidates of a group are planned.
-class SharedPhases {
-public:
-  /// `fused` is the module after the stage Fuse.
-  explicit SharedPhases(ModuleOp fused) : fused(fused) {}
-  FailureOr<StepCompilation> begin(const Candidate &candidate);
+/// Returns why the model cannot be split over the axes of a mesh, or an empty text.
+static std::string findRefusal(ModuleOp imported, const StepOptions &options) {
+  std::string problem;
+  ScopedDiagnosticHandler handler(imported.getContext(), [&](Diagnostic &diag) {
+    if (diag.getSeverity() == DiagnosticSeverity::Error && problem.empty())
+      problem = diag.str();
+    return success();
+  });
+  OwningOpRef<ModuleOp> module = imported.clone();
+  PassManager pm(module->getContext(), ModuleOp::getOperationName());
+  pm.enableVerifier(false);
+  pm.addPass(configure(createApplyPrecisionPass(), options));
+  pm.addPass(configure(createPartitionTensorsPass(), options));
+  return succeeded(pm.run(*module)) ? "" : problem.empty() ? "the model is not split" : problem;
+}
 
-private:
-  ModuleOp fused;
-  OwningOpRef<ModuleOp> buffers;
-  std::vector<std::string> buffersOf; ///< options of `buffers`
-};
-} // namespace
+/// Runs the phases whose result all members share. If one of them fails, `fused` is null.
+void GroupPlanner::runFirstPhases(unsigned number) {
+  const StepOptions &options = input.candidates[number].options;
+  isBegun = true;
+  ActivationSplit split = getActivationSplit(options);
+  if (split.context * split.tensor > 1 && !input.states[number].isAllowed)
+    refusal = findRefusal(input.imported, options);
+  StepCompilation step{{}, options, /*code=*/false, /*onlyMeasures=*/true};
+  if (!refusal.empty())
+    return;
+  step.module = input.imported.clone();
+  if (succeeded(runPhases(step, "shard", "fuse")))
+    fused = std::move(step.module);
+}
 
 /// Returns a compilation that planFused() can end. Candidates that differ only in --prefetch share
 /// the buffers if they are planned one after the other.
-FailureOr<StepCompilation> SharedPhases::begin(const Candidate &candidate) {
+FailureOr<StepCompilation> GroupPlanner::begin(const Candidate &candidate) {
   StepCompilation step{{}, candidate.options, /*code=*/false, /*onlyMeasures=*/true};
   if (candidate.options.plan.checkpointing == "auto") {
-    step.module = fused.clone();
+    step.module = fused->clone();
     return step;
   }
   std::vector<std::string> key = candidate.spelled;
   llvm::erase_if(key, [](StringRef option) { return option.starts_with("--prefetch="); });
   if (!buffers || key != buffersOf) {
-    step.module = fused.clone();
+    step.module = fused->clone();
     if (failed(assignBuffers(step)))
       return failure();
     buffers = std::move(step.module);
@@ -92,26 +110,28 @@ FailureOr<StepCompilation> SharedPhases::begin(const Candidate &candidate) {
   return step;
 }
 
-/// Plans a candidate of a task.
-static PlannedCandidate planCandidate(SharedPhases &shared, const GroupTask &task,
-                                      unsigned number) {
-  const Candidate &candidate = task.candidates[number];
-  const PlanStructure &structure = task.states[number].structure;
+/// Returns a plan without a limit of its time if the stage Plan fails.
+PlannedCandidate GroupPlanner::planFusedModule(unsigned number, double fastest) {
+  const Candidate &candidate = input.candidates[number];
+  const PlanStructure &structure = input.states[number].structure;
   PlannedCandidate plan;
-  plan.candidate = number;
-  FailureOr<StepCompilation> begun = shared.begin(candidate);
+  FailureOr<StepCompilation> begun = begin(candidate);
   if (failed(begun))
     return plan;
   StepCompilation &step = *begun;
   // Only the size of the smallest arena and the list of all plans need the exact bytes of plans
   // that do not fit.
-  if (!task.goal.all && !task.goal.isSmallest)
+  if (!goal.all && !goal.isSmallest)
     step.cannotFit = [&](ModuleOp planned) {
-      PlanProfile profile(planned, candidate, structure, task.cluster);
+      PlanProfile profile(planned, candidate, structure, input.cluster);
       plan.cannotFit =
-          profile.getBounds(candidate, structure, task.cluster, /*withTime=*/false).bytes >
-          task.goal.limit;
-      return plan.cannotFit;
+          profile.getBounds(candidate, structure, input.cluster, /*withTime=*/false).bytes >
+          goal.limit;
+      if (!plan.profile) {
+        plan.firstSeconds = measureSchedule(planned).scheduled;
+        plan.profile = std::move(profile);
+      }
+      return plan.cannotFit || plan.isTooSlow(fastest);
     };
   if (failed(planFused(step)))
     return plan;
@@ -119,53 +139,36 @@ static PlannedCandidate planCandidate(SharedPhases &shared, const GroupTask &tas
   plan.seconds = schedule.scheduled;
   plan.bytes = measureMemory(*step.module).peak;
   plan.limit = findLimit(schedule, candidate.options);
-  plan.profile.emplace(*step.module, candidate, structure, task.cluster);
+  if (!plan.profile)
+    plan.profile.emplace(*step.module, candidate, structure, input.cluster);
   return plan;
 }
 
-void fsdp::planGroup(GroupTask task, llvm::function_ref<void(const PlannedCandidate &)> report) {
-  std::string error;
-  ScopedDiagnosticHandler handler(task.imported.getContext(), [&](Diagnostic &diag) {
+PlannedCandidate GroupPlanner::plan(unsigned number, double fastest) {
+  ScopedDiagnosticHandler handler(input.imported.getContext(), [&](Diagnostic &diag) {
     if (diag.getSeverity() == DiagnosticSeverity::Error && error.empty())
       error = diag.str();
     return success();
   });
-  StepCompilation step{task.imported.clone(), task.candidates[task.members.front()].options,
-                       /*code=*/false, /*onlyMeasures=*/true};
-  bool isFused = succeeded(runPhases(step, "shard", "fuse"));
-  SharedPhases shared(*step.module);
-  while (true) {
-    llvm::erase_if(task.members,
-                   [&](unsigned member) { return task.goal.excludes(task.states[member].bounds); });
-    auto next = llvm::min_element(task.members, [&](unsigned a, unsigned b) {
-      return std::pair(task.states[a].bounds.getSeconds(), a) <
-             std::pair(task.states[b].bounds.getSeconds(), b);
-    });
-    if (next == task.members.end())
-      return;
-    unsigned number = *next;
-    task.members.erase(next);
-    PlannedCandidate plan;
-    if (isFused)
-      plan = planCandidate(shared, task, number);
-    plan.candidate = number;
-    if (!plan.profile)
-      plan.problem = error.empty() ? "planning failed" : error;
-    if (isFused)
-      error.clear();
-    report(plan);
-    task.goal.add(plan);
-    for (unsigned member : task.members)
-      if (plan.profile)
-        task.states[member].bounds.raise(plan.profile->getBounds(
-            task.candidates[member], task.states[member].structure, task.cluster));
+  if (!isBegun)
+    runFirstPhases(number);
+  PlannedCandidate plan;
+  if (fused) {
+    error.clear();
+    plan = planFusedModule(number, fastest);
   }
+  plan.candidate = number;
+  plan.isRefused = !refusal.empty();
+  if (plan.limit.empty())
+    plan.problem = plan.isRefused ? refusal : error.empty() ? "planning failed" : error;
+  return plan;
 }
 
 llvm::json::Value PlannedCandidate::toJson() const {
   llvm::json::Object object{{"candidate", candidate},  {"seconds", seconds},
                             {"bytes", bytes},          {"limit", limit},
-                            {"cannot_fit", cannotFit}, {"problem", problem}};
+                            {"cannot_fit", cannotFit}, {"problem", problem},
+                            {"refused", isRefused},    {"first", firstSeconds}};
   if (profile)
     object["profile"] = profile->toJson();
   return object;
@@ -175,10 +178,12 @@ PlannedCandidate PlannedCandidate::fromJson(const llvm::json::Object &object) {
   PlannedCandidate plan;
   plan.candidate = static_cast<unsigned>(object.getInteger("candidate").value_or(0));
   plan.seconds = object.getNumber("seconds").value_or(0);
+  plan.firstSeconds = object.getNumber("first").value_or(0);
   plan.bytes = object.getInteger("bytes").value_or(0);
   plan.limit = object.getString("limit")->str();
   plan.problem = object.getString("problem")->str();
   plan.cannotFit = object.getBoolean("cannot_fit").value_or(false);
+  plan.isRefused = object.getBoolean("refused").value_or(false);
   if (const llvm::json::Object *profile = object.getObject("profile"))
     plan.profile = PlanProfile::fromJson(*profile);
   return plan;

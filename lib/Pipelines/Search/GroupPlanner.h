@@ -8,6 +8,7 @@
 #define FSDP_PIPELINES_SEARCH_GROUPPLANNER_H
 
 #include "PlanProfile.h"
+#include "fsdp/Pipelines/Compiler.h"
 
 namespace mlir::fsdp {
 
@@ -19,12 +20,27 @@ struct PlannedCandidate {
   std::string limit, problem; ///< `problem` is the first error if there is no plan
   /// Whether the process that plans the candidate ended early.
   bool isLost = false;
+  /// Whether the model cannot be split over the axes `context` and `tensor`.
+  bool isRefused = false;
   /// Whether no schedule can fit, so that the measures are not those of the smallest one.
   bool cannotFit = false;
+  /// Time of the first schedule if it does not fit, or 0.
+  double firstSeconds = 0;
+  /// Profile of the first schedule.
   std::optional<PlanProfile> profile;
+
+  /// Returns whether the first schedule does not fit, and is so slow that those with less memory
+  /// are not tried, because they start transfers later.
+  bool isTooSlow(double fastest) const {
+    return fastest > 0 && firstSeconds > fastest * mostSlowdown;
+  }
 
   llvm::json::Value toJson() const;
   static PlannedCandidate fromJson(const llvm::json::Object &object);
+
+private:
+  /// Largest ratio to the time of the fastest plan with which other schedules are tried.
+  static constexpr double mostSlowdown = 1.02;
 };
 
 /// What the search knows about a candidate.
@@ -32,6 +48,7 @@ struct CandidateState {
   PlanStructure structure;
   PlanBounds bounds;
   bool isDone = false;
+  bool isAllowed = false; ///< whether the model can be split over the axes `context` and `tensor`
 };
 
 /// Decides which candidates still have to be planned.
@@ -48,19 +65,37 @@ struct SearchGoal {
   void add(const PlannedCandidate &plan);
 };
 
-/// A task for a child process: the candidates of one group.
-struct GroupTask {
+/// What planners of all groups share. The members must outlive the planners.
+struct PlannerInput {
   ModuleOp imported;
   const std::vector<Candidate> &candidates;
-  SmallVector<unsigned> members;      ///< indices of the candidates to plan
-  std::vector<CandidateState> states; ///< of all candidates
-  SearchGoal goal;
+  const std::vector<CandidateState> &states;
   const Cluster &cluster;
 };
 
-/// Plans the members of a group that the goal does not exclude, beginning with the least bound of
-/// the time. Calls `report` after each plan.
-void planGroup(GroupTask task, llvm::function_ref<void(const PlannedCandidate &)> report);
+/// Plans candidates of one group. The plan of a candidate depends on the members `limit`,
+/// `isSmallest` and `all` of the goal only, and not on what the planner has planned before. If the
+/// first schedule of the candidate is too slow, only `firstSeconds` and the profile depend on them.
+class GroupPlanner {
+public:
+  GroupPlanner(const PlannerInput &input, SearchGoal goal) : input(input), goal(goal) {}
+  /// `fastest` is the time of the fastest plan so far, or 0.
+  PlannedCandidate plan(unsigned number, double fastest);
+
+private:
+  void runFirstPhases(unsigned number);
+  FailureOr<StepCompilation> begin(const Candidate &candidate);
+  PlannedCandidate planFusedModule(unsigned number, double fastest);
+
+  PlannerInput input;
+  SearchGoal goal;
+  OwningOpRef<ModuleOp> fused;        ///< module after the stage Fuse
+  OwningOpRef<ModuleOp> buffers;      ///< module after the first part of the stage Plan
+  std::vector<std::string> buffersOf; ///< options of `buffers`
+  std::string refusal;                ///< why the model cannot be split over the axes
+  std::string error;                  ///< the first error
+  bool isBegun = false;
+};
 
 } // namespace mlir::fsdp
 

@@ -57,6 +57,16 @@ static bool keepsAllOf(StringRef a, StringRef b) {
   });
 }
 
+/// Returns whether the plan keeps all results that a candidate with the policy `its` keeps, and
+/// whether the candidate keeps all that the plan keeps.
+std::pair<bool, bool> PlanProfile::compareKept(StringRef its) const {
+  auto [found, isNew] = keptOf.try_emplace(its);
+  if (isNew)
+    found->second = {keepsAllOf(structure.checkpointing, its),
+                     keepsAllOf(its, structure.checkpointing)};
+  return found->second;
+}
+
 std::pair<int64_t, int64_t> PlanProfile::Transfer::getRing(const MeshRanks &mesh) const {
   int64_t ranks = (!overShard ? 1
                    : within   ? within
@@ -126,8 +136,7 @@ void PlanProfile::addForeignBounds(PlanBounds &bounds, const Candidate &candidat
   if (structure.checkpointing == other.checkpointing && own == its &&
       structure.offloadsActivations == other.offloadsActivations)
     activations = sharedBytes;
-  else if (isSplit && !other.offloadsActivations &&
-           keepsAllOf(other.checkpointing, structure.checkpointing))
+  else if (isSplit && !other.offloadsActivations && compareKept(other.checkpointing).second)
     // Values that are whole become rows, and gathered keys and values become blocks.
     activations = keptBytes / (its.context / (addsRing ? 1 : own.context)) /
                   (its.tensor / (addsRows ? 1 : own.tensor));
@@ -241,8 +250,7 @@ PlanBounds PlanProfile::getBounds(const Candidate &candidate, const PlanStructur
   addState(masters, strategy.state, offload.parameters || offload.optimizer);
   double space = static_cast<double>(options.plan.memoryLimit - bounds.bytes);
   bool isSame = structure == other;
-  bool isPart =
-      !structure.offloadsActivations && keepsAllOf(structure.checkpointing, other.checkpointing);
+  bool isPart = !structure.offloadsActivations && compareKept(other.checkpointing).first;
   if (isSame)
     bounds.bytes += liveBytes;
   else

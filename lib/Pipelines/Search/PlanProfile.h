@@ -86,6 +86,7 @@ public:
 private:
   void addForeignBounds(PlanBounds &bounds, const Candidate &candidate, const PlanStructure &other,
                         bool isPart, int64_t parts, const Cluster &cluster) const;
+  std::pair<bool, bool> compareKept(llvm::StringRef its) const;
   double getSharedTransfers(const Candidate &candidate, const PlanStructure &other,
                             const Cluster &cluster) const;
   /// Transfers of a candidate, and their parts in the main block.
@@ -168,6 +169,8 @@ private:
   /// The last group for which getSharedTransfers was called, and its result.
   mutable std::optional<unsigned> lastGroup;
   mutable double lastSeconds = 0;
+  /// Results of compareKept() by policy.
+  mutable llvm::StringMap<std::pair<bool, bool>> keptOf;
 };
 
 } // namespace mlir::fsdp

@@ -7,19 +7,19 @@
 // Branch and bound:
 //
 // 1. List the candidates (SearchSpace.cpp). Their bounds without any plan are 0.
-// 2. Repeat rounds until the bounds exclude every candidate that is not planned. In a round, select
-//    the groups with the least bounds, and plan them in child processes (GroupPlanner.cpp). Then
-//    take their plans into account, in the order of the groups: the fastest plan that fits, and the
-//    bounds that follow from each plan for all candidates (PlanProfile.cpp).
-//    Rounds are over the groups of those axes `context` and `tensor` that are open (AxisPairs.cpp).
-//    After each round, further axes are opened if they may be faster. The next round then has one
-//    group of each of them, so that a fast plan is known before the other groups are planned.
+// 2. Repeat until the bounds exclude every candidate that is not planned: plan the candidate that
+//    is the first in the order of getKey(), with the least bound (GroupPlanner.cpp). Take its plan
+//    into account: the fastest plan that fits, and the bounds that follow from the plan for all
+//    candidates (PlanProfile.cpp). Other processors plan the next candidates of the order ahead
+//    (PlanWorkers.cpp). Their plans are used only if they become the first.
+//    Candidates are those of the axes `context` and `tensor` that are open (AxisPairs.cpp). If one
+//    group of each of them is planned, further axes are opened if they may be faster. The groups of
+//    these are next, so that a fast plan is known before the other groups are planned.
 // 3. If no plan fits, search for the smallest arena in the same way.
 //
 // The first group of a pair gathers parameters again if it can, because its arena is small and its
-// plan bounds the arenas of other strategies (PlanProfile.cpp). The number of groups of a round is
-// a constant, and a child process knows only the plans of earlier rounds. Hence, the result does
-// not depend on the number of processors.
+// plan bounds the arenas of other strategies (PlanProfile.cpp). The next candidate depends only on
+// plans that are taken into account. Hence, the result does not depend on the number of processors.
 //
 // Each plan is compared with the bounds that earlier plans gave it. If a plan is better than its
 // bounds, these are wrong, and every candidate is planned.
@@ -28,8 +28,8 @@
 
 #include "fsdp/Pipelines/PlanSearch.h"
 #include "AxisPairs.h"
-#include "ChildProcesses.h"
-#include "GroupPlanner.h"
+#include "PlanWorkers.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include <set>
 
@@ -37,58 +37,59 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using State = SearchedPlan::State;
 
-static constexpr size_t groupsPerRound = 4;
-
 namespace {
 class Search {
 public:
-  using BeforeRound = llvm::function_ref<void(const SearchProgress &)>;
+  using BeforePlan = llvm::function_ref<void(const SearchProgress &)>;
   Search(ModuleOp imported, const StepOptions &options, const Cluster &cluster,
-         BeforeRound beforeRound);
+         BeforePlan beforePlan);
   SearchResult run();
 
 private:
-  SmallVector<unsigned> selectGroups() const;
+  using Key = std::tuple<bool, double, bool, double, int64_t, bool, unsigned, unsigned>;
+  bool isOpen(unsigned number) const;
+  Key getKey(unsigned number) const;
   bool openPairs();
+  std::vector<unsigned> listWanted() const;
   State getState(unsigned number) const;
-  void runRounds();
+  void planAll();
   void take(const PlannedCandidate &plan);
+  void raiseBounds(unsigned number);
   void checkBounds(const PlannedCandidate &plan);
   SearchedPlan describe(unsigned number) const;
-  SearchProgress getProgress(ArrayRef<unsigned> chosen) const;
+  SearchProgress getProgress(unsigned next) const;
 
-  ModuleOp imported;
   const Cluster &cluster;
-  BeforeRound beforeRound;
+  BeforePlan beforePlan;
   std::vector<Candidate> candidates;
   AxisPairs pairs;
   std::vector<CandidateState> states;
-  std::vector<SmallVector<unsigned>> groups; ///< members by group
+  PlanWorkers workers;
   std::vector<std::optional<PlannedCandidate>> plans;
+  std::vector<PlanProfile> profiles; ///< of all plans
+  std::vector<unsigned> numRaised;   ///< for each candidate, profiles that have raised its bounds
   SearchGoal goal;
+  std::optional<unsigned> best; ///< candidate of the fastest plan that fits
   SearchResult result;
-  bool isFirstRound = true;
   std::set<std::pair<const AxisPair *, std::string>> planned; ///< pairs with shardings
-  llvm::SmallDenseSet<unsigned> retried;                      ///< groups whose process ended early
 };
 } // namespace
 
 Search::Search(ModuleOp imported, const StepOptions &options, const Cluster &cluster,
-               BeforeRound beforeRound)
-    : imported(imported), cluster(cluster), beforeRound(beforeRound),
-      candidates(listCandidates(options, cluster)), pairs(imported, candidates),
-      plans(candidates.size()) {
+               BeforePlan beforePlan)
+    : cluster(cluster), beforePlan(beforePlan),
+      candidates(listCandidates(imported, options, cluster)), pairs(candidates),
+      workers({imported, candidates, states, cluster}), plans(candidates.size()),
+      numRaised(candidates.size(), 0) {
   goal.limit = options.plan.memoryLimit;
   goal.all = options.driver.searchAll;
   StructureReader structures(imported);
-  for (auto [number, candidate] : llvm::enumerate(candidates)) {
-    states.push_back({structures.read(candidate), PlanBounds(), /*isDone=*/false});
-    groups.resize(candidate.group + 1);
-    groups[candidate.group].push_back(number);
-  }
+  for (const Candidate &candidate : candidates)
+    states.push_back({structures.read(candidate), PlanBounds()});
 }
 
-/// Opens pairs of axes. Returns whether a pair is open that was waiting before.
+/// Updates the pairs of axes, and opens further ones if all open pairs are compared. Returns
+/// whether a pair is open that was waiting before.
 bool Search::openPairs() {
   auto isExcluded = [&](unsigned number) {
     return states[number].isDone || goal.excludes(states[number].bounds);
@@ -98,103 +99,83 @@ bool Search::openPairs() {
     bool mayFit = goal.limit == 0 || bounds.bytes <= goal.limit;
     return mayFit ? std::optional(bounds.getSeconds()) : std::nullopt;
   };
-  pairs.update(getBound, isExcluded);
-  return pairs.open(goal.seconds, goal.all);
+  auto getGroup = [&](unsigned number) { return candidates[number].group; };
+  pairs.update(goal.seconds, getBound, isExcluded, getGroup);
+  return (goal.all || pairs.areCompared()) && pairs.open(goal.seconds, goal.all);
 }
 
-/// Returns the groups of the next round: one group of each open pair that is not planned, or those
-/// with the least bounds if there is no such pair.
-SmallVector<unsigned> Search::selectGroups() const {
-  using Key = std::tuple<double, double, int64_t, bool, unsigned>;
+/// Returns whether the candidate may be the best plan, and its axes are open.
+bool Search::isOpen(unsigned number) const {
+  const AxisPair &pair = pairs.of(number);
+  if (states[number].isDone || pair.state != AxisPair::State::open ||
+      goal.excludes(states[number].bounds))
+    return false;
+  return goal.all || goal.isSmallest || AxisPairs::isWorthwhile(pair, goal.seconds);
+}
+
+/// Returns the key by which candidates are sorted: candidates of pairs that are not compared are
+/// the first, then those of pairs with fast plans, so that these exclude others.
+Search::Key Search::getKey(unsigned number) const {
+  const AxisPair &pair = pairs.of(number);
+  const CandidateState &state = states[number];
+  unsigned group = candidates[number].group;
+  if (goal.all) // the members of a group follow each other
+    return {true, 0, true, 0, 0, true, group, number};
+  bool isNext = !goal.isSmallest && !pair.isCompared && pair.firstGroup.value_or(group) == group;
+  bool byTime = !goal.isSmallest;
+  // A pair is compared by plans with the options of the fastest one.
+  bool isOther = isNext && best && candidates[number].ofPlan != candidates[*best].ofPlan;
+  return {!isNext,
+          byTime && !isNext ? pair.seconds : 0,
+          isOther,
+          byTime ? state.bounds.getSeconds() : 0,
+          state.bounds.bytes,
+          !state.structure.gathersAgain,
+          group,
+          number};
+}
+
+/// Returns the candidate to plan next, and those that may follow it.
+std::vector<unsigned> Search::listWanted() const {
   std::vector<Key> open;
-  for (auto [group, members] : llvm::enumerate(groups)) {
-    const AxisPair &pair = pairs.of(members.front());
-    if (pair.state != AxisPair::State::open)
-      continue;
-    // Groups of pairs with fast plans are first, so that these exclude others.
-    double ofPair = goal.isSmallest ? 0 : pair.seconds;
-    std::optional<Key> least;
-    for (unsigned member : members) {
-      const CandidateState &state = states[member];
-      Key key{ofPair, goal.isSmallest ? 0 : state.bounds.getSeconds(), state.bounds.bytes,
-              !state.structure.gathersAgain, group};
-      if (!state.isDone && !goal.excludes(state.bounds) && (!least || key < *least))
-        least = key;
-    }
-    if (least)
-      open.push_back(*least);
-  }
+  for (unsigned number = 0; number < states.size(); ++number)
+    if (isOpen(number))
+      open.push_back(getKey(number));
   llvm::sort(open);
-  SmallVector<unsigned> chosen, firsts;
+  std::vector<unsigned> wanted;
+  std::set<std::pair<const AxisPair *, std::string>> listed;
   llvm::SmallPtrSet<const AxisPair *, 4> unplanned;
-  std::set<std::pair<const AxisPair *, std::string>> inRound;
   for (const Key &key : open) {
-    unsigned group = std::get<4>(key);
-    const AxisPair &pair = pairs.of(groups[group].front());
-    const std::string &sharding = states[groups[group].front()].structure.sharding;
-    bool isTried = pair.isPlanned &&
-                   (goal.all || goal.isSmallest || AxisPairs::isWorthwhile(pair, goal.seconds));
-    if (pair.isPlanned && !isTried)
+    unsigned number = std::get<7>(key);
+    const AxisPair &pair = pairs.of(number);
+    const std::string &sharding = states[number].structure.sharding;
+    // The first plan of a pair or of a sharding may exclude its other candidates.
+    if (!goal.all &&
+        ((!pair.firstGroup && !unplanned.insert(&pair).second) ||
+         (planned.count({&pair, sharding}) == 0 && !listed.insert({&pair, sharding}).second)))
       continue;
-    // The plans of a group may exclude other groups of its sharding.
-    if (!goal.all && planned.count({&pair, sharding}) == 0 &&
-        !inRound.insert({&pair, sharding}).second)
-      continue;
-    if (isTried && chosen.size() < (isFirstRound ? 1 : groupsPerRound))
-      chosen.push_back(group);
-    else if (!pair.isPlanned && unplanned.insert(&pair).second)
-      firsts.push_back(group);
+    wanted.push_back(number);
   }
-  return firsts.empty() ? chosen : firsts;
+  return wanted;
 }
 
-void Search::runRounds() {
+void Search::planAll() {
   while (true) {
     bool isAnyOpened = openPairs();
-    SmallVector<unsigned> chosen = selectGroups();
-    if (chosen.empty() && !isAnyOpened)
+    std::vector<unsigned> wanted = listWanted();
+    if (wanted.empty() && !isAnyOpened)
       return;
-    if (chosen.empty())
+    if (wanted.empty())
       continue;
-    beforeRound(getProgress(chosen));
-    isFirstRound = false;
-    std::vector<std::function<void(llvm::raw_ostream &)>> tasks;
-    std::vector<SmallVector<unsigned>> members;
-    for (unsigned group : chosen) {
-      members.push_back(groups[group]);
-      llvm::erase_if(members.back(), [&](unsigned member) { return states[member].isDone; });
-      GroupTask task{imported, candidates, members.back(), states, goal, cluster};
-      tasks.push_back([task](llvm::raw_ostream &os) {
-        planGroup(task, [&](const PlannedCandidate &plan) {
-          os << plan.toJson() << "\n";
-          os.flush();
-        });
-      });
-    }
-    std::vector<ChildOutput> outputs = runInChildren(tasks);
-    for (auto [output, own] : llvm::zip_equal(outputs, members)) {
-      SmallVector<StringRef> lines;
-      StringRef(output.text).split(lines, '\n', -1, /*KeepEmpty=*/false);
-      for (StringRef line : lines)
-        if (llvm::Expected<llvm::json::Value> value = llvm::json::parse(line))
-          take(PlannedCandidate::fromJson(*value->getAsObject()));
-        else
-          llvm::consumeError(value.takeError());
-      // A child process that ended early has not planned its remaining candidates.
-      if (lines.empty() && output.problem.empty())
-        output.problem = "the process that plans it has returned no plan";
-      // Their group is tried once more.
-      if (!output.problem.empty() && retried.insert(candidates[own.front()].group).second)
-        continue;
-      for (unsigned member : own)
-        if (!output.problem.empty() && !states[member].isDone) {
-          PlannedCandidate plan;
-          plan.candidate = member;
-          plan.problem = output.problem;
-          plan.isLost = true;
-          take(plan);
-        }
-    }
+    beforePlan(getProgress(wanted.front()));
+    take(workers.plan(wanted, goal));
+    llvm::BitVector needed;
+    for (unsigned number = 0; number < states.size(); ++number)
+      if (isOpen(number)) {
+        needed.resize(std::max(needed.size(), candidates[number].group + 1));
+        needed.set(candidates[number].group);
+      }
+    workers.endGroups([&](unsigned group) { return group < needed.size() && needed[group]; });
   }
 }
 
@@ -209,49 +190,74 @@ State Search::getState(unsigned number) const {
                                                             : State::untried;
 }
 
-SearchProgress Search::getProgress(ArrayRef<unsigned> chosen) const {
+SearchProgress Search::getProgress(unsigned next) const {
   using Phase = SearchProgress::Phase;
   SearchProgress progress;
-  progress.phase = goal.isSmallest                                      ? Phase::shrinking
-                   : pairs.of(groups[chosen.front()].front()).isPlanned ? Phase::proving
-                                                                        : Phase::comparing;
+  progress.phase = goal.isSmallest             ? Phase::shrinking
+                   : pairs.of(next).isCompared ? Phase::proving
+                                               : Phase::comparing;
   progress.candidates = states.size();
   progress.seconds = goal.seconds;
   for (unsigned number = 0; number < states.size(); ++number) {
     State state = getState(number);
     const AxisPair &pair = pairs.of(number);
-    bool isOpen = pair.state == AxisPair::State::open &&
-                  (goal.isSmallest || AxisPairs::isWorthwhile(pair, goal.seconds));
+    bool isTried = pair.state == AxisPair::State::open &&
+                   (goal.isSmallest || AxisPairs::isWorthwhile(pair, goal.seconds));
     progress.planned += states[number].isDone;
     progress.tooLarge += state == State::tooLarge;
     progress.tooSlow += state == State::tooSlow;
     progress.refused += state == State::refused;
-    progress.open += state == State::untried && isOpen;
-    progress.waiting += state == State::untried && !isOpen;
+    progress.open += state == State::untried && isTried;
+    progress.waiting += state == State::untried && !isTried;
   }
   return progress;
 }
 
 void Search::take(const PlannedCandidate &plan) {
-  checkBounds(plan);
+  if (plan.isRefused)
+    return pairs.refuse(plan.candidate, plan.problem);
   // If no schedule can fit, the bounds that follow from the plan exclude its candidate. If no
   // plan fits, the search for the smallest arena plans the candidate again.
-  if (!plan.cannotFit) {
+  bool isDropped = !goal.all && !goal.isSmallest && plan.isTooSlow(goal.seconds);
+  PlanBounds &bounds = states[plan.candidate].bounds;
+  if (isDropped)
+    bounds.seconds = std::max(bounds.seconds, plan.firstSeconds);
+  else
+    checkBounds(plan);
+  if (plan.cannotFit && !isDropped)
+    bounds.bytes = std::max(bounds.bytes, goal.limit + 1);
+  double fastest = goal.seconds;
+  if (!plan.cannotFit && !isDropped) {
     states[plan.candidate].isDone = true;
     plans[plan.candidate] = plan;
+    goal.add(plan);
   }
-  goal.add(plan);
+  if (goal.seconds != fastest)
+    best = plan.candidate;
   AxisPair &pair = pairs.of(plan.candidate);
-  pair.isPlanned = true;
+  if (!pair.firstGroup) {
+    pair.firstGroup = candidates[plan.candidate].group;
+    for (unsigned number = 0; number < states.size(); ++number)
+      states[number].isAllowed |= &pairs.of(number) == &pair;
+  }
   planned.insert({&pair, states[plan.candidate].structure.sharding});
-  bool fits =
-      plan.problem.empty() && !plan.cannotFit && (goal.limit == 0 || plan.bytes <= goal.limit);
+  bool fits = plan.problem.empty() && !plan.cannotFit && !isDropped &&
+              (goal.limit == 0 || plan.bytes <= goal.limit);
   if (fits && (pair.seconds == 0 || plan.seconds < pair.seconds))
     pair.seconds = plan.seconds;
-  if (plan.profile)
-    for (auto [candidate, state] : llvm::zip_equal(candidates, states))
-      state.bounds.raise(plan.profile->getBounds(candidate, state.structure, cluster,
-                                                 !goal.excludes(state.bounds)));
+  if (!plan.profile || (!plan.problem.empty() && !isDropped))
+    return;
+  profiles.push_back(*plan.profile);
+  for (unsigned number = 0; number < states.size(); ++number)
+    if (number == plan.candidate || !goal.excludes(states[number].bounds))
+      raiseBounds(number);
+}
+
+/// Raises the bounds of a candidate by those that follow from plans since the last call.
+void Search::raiseBounds(unsigned number) {
+  CandidateState &state = states[number];
+  for (unsigned &next = numRaised[number]; next < profiles.size(); ++next)
+    state.bounds.raise(profiles[next].getBounds(candidates[number], state.structure, cluster));
 }
 
 void Search::checkBounds(const PlannedCandidate &plan) {
@@ -288,10 +294,12 @@ SearchedPlan Search::describe(unsigned number) const {
 }
 
 SearchResult Search::run() {
-  runRounds();
+  planAll();
   if (goal.seconds == 0 && goal.limit > 0) {
-    goal.isSmallest = isFirstRound = true;
-    runRounds();
+    goal.isSmallest = true;
+    for (unsigned number = 0; number < states.size(); ++number)
+      raiseBounds(number);
+    planAll();
   }
   for (unsigned number = 0; number < candidates.size(); ++number)
     result.plans.push_back(describe(number));
@@ -311,6 +319,6 @@ SearchResult Search::run() {
 
 SearchResult fsdp::searchPlans(ModuleOp imported, const StepOptions &options,
                                const Cluster &cluster,
-                               llvm::function_ref<void(const SearchProgress &)> beforeRound) {
-  return Search(imported, options, cluster, beforeRound).run();
+                               llvm::function_ref<void(const SearchProgress &)> beforePlan) {
+  return Search(imported, options, cluster, beforePlan).run();
 }

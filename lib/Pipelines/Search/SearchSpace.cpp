@@ -33,6 +33,7 @@
 #include "fsdp/Pipelines/PlanSearch.h"
 #include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Shard/PlacementChoice.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
 #include <set>
 
@@ -251,27 +252,48 @@ static void addCandidates(const Space &space, unsigned number, const Candidate &
       (void)setOption(longer.options, row.name, value, OptionOrigin::CommandLine);
       longer.spelled.push_back("--" + row.name.str() +
                                (row.kind == OptionKind::flag ? "" : "=" + value));
+      if (number >= groupDimensions)
+        longer.ofPlan += " " + longer.spelled.back();
     }
     addCandidates(space, number + 1, longer, groups, all);
   }
 }
 
-std::vector<Candidate> fsdp::listCandidates(const StepOptions &options, const Cluster &cluster) {
+/// Returns whether parameters may be narrower than f32, so that --param-storage has an effect.
+static bool mayBeNarrow(ModuleOp imported, const StepOptions &options) {
+  auto isNarrow = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && isa<FloatType>(tensor.getElementType()) &&
+           tensor.getElementTypeBitWidth() < 32;
+  };
+  return options.shard.paramDtype != ParamDtype::OfModel ||
+         llvm::any_of(imported.getOps<func::FuncOp>(), [&](func::FuncOp function) {
+           return llvm::any_of(function.getArgumentTypes(), isNarrow);
+         });
+}
+
+std::vector<Candidate> fsdp::listCandidates(ModuleOp imported, const StepOptions &options,
+                                            const Cluster &cluster) {
   int64_t ranks = options.driver.search;
   Space space{ranks, ranks * options.shard.gradAccum, cluster};
-  Candidate first{options, {"--overlap"}};
-  (void)setOption(first.options, "overlap", "true", OptionOrigin::CommandLine);
+  Candidate first{options, {}, ""};
   first.options.driver = DriverOptions();
+  auto set = [&](StringRef option, StringRef value, StringRef spelled) {
+    (void)setOption(first.options, option, value, OptionOrigin::CommandLine);
+    first.spelled.push_back(spelled.str());
+  };
+  set("overlap", "true", "--overlap");
   // Within a memory limit, candidates have the storage that needs less memory.
   if (options.plan.memoryLimit > 0 && !options.codegen.isForCpu() &&
-      options.shard.paramStorage == ParamStorage::Auto)
-    first.options.shard.paramStorage = ParamStorage::Master;
+      options.shard.paramStorage == ParamStorage::Auto && mayBeNarrow(imported, options))
+    set("param-storage", "master", "--param-storage=master");
   first.options.origins.erase("grad-accum");
   std::vector<Candidate> all;
   unsigned groups = 0;
   addCandidates(space, 0, first, groups, all);
-  for (Candidate &candidate : all) // the mesh is the first option that a user looks for
-    std::rotate(candidate.spelled.begin(), candidate.spelled.begin() + 1,
-                candidate.spelled.begin() + 2);
+  for (Candidate &candidate : all) { // the mesh is the first option that a user looks for
+    auto mesh = candidate.spelled.begin() + static_cast<std::ptrdiff_t>(first.spelled.size());
+    std::rotate(candidate.spelled.begin(), mesh, mesh + 1);
+  }
   return all;
 }

@@ -9,6 +9,7 @@
 
 #include "fsdp/Analysis/Cluster.h"
 #include "fsdp/Options/OptionTable.h"
+#include "mlir/IR/BuiltinOps.h"
 
 namespace mlir::fsdp {
 
@@ -18,14 +19,18 @@ struct Candidate {
   StepOptions options;
   /// Options as the command line spells them, without those that have their default value.
   std::vector<std::string> spelled;
+  /// Those options of `spelled` that the search has set and only the stage Plan reads.
+  std::string ofPlan;
   /// Candidates of a group differ only in options that no stage before Plan reads.
   unsigned group = 0;
 };
 
-/// Returns the candidates for `options.driver.search` ranks, sorted by group. The search does not
-/// set an option that the user has set, except --grad-accum: a step of each candidate has as many
-/// micro-batches over all ranks as the step that `options` describe on the axis `shard`.
-std::vector<Candidate> listCandidates(const StepOptions &options, const Cluster &cluster);
+/// Returns the candidates for `options.driver.search` ranks, sorted by group. `imported` is the
+/// module after the phase import. The search does not set an option that the user has set, except
+/// --grad-accum: a step of each candidate has as many micro-batches over all ranks as the step that
+/// `options` describe on the axis `shard`.
+std::vector<Candidate> listCandidates(ModuleOp imported, const StepOptions &options,
+                                      const Cluster &cluster);
 
 /// Numbers of ranks of the axes of --mesh. Those of `shard` include those of `context`.
 struct MeshRanks {
