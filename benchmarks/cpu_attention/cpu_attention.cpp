@@ -21,8 +21,10 @@
 
 #include "Workers.h"
 #include "fsdp/Codegen/Codegen.h"
-#include "fsdp/Fuse/Pipeline.h"
+#include "fsdp/Codegen/Passes.h"
+#include "fsdp/Fuse/Passes.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/Options/Options.h"
 #include "fsdp/Plan/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -179,8 +181,8 @@ std::unique_ptr<Program> Program::compile(MLIRContext &context, const CpuTarget 
   if (!program->module)
     return nullptr;
   PassManager pm(&context);
-  FuseOptions options;
-  options.fuseAttention = fuse;
+  StepOptions options;
+  options.fuse.fuseAttention = fuse;
   buildFusePipeline(pm, options);
   pm.addPass(createOutlineKernelsPass());
   if (failed(pm.run(*program->module)))
@@ -358,6 +360,7 @@ int main(int argc, char **argv) {
                      "  [--fused-only] [--json] [--only=f32|bf16] [--mask=full|causal|window]\n"
                      "  [--direction=forward|backward]\n"),
              2;
+  registerTargets();
   DialectRegistry registry;
   registry.insert<FSDPDialect, func::FuncDialect, linalg::LinalgDialect, tensor::TensorDialect,
                   arith::ArithDialect, math::MathDialect, scf::SCFDialect>();

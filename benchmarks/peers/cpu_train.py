@@ -238,14 +238,17 @@ of fsdp-mlir's step would run at the peak that `fsdp-run --profile` measures.
 def section(results, versions, processor, rounds):
     """Returns the title and the text of the section of one processor."""
     lines = [*textwrap.wrap(f"- CPU: {processor}", 100, subsequent_indent="  "),
-             f"- Date: {datetime.date.today()}; {rounds} {"round" if rounds == 1 else "rounds"} of {STEPS} steps in turns", f"- Versions: {versions}", "",
+             f"- Date: {datetime.date.today()}; {rounds} round{'s' * (rounds > 1)} of {STEPS} steps in turns", f"- Versions: {versions}", "",
              "| ranks x threads | type | program | tokens/s | fsdp-mlir / program | spread | resident |", "|---|---|---|---|---|---|---|"]
     for (name, ranks, threads, dtype), (seconds, size) in results.items():
         own = results.get(("fsdp-mlir", ranks, threads, dtype))
         ratio = f"{min(seconds) / min(own[0]):.2f}" if own else "-"
         rest = f"{max(seconds) / min(seconds):.2f} | {size / 2**30:.1f} GiB" if size else "- | -"
         lines.append(f"| {ranks} x {threads} | {dtype} | {name} | {ranks * LENGTH / min(seconds):.0f} | {ratio} | {rest} |")
-    return processor.split(", family")[0], "\n".join(lines) + "\n"
+    name, features = processor.split(", family")[0], processor.split()
+    if "avx512_fp16" in features:  # Intel's server cores, whose AMX a hypervisor may hide
+        name += " with AMX" if "amx_bf16" in features else " without AMX"
+    return name, "\n".join(lines) + "\n"
 
 
 def merge(old, title, text):

@@ -131,3 +131,22 @@ func.func private @nn_61x1030x1030_f32_f32(%a: tensor<61x1030xf32>, %b: tensor<1
   %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<61x1030xf32>, tensor<1030x1030xf32>) outs(%i : tensor<61x1030xf32>) -> tensor<61x1030xf32>
   return %r : tensor<61x1030xf32>
 }
+
+// More rows, and a right side of more than 1 MB: if the shared cache is distant, the parts of micro-kernels prefetch the next panel.
+// CHECK: @nt_205x1103x301_f32_f32: {{.*}} ok
+func.func private @nt_205x1103x301_f32_f32(%a: tensor<205x301xf32>, %b: tensor<1103x301xf32>, %c: tensor<205x1103xf32> {fsdp.out = 0 : i64}) -> tensor<205x1103xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<205x1103xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<205x1103xf32>) -> tensor<205x1103xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(n,k)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<205x301xf32>, tensor<1103x301xf32>) outs(%i : tensor<205x1103xf32>) -> tensor<205x1103xf32>
+  return %r : tensor<205x1103xf32>
+}
+
+// CHECK: @nn_205x1103x301_f32_f32: {{.*}} ok
+func.func private @nn_205x1103x301_f32_f32(%a: tensor<205x301xf32>, %b: tensor<301x1103xf32>, %c: tensor<205x1103xf32> {fsdp.out = 0 : i64}) -> tensor<205x1103xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<205x1103xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<205x1103xf32>) -> tensor<205x1103xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<205x301xf32>, tensor<301x1103xf32>) outs(%i : tensor<205x1103xf32>) -> tensor<205x1103xf32>
+  return %r : tensor<205x1103xf32>
+}

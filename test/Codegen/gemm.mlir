@@ -1,6 +1,7 @@
 // Structure of lowered contractions: one phase over panels of columns or rows, operands read through strides in any order.
 // RUN: fsdp-opt %s --fsdp-lower-kernels=target-cpu=x86-64-v3 | FileCheck %s
 // RUN: fsdp-opt %s --fsdp-lower-kernels=target-cpu=znver4 | FileCheck %s --check-prefix=WIDE
+// RUN: fsdp-opt %s --fsdp-lower-kernels=target-cpu=sapphirerapids | FileCheck %s --check-prefix=DISTANT
 
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
@@ -82,6 +83,16 @@ func.func private @integers(%a: tensor<4x20xi32>, %b: tensor<20x16xi32>, %c: ten
 // WIDE: iter_args
 // WIDE-NOT: llvm.intr.prefetch
 // WIDE: llvm.intr.fma
+// If the shared cache is distant, the loop of the micro-kernel has parts. Each part prefetches lines
+// of the result (rw = 1) and of the right side. Each iteration prefetches one line of the left side.
+// DISTANT-LABEL: func.func @many_rows(
+// DISTANT: scf.for {{.*}} iter_args
+// DISTANT: llvm.intr.prefetch"{{.*}}rw = 1
+// DISTANT: llvm.intr.prefetch"{{.*}}rw = 0
+// DISTANT: scf.for {{.*}} iter_args
+// DISTANT-COUNT-1: llvm.intr.prefetch"{{.*}}rw = 0
+// DISTANT-NOT: llvm.intr.prefetch
+// DISTANT: llvm.intr.fma
 func.func private @few_rows(%a: tensor<128x1024xf32>, %b: tensor<1024x1024xf32>, %c: tensor<128x1024xf32> {fsdp.out = 0})
     -> tensor<128x1024xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
   %zero = arith.constant 0.0 : f32

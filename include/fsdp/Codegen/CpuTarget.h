@@ -44,6 +44,9 @@ struct CpuTarget {
   /// Width in bits of the widest vector registers that the code uses: 256 or 512.
   unsigned vectorBits = 256;
   Bf16Products bf16 = Bf16Products::Widened;
+  /// True if a core copies data between its L2 cache and the shared cache slowly in comparison with
+  /// its multiply-adds. Kernels then hide more reads from the shared cache behind products.
+  bool hasDistantCache = false;
   /// The flags that /proc/cpuinfo of a machine must list if the code is to run on it.
   std::vector<std::string> isa;
 

@@ -9,10 +9,11 @@
 //
 //   for each position                              values of the outer digits
 //     for each block                               nc columns, then mc rows, then kc values of k
-//       pack mc × kc of lhs;
+//       pack mc × kc of lhs;                       unless Plan::packsLhsOnUse is true
 //       for each group                             panels of columns
 //         pack kc × nr of rhs for each panel;
 //         for each panel of rows, for each strip   strips of the group
+//           pack the panel of rows;                if Plan::packsLhsOnUse and not packed before
 //           for each slab, for each panel          slabs of kc, panels of the strip
 //             tile += lhs · rhs;
 //           after the last k: finish the strip, row by row;
@@ -69,7 +70,14 @@ private:
                  Value kBlock);
   void emitSums(const Strip &strip, Value row, Value col, const Ranges &ranges, const Slab &slab,
                 Pointer sums, Value stride);
+  /// Returns true if the group of panels that begins at column `firstCol` is the first group of a
+  /// block.
+  Value isFirstGroup(Value firstCol, Range sumCols) {
+    return b.isEqual(b.sub(firstCol, sumCols.from), 0);
+  }
   void prefetchNextRows(Pointer inResult, int64_t rowStride);
+  void prefetchResult(const Strip &strip, Value part);
+  void prefetchRow(Pointer first);
   Value kSteps(Value count);
   Pointer panel(const Side &side, Value number, Value fromStep);
   Pointer waitingStrip(Value row, Value col, Range rows, Range sumCols);
@@ -84,13 +92,15 @@ private:
            problem.lhs.strides[plan.rows.back()],
            problem.lhs.strides[plan.kInner],
            plan.lhsOffset,
+           /*isLhs=*/true,
            plan.arithmetic == Arithmetic::Tiles};
   Side rhs{problem.rhs,
            plan.cols,
            plan.nr,
            problem.rhs.strides[plan.cols.back()],
            problem.rhs.strides[plan.kInner],
-           plan.rhsOffset};
+           plan.rhsOffset,
+           /*isLhs=*/false};
 };
 } // namespace
 
@@ -152,22 +162,61 @@ void PhaseEmitter::emitSums(const Strip &strip, Value row, Value col, const Rang
   FloatAttr start = startOf(b, problem, cast<FloatType>(plan.accType));
   if (plan.arithmetic == Arithmetic::Tiles)
     return emitTileKernel(b, plan, left, right, steps, sums, stride, accumulate, start);
-  auto prefetch = [&](Value k) {
-    Pointer next = b.shift(kernel.at(b, rhs.operand, strip.position),
-                           b.constant(plan.colGroup * rhs.width * rhs.stride));
-    emitPrefetchOfPanel(b, plan, rhs, next, lhsPanel, k);
+  NextRows rows;
+  if (plan.prefetchesLhs) {
+    Value isPacked = plan.packsLhsOnUse ? isFalse(b, isFirstGroup(ranges.firstCol, ranges.sumCols))
+                                        : b.boolean(true);
+    rows = findNextRows(b, plan, lhs, kernel.at(b, lhs.operand, strip.position),
+                        panel(lhs, b.add(lhsPanel, 1), from), steps, isPacked);
+  }
+  auto next = [&] {
+    return b.shift(kernel.at(b, rhs.operand, strip.position),
+                   b.constant(plan.colGroup * rhs.width * rhs.stride));
   };
-  function_ref<void(Value)> beside = prefetch;
-  emitMicroKernel(b, plan, left, right, steps, sums, stride, accumulate, start,
-                  plan.prefetchesRhs ? beside : nullptr);
+  bool inParts = plan.mc / plan.mr > maxTilesBeside;
+  auto eachTurn = [&](const Turn &turn) {
+    if (plan.prefetchesLhs)
+      emitPrefetchOfRows(b, plan, rows, turn);
+    if (plan.prefetchesRhs && !inParts)
+      emitPrefetchOfPanel(b, plan, rhs, next(), lhsPanel, turn.k);
+  };
+  auto eachPart = [&](Value part) {
+    prefetchResult(strip, part);
+    if (plan.prefetchesRhs && inParts)
+      emitPrefetchInPart(b, plan, rhs, next(), lhsPanel, part);
+  };
+  Beside beside;
+  if (plan.prefetchesRhs || plan.parts > 1)
+    beside = {eachTurn, eachPart};
+  emitMicroKernel(b, plan, left, right, steps, sums, stride, accumulate, start, beside);
+}
+
+/// Prefetches a part of the result: a few rows of the next tile or, if there is an epilogue, of the
+/// strip itself.
+void PhaseEmitter::prefetchResult(const Strip &strip, Value part) {
+  auto eachRow = [&](function_ref<void(Value)> body) {
+    for (int64_t row = 0; row < plan.mr; row += plan.parts)
+      body(b.min(b.add(part, row), b.constant(plan.mr - 1)));
+  };
+  if (!plan.direct)
+    return b.when(strip.isLast, [&] { emitPrefetchOfStrip(b, kernel, strip, eachRow); });
+  const Operand &dest = problem.stores.front().dest;
+  Pointer inResult = kernel.at(b, dest, strip.position);
+  eachRow([&](Value row) {
+    prefetchRow(b.shift(inResult, b.mul(b.add(row, plan.mr), dest.strides[plan.rows.back()])));
+  });
+}
+
+/// Prefetches a row of a tile for writing.
+void PhaseEmitter::prefetchRow(Pointer first) {
+  for (int64_t c = 0; c < plan.nr; c += plan.lanes)
+    b.prefetch(b.shift(first, b.constant(c)), /*forWriting=*/true);
 }
 
 /// Prefetches the part of the result that belongs to the next tile.
 void PhaseEmitter::prefetchNextRows(Pointer inResult, int64_t rowStride) {
   for (int64_t r = 0; r < plan.mr; ++r)
-    for (int64_t c = 0; c < plan.nr; c += plan.lanes)
-      b.prefetch(b.shift(inResult, b.constant((plan.mr + r) * rowStride + c)),
-                 /*forWriting=*/true);
+    prefetchRow(b.shift(inResult, b.constant((plan.mr + r) * rowStride)));
 }
 
 void PhaseEmitter::emitStrip(const Position &corner, Value row, Value col, const Ranges &ranges,
@@ -180,7 +229,7 @@ void PhaseEmitter::emitStrip(const Position &corner, Value row, Value col, const
   strip.rows = b.min(b.constant(plan.mr), b.sub(rows.to, row));
   strip.cols = b.min(b.constant(plan.stripCols()), b.sub(cols.to, col));
   Value isFirst = b.isEqual(kBlock, 0);
-  Value isLast = b.isEqual(kBlock, plan.kBlocks - 1);
+  Value isLast = strip.isLast = b.isEqual(kBlock, plan.kBlocks - 1);
   bool constantStart = problem.startsAtConstant();
 
   Pointer scratch = waitingStrip(row, col, rows, sumCols), sums = scratch;
@@ -192,7 +241,7 @@ void PhaseEmitter::emitStrip(const Position &corner, Value row, Value col, const
     sums.base = b.select(isWhole, b.address(inResult), b.address(scratch));
     sums.index = b.constant(0);
     stride = b.select(isWhole, b.constant(dest.strides[plan.rows.back()]), stride);
-    if (plan.arithmetic != Arithmetic::Tiles)
+    if (plan.arithmetic != Arithmetic::Tiles && plan.parts == 1)
       prefetchNextRows(inResult, dest.strides[plan.rows.back()]);
     Value load = constantStart ? isFalse(b, isFirst) : b.boolean(true);
     b.when(b.both(isFalse(b, isWhole), load),
@@ -200,8 +249,12 @@ void PhaseEmitter::emitStrip(const Position &corner, Value row, Value col, const
   } else if (!constantStart) {
     b.when(isFirst, [&] { emitLoadStrip(b, kernel, problem.init, strip, scratch); });
   }
-  if (!plan.direct)
-    b.when(isLast, [&] { emitPrefetchOfStrip(b, kernel, strip); });
+  if (!plan.direct && plan.parts == 1)
+    b.when(isLast, [&] {
+      emitPrefetchOfStrip(b, kernel, strip, [&](function_ref<void(Value)> body) {
+        b.loop(b.constant(0), b.constant(plan.mr), 1, body);
+      });
+    });
   b.loop(b.constant(0), kCount, plan.kSlab, [&](Value from) {
     Slab slab = {from, b.min(b.constant(plan.kSlab), b.sub(kCount, from)),
                  b.both(isFirst, b.isEqual(from, 0))};
@@ -224,13 +277,24 @@ void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range su
   position[plan.kInner] = k;
   Value kCount = b.min(b.constant(plan.kc), b.sub(b.constant(plan.k), k));
   Value zero = b.constant(0);
-  emitPackPanels(b, kernel, lhs, position, rows.from, rows.to, kCount, panel(lhs, zero, zero));
+  auto packLhs = [&](Value from, Value to) {
+    Value number = b.div(b.sub(from, rows.from), plan.mr);
+    emitPackPanels(b, kernel, lhs, position, from, to, kCount, panel(lhs, number, zero));
+  };
+  if (!plan.packsLhsOnUse)
+    packLhs(rows.from, rows.to);
   int64_t groupCols = plan.colGroup * plan.nr;
   b.loop(sumCols.from, sumCols.to, groupCols, [&](Value first) {
     Value end = b.min(b.add(first, groupCols), sumCols.to);
     emitPackPanels(b, kernel, rhs, position, first, b.min(end, cols.to), kCount,
                    panel(rhs, zero, zero));
     b.loop(rows.from, rows.to, plan.mr, [&](Value row) {
+      if (plan.packsLhsOnUse) {
+        int64_t packed = plan.lhsPanelsPerUse * plan.mr;
+        Value begins = b.isEqual(b.rem(b.sub(row, rows.from), packed), 0);
+        b.when(b.both(isFirstGroup(first, sumCols), begins),
+               [&] { packLhs(row, b.min(b.add(row, packed), rows.to)); });
+      }
       b.loop(first, end, plan.stripCols(), [&](Value col) {
         emitStrip(position, row, col, {rows, cols, sumCols, first}, kCount, kBlock);
       });

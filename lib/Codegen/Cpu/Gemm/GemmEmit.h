@@ -32,6 +32,7 @@ struct Side {
   int64_t stride;  ///< distance between rows or columns, in elements
   int64_t kStride; ///< distance between elements with consecutive values of k, in elements
   int64_t offset;  ///< offset of the packed panels in a worker's scratch, in bytes
+  bool isLhs;      ///< true for lhs, false for rhs
 
   /// True for the left operand of tdpbf16ps. Its panels consist of tiles of 16 rows by 16 steps,
   /// and the steps of a row of a tile are contiguous.
@@ -48,13 +49,24 @@ void emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side,
 /// Number of steps per iteration of the micro-kernel's loop.
 static constexpr int64_t microUnroll = 2;
 
+/// The position of an iteration in the loops of the micro-kernel: number `turn` of part `part`,
+/// beginning with step `k`.
+struct Turn {
+  Value part, turn, k;
+};
+/// Emitters of the code that the micro-kernel runs beside its multiply-adds.
+struct Beside {
+  llvm::function_ref<void(const Turn &)> eachTurn;
+  llvm::function_ref<void(Value)> eachPart; ///< called at the beginning of each part
+};
+
 /// Emits code that computes tile[r · stride + c] = start + Σ over `steps` of lhs · rhs. The
 /// products are added to the values that the tile already has if `accumulate` is true at run time.
-/// Otherwise they are added to the constant `start`. If `beside` is given, it is called in the loop
-/// with the first step of each iteration, and may emit additional code there.
+/// Otherwise they are added to the constant `start`. If Plan::parts is 1, the loop is not divided,
+/// and only `beside.eachTurn` is used.
 void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                      Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
-                     llvm::function_ref<void(Value)> beside);
+                     const Beside &beside);
 
 /// Emits the same computation as emitMicroKernel(), but for AMX tiles. `steps` is a multiple of 16.
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
@@ -66,14 +78,35 @@ void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, 
 void emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next,
                          Value tile, Value k);
 
+/// The lines of lhs that a micro-kernel prefetches. Line i of iteration `turn` of a part is at
+/// `from` + part · perPart + turn · perTurn + i · perLine, in bytes.
+struct NextRows {
+  Pointer from;
+  Value perPart, perTurn, perLine;
+};
+/// Returns the lines that the micro-kernel of a row panel of `steps` steps prefetches. If
+/// `isPacked` is true at run time, they belong to the next packed panel, which begins at
+/// `nextPacked`. Otherwise they belong to the source of the rows that are packed next. `first` is
+/// the first element of the row panel in the source.
+NextRows findNextRows(CodeBuilder &b, const Plan &plan, const Side &side, Pointer first,
+                      Pointer nextPacked, Value steps, Value isPacked);
+/// Emits the prefetches of one iteration.
+void emitPrefetchOfRows(CodeBuilder &b, const Plan &plan, const NextRows &next, const Turn &turn);
+/// Emits the prefetches of one part of the micro-kernel of row panel `tile`: lines of the source of
+/// the panel of rhs that is packed next. `next` is the first element of this panel.
+void emitPrefetchInPart(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next,
+                        Value tile, Value part);
+
 /// The part of the result that a strip computes.
 struct Strip {
   Position position;
   Value rows, cols;
+  Value isLast; ///< true if no products are added to the strip later
 };
-/// Prefetches the elements that the epilogue of a strip accesses. Results of AMX products are not
-/// prefetched.
-void emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip);
+/// Prefetches the elements that the epilogue of a strip accesses, in the rows with which `eachRow`
+/// calls its argument. Results of AMX products are not prefetched.
+void emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip,
+                         llvm::function_ref<void(llvm::function_ref<void(Value)>)> eachRow);
 /// Copies the strip's elements of `source` to `sums`. In `sums`, each row has Plan::stripCols()
 /// columns.
 void emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source, const Strip &strip,

@@ -14,7 +14,8 @@
 //
 // Each sum adds its products in the order of k, so the bits depend neither on the size of the tile
 // nor on the number of lanes. The loop over steps is unrolled by two. If the number of steps is
-// odd, the last step runs in a second loop.
+// odd, the last step runs in a second loop. If the loop has parts (GemmPrefetch.cpp), the second
+// loop also runs the steps that do not fill an iteration of each part.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,6 +36,7 @@ public:
   SmallVector<Value> start(Pointer tile, Value stride, Value accumulate, TypedAttr constant);
   SmallVector<Value> loop(Value from, Value to, int64_t steps, ValueRange sums,
                           function_ref<void(Value)> beside);
+  SmallVector<Value> loopOfParts(Value turns, ValueRange sums, const Beside &beside);
   void store(ValueRange sums, Pointer tile, Value stride);
 
 private:
@@ -107,6 +109,17 @@ SmallVector<Value> MicroKernel::loop(Value from, Value to, int64_t steps, ValueR
   return llvm::to_vector_of<Value>(op.getResults());
 }
 
+/// Emits Plan::parts loops of `turns` iterations each.
+SmallVector<Value> MicroKernel::loopOfParts(Value turns, ValueRange sums, const Beside &beside) {
+  Value perPart = b.mul(turns, microUnroll);
+  return b.loop(b.constant(0), b.constant(plan.parts), 1, sums, [&](Value part, ValueRange sums) {
+    beside.eachPart(part);
+    Value first = b.mul(part, perPart);
+    return loop(first, b.add(first, perPart), microUnroll, sums,
+                [&](Value k) { beside.eachTurn({part, b.div(b.sub(k, first), microUnroll), k}); });
+  });
+}
+
 void MicroKernel::store(ValueRange sums, Pointer tile, Value stride) {
   for (int64_t r = 0; r < plan.mr; ++r)
     for (int64_t v = 0; v < plan.nv; ++v)
@@ -115,11 +128,16 @@ void MicroKernel::store(ValueRange sums, Pointer tile, Value stride) {
 
 void gemm::emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
                            Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
-                           function_ref<void(Value)> beside) {
+                           const Beside &beside) {
   MicroKernel micro(b, plan, lhs, rhs);
   SmallVector<Value> sums = micro.start(tile, tileStride, accumulate, start);
-  Value whole = b.mul(b.div(steps, microUnroll), microUnroll);
-  sums = micro.loop(b.constant(0), whole, microUnroll, sums, beside);
+  int64_t unit = plan.parts * microUnroll;
+  Value turns = b.div(steps, unit), whole = b.mul(turns, unit);
+  auto eachTurn = [&](Value k) { beside.eachTurn({b.constant(0), b.div(k, microUnroll), k}); };
+  function_ref<void(Value)> optional = eachTurn;
+  sums = plan.parts > 1 ? micro.loopOfParts(turns, sums, beside)
+                        : micro.loop(b.constant(0), whole, microUnroll, sums,
+                                     beside.eachTurn ? optional : nullptr);
   sums = micro.loop(whole, steps, 1, sums, nullptr);
   micro.store(sums, tile, tileStride);
 }

@@ -35,8 +35,10 @@ using namespace mlir::fsdp::gemm;
 /// Number of panels that are filled together, to read whole cache lines, if rows are contiguous.
 static constexpr int64_t panelsPerGroup = 16;
 
-/// When the code loads an element at k, it prefetches the element at k + `prefetchDistance`.
-static constexpr int64_t prefetchDistance = 12;
+/// When the code loads an element at k, it prefetches the element at k + `prefetchDistance`. If the
+/// shared cache is distant, lines arrive more slowly, and the smaller distance avoids that lines in
+/// the same set of the L1 cache replace each other.
+static constexpr int64_t prefetchDistance = 12, distantPrefetchDistance = 5;
 
 namespace {
 class Packer {
@@ -45,7 +47,8 @@ public:
   /// of the panel of this row.
   Packer(CodeBuilder &b, const Plan &plan, const Side &side, Pointer from, Value kCount, Pointer to)
       : b(b), plan(plan), side(side), from(from), kCount(kCount), to(to), lanes(plan.lanes),
-        perStep(plan.kPerStep()), besideMicroKernel(plan.prefetchesRhs && side.width == plan.nr) {}
+        perStep(plan.kPerStep()), panels(side.isLhs ? plan.lhsPanelsPerUse : 1),
+        besideMicroKernel(side.isLhs ? plan.packsLhsOnUse : plan.prefetchesRhs) {}
   /// Packs one panel of `valid` rows.
   void packAlongK(Value valid);
   void packElements(Value valid);
@@ -81,6 +84,7 @@ private:
   }
   void packBlockAlongK(Value column, int64_t count, Value valid);
   void packRowsOfStep(Value row, Value valid, Value k, int64_t width);
+  Value partOf(Value vector, int64_t panel);
   Value interleave(Value first, Value second);
   SmallVector<Value> transpose(ArrayRef<Value> rows);
   SmallVector<Value> mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block);
@@ -92,6 +96,7 @@ private:
   Value kCount;
   Pointer to;
   int64_t lanes, perStep;
+  int64_t panels;         ///< number of panels that packAlongK() fills together
   bool besideMicroKernel; ///< true if the micro-kernel prefetches the source, so that packing need
                           ///< not prefetch it
 };
@@ -181,13 +186,18 @@ void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
     Value step = b.div(k, perStep);
     SmallVector<Value> steps = transpose(vectors);
     for (int64_t j = 0; j < lanes; ++j)
-      storeStep(steps[swapped(j)], to, b.add(step, j), column);
+      for (int64_t panel = 0; panel < panels; ++panel)
+        storeStep(panels > 1 ? partOf(steps[swapped(j)], panel) : steps[swapped(j)],
+                  b.shift(to, b.constant(panel * plan.panelSize(side.width))), b.add(step, j),
+                  column);
   });
 }
 
 void Packer::packAlongK(Value valid) {
   // The columns after the last whole vector are packed first. The store of a vector that is wider
   // than these columns also overwrites the first columns of the next step, which are packed later.
+  if (panels > 1)
+    return packBlockAlongK(b.constant(0), lanes, valid);
   int64_t whole = llvm::alignDown(side.width, lanes);
   if (whole < side.width)
     packBlockAlongK(b.constant(whole), side.width - whole, valid);
@@ -196,6 +206,12 @@ void Packer::packAlongK(Value valid) {
   else if (whole > 0)
     b.loop(b.constant(0), b.constant(whole), lanes,
            [&](Value column) { packBlockAlongK(column, lanes, valid); });
+}
+
+/// Returns the lanes of `vector` that belong to panel `panel`, if the vector fills several panels.
+Value Packer::partOf(Value vector, int64_t panel) {
+  return b.shuffle(vector, vector,
+                   llvm::to_vector(llvm::seq(panel * side.width, (panel + 1) * side.width)));
 }
 
 /// Interleaves two vectors into pairs; each pair is a step.
@@ -232,17 +248,16 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   for (int64_t part = 0; part < width; part += side.width) {
     Pointer panel =
         b.shift(to, b.mul(b.add(number, part / side.width), plan.panelSize(side.width)));
-    auto partOf = [&](ArrayRef<Value> vectors) {
+    auto ofPanel = [&](ArrayRef<Value> vectors) {
       if (width == side.width)
         return llvm::to_vector(vectors);
-      auto lanesOfPart = llvm::to_vector(llvm::seq(part, part + side.width));
-      return SmallVector<Value>{b.shuffle(vectors.front(), vectors.front(), lanesOfPart)};
+      return SmallVector<Value>{partOf(vectors.front(), part / side.width)};
     };
     if (plan.arithmetic == Arithmetic::Bf16Pairs) {
-      storeStep(partOf(second), panel, k);
-      storeStep(partOf(first), panel, next);
+      storeStep(ofPanel(second), panel, k);
+      storeStep(ofPanel(first), panel, next);
     } else {
-      storeStep(partOf(first), panel, b.div(k, perStep));
+      storeStep(ofPanel(first), panel, b.div(k, perStep));
     }
   }
 }
@@ -254,8 +269,10 @@ void Packer::packAlongRows(Value count) {
     Value end = b.min(b.add(begin, group), count);
     b.loop(b.constant(0), kCount, plan.arithmetic == Arithmetic::Fma ? 1 : 2, [&](Value k) {
       b.loop(begin, end, width, [&](Value row) {
-        for (int64_t column = 0; column < width; column += lanes)
-          b.prefetch(element(b.add(row, column), b.add(k, prefetchDistance)));
+        int64_t distance = plan.parts > 1 ? distantPrefetchDistance : prefetchDistance;
+        bool prefetches = plan.parts == 1 || !besideMicroKernel;
+        for (int64_t column = 0; prefetches && column < width; column += lanes)
+          b.prefetch(element(b.add(row, column), b.add(k, distance)));
         packRowsOfStep(row, b.sub(count, row), k, width);
       });
     });
@@ -378,8 +395,10 @@ void gemm::emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side
       });
     return;
   }
-  b.loop(first, end, side.width, [&](Value row) {
-    Value valid = b.min(b.constant(side.width), b.sub(end, row));
+  bool alongK = !splat && side.stride != 1 && side.kStride == 1 && !side.rowTiles;
+  int64_t width = side.width * (alongK && side.isLhs ? plan.lhsPanelsPerUse : 1);
+  b.loop(first, end, width, [&](Value row) {
+    Value valid = b.min(b.constant(width), b.sub(end, row));
     Value number = b.div(b.sub(row, first), side.width);
     Packer packer = packerAt(row, b.shift(to, b.mul(number, plan.panelSize(side.width))));
     if (side.rowTiles)
@@ -388,7 +407,7 @@ void gemm::emitPackPanels(CodeBuilder &b, const Kernel &kernel, const Side &side
       packer.packAlongRows(valid);
       if (isTiled)
         packer.padSteps();
-    } else if (!splat && side.kStride == 1)
+    } else if (alongK)
       packer.packAlongK(valid);
     else
       packer.packElements(valid);

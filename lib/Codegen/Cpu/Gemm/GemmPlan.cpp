@@ -33,6 +33,9 @@ using namespace mlir::fsdp::gemm;
 /// packed as a whole, so that rhs is packed only once. A larger lhs is packed in blocks of
 /// lhsBlockBytes. The blocks of all workers together fit the last-level cache.
 static constexpr int64_t lhsWholeBytes = 6 << 20, lhsBlockBytes = 3 << 20;
+/// Size in bytes of a block of lhs if the shared cache is distant and the rows are divided among
+/// workers. The blocks are larger because packing rhs again takes longer.
+static constexpr int64_t lhsDividedBytes = 12 << 20;
 /// Size of one panel of rhs, in bytes.
 static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. Both are
@@ -51,8 +54,12 @@ static constexpr int64_t streamedBytes = 2 << 20;
 static constexpr int64_t minUnits = 16;
 /// If `minTilesBeside` to `maxTilesBeside` micro-kernels use a panel of rhs, each of them
 /// prefetches a part of the next panel. Fewer micro-kernels have no time for this. With more,
-/// reading rhs takes little time. An rhs of less than rhsInMemoryBytes is in a cache anyway.
-static constexpr int64_t minTilesBeside = 4, maxTilesBeside = 24, rhsInMemoryBytes = 4 << 20;
+/// reading rhs takes little time, unless the shared cache is distant. An rhs of less than
+/// rhsInMemoryBytes is in a cache anyway, and less than rhsInDistantBytes is in the L2 cache.
+static constexpr int64_t minTilesBeside = 4, rhsInMemoryBytes = 4 << 20,
+                         rhsInDistantBytes = 1 << 20;
+/// Number of parts of a micro-kernel if the shared cache is distant.
+static constexpr int64_t partsIfDistant = 8;
 /// Maximum size of the partial sums kept in scratch, in bytes.
 static constexpr int64_t sumsBytes = 2 << 20;
 
@@ -194,15 +201,17 @@ static int64_t evenBlock(int64_t size, int64_t limit, int64_t unit) {
   return llvm::alignTo(llvm::divideCeil(size, std::max<int64_t>(blocks, 1)), unit);
 }
 
-static void chooseBlocks(const Problem &problem, Plan &plan) {
+static void chooseBlocks(const Problem &problem, Plan &plan, const CpuTarget &target) {
   int64_t kUnit = plan.lanes * plan.kPerStep();
   bool tiles = plan.arithmetic == Arithmetic::Tiles;
   int64_t panelLimit = tiles ? rhsTilePanelBytes : rhsPanelBytes;
   plan.kc = evenBlock(plan.k, panelLimit / (plan.nr * plan.stepBytes()) * plan.kPerStep(), kUnit);
   plan.kBlocks = llvm::divideCeil(plan.k, plan.kc) * plan.kOuterCount;
   int64_t lhsBytes = llvm::divideCeil(plan.m, plan.mr) * plan.panelBytes(plan.mr);
-  int64_t wholeLimit = tiles ? lhsTileBlockBytes : lhsWholeBytes;
-  int64_t lhsLimit = lhsBytes <= wholeLimit ? lhsBytes : std::min(wholeLimit, lhsBlockBytes);
+  bool isDivided = target.hasDistantCache && plan.m > plan.n;
+  int64_t wholeLimit = tiles ? lhsTileBlockBytes : isDivided ? lhsDividedBytes : lhsWholeBytes;
+  int64_t blockLimit = isDivided ? wholeLimit : std::min(wholeLimit, lhsBlockBytes);
+  int64_t lhsLimit = lhsBytes <= wholeLimit ? lhsBytes : blockLimit;
   plan.mc = evenBlock(plan.m, lhsLimit / plan.panelBytes(plan.mr) * plan.mr, plan.mr);
   plan.kSlab = plan.kc;
   if (tiles) {
@@ -252,13 +261,29 @@ bool gemm::isStreamed(const Problem &problem, const Plan &plan, const StoreStep 
          plan.m * plan.n * plan.outerCount * bytes >= streamedBytes;
 }
 
-static bool wantsPrefetchOfRhs(const Problem &problem, const Plan &plan) {
-  int64_t tiles = plan.mc / plan.mr;
-  int64_t colStride = problem.rhs.strides[plan.cols.back()],
-          kStride = problem.rhs.strides[plan.kInner];
-  return plan.arithmetic != Arithmetic::Tiles && problem.rhs.access.binding >= 0 &&
-         (colStride == 1 || kStride == 1) && tiles >= minTilesBeside && tiles <= maxTilesBeside &&
-         plan.n * plan.k * plan.stepBytes() / plan.kPerStep() >= rhsInMemoryBytes;
+/// Returns true if micro-kernels can prefetch the panels of an operand. The last digit of `digits`
+/// is the operand's row or column.
+static bool hasLines(const Plan &plan, const Operand &operand, ArrayRef<int> digits) {
+  return operand.access.binding >= 0 &&
+         (operand.strides[digits.back()] == 1 || operand.strides[plan.kInner] == 1);
+}
+
+static void choosePrefetches(const Problem &problem, Plan &plan, const CpuTarget &target) {
+  if (plan.arithmetic == Arithmetic::Tiles)
+    return;
+  int64_t tiles = plan.mc / plan.mr, bytes = plan.n * plan.k * plan.stepBytes() / plan.kPerStep();
+  bool pays = target.hasDistantCache ? bytes >= rhsInDistantBytes
+                                     : tiles <= maxTilesBeside && bytes >= rhsInMemoryBytes;
+  plan.prefetchesRhs = pays && tiles >= minTilesBeside && hasLines(plan, problem.rhs, plan.cols);
+  if (!target.hasDistantCache)
+    return;
+  plan.parts = partsIfDistant;
+  plan.prefetchesLhs = hasLines(plan, problem.lhs, plan.rows);
+  // If the rows are contiguous, the lines of a panel are far apart and replace each other in the
+  // caches before the panel is packed.
+  plan.packsLhsOnUse = plan.prefetchesLhs && problem.lhs.strides[plan.kInner] == 1;
+  if (plan.packsLhsOnUse && plan.rows.size() == 1)
+    plan.lhsPanelsPerUse = plan.panelsPerVector(plan.mr);
 }
 
 FailureOr<Plan> gemm::makePlan(Problem &problem, const CpuTarget &target) {
@@ -268,9 +293,9 @@ FailureOr<Plan> gemm::makePlan(Problem &problem, const CpuTarget &target) {
   orient(problem);
   chooseTile(problem, plan, target);
   assignDigits(problem, plan);
-  chooseBlocks(problem, plan);
+  chooseBlocks(problem, plan, target);
   plan.streams = llvm::any_of(
       problem.stores, [&](const StoreStep &store) { return isStreamed(problem, plan, store); });
-  plan.prefetchesRhs = wantsPrefetchOfRhs(problem, plan);
+  choosePrefetches(problem, plan, target);
   return plan;
 }

@@ -31,6 +31,10 @@ enum class Arithmetic {
 
 using amx::tileSize;
 
+/// Maximum number of micro-kernels per panel of rhs of which each prefetches a part of the next
+/// panel in every iteration.
+static constexpr int64_t maxTilesBeside = 24;
+
 struct Plan {
   Type accType;  ///< type of the accumulators: f32 or f64
   Type packType; ///< type of the elements of packed panels: bf16 if packsPairs(), otherwise accType
@@ -65,6 +69,15 @@ struct Plan {
 
   /// True if micro-kernels prefetch the next panel of rhs.
   bool prefetchesRhs = false;
+  /// Number of parts of the loop of a micro-kernel. With several parts, lines of the result and of
+  /// rhs are prefetched at the beginning of each part.
+  int64_t parts = 1;
+  /// True if micro-kernels prefetch the next panel of lhs.
+  bool prefetchesLhs = false;
+  /// True if a panel of lhs is packed just before its first use. Otherwise a block of lhs is packed
+  /// as a whole.
+  bool packsLhsOnUse = false;
+  int64_t lhsPanelsPerUse = 1; ///< number of panels that are then packed together
 
   // If `splitRows` is true, the rows are divided among workers in units of mr rows. Otherwise the
   // columns are divided in units of nr columns.

@@ -1,4 +1,4 @@
-//===- GemmPrefetch.cpp - Prefetches the next panel of rhs ------*- C++ -*-===//
+//===- GemmPrefetch.cpp - Prefetches panels and results ---------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -20,10 +20,18 @@
 //                                 their lines along k, one after another
 //   columns contiguous            a tile takes a range of k, with one or a few lines each
 //
-// Each iteration of the micro-kernel's loop issues one prefetch. If there are fewer lines than
-// iterations, some lines are prefetched more than once. This costs instructions but no memory
-// traffic. For the last panel, the prefetched addresses may be outside the buffer. This is
-// harmless, because a prefetch never fails.
+// If the shared cache is distant (CpuTarget.h), this pays for any number of rows. The loop of the
+// micro-kernel then has parts. At the beginning of each part, some lines of the next panel of rhs
+// and of the result are prefetched, and each iteration prefetches lines of lhs:
+//
+//   part 0                       part 1
+//   result, row 0; rhs aaa       result, row 1; rhs aaa      ..
+//   lhs, row 0: l l l l l l      lhs, row 1: l l l l l l     ..
+//
+// The lines of lhs belong to the rows that are packed next or, if lhs is packed already, to the
+// next packed panel. If there are fewer lines than prefetches, some lines are prefetched more than
+// once. This costs instructions but no memory traffic. For the last panel, the prefetched addresses
+// may be outside the buffer. This is harmless, because a prefetch never fails.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +68,51 @@ void gemm::emitPrefetchOfPanel(CodeBuilder &b, const Plan &plan, const Side &sid
              /*forWriting=*/false);
 }
 
-void gemm::emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip) {
+void gemm::emitPrefetchInPart(CodeBuilder &b, const Plan &plan, const Side &side, Pointer next,
+                              Value tile, Value part) {
+  // The lines of the panel are numbered along the contiguous dimension first.
+  bool alongK = side.kStride == 1;
+  int64_t bytes = next.type.getIntOrFloatBitWidth() / 8, perLine = lineBytes / bytes;
+  bool crosses = !alongK && side.kStride * bytes % lineBytes != 0;
+  int64_t inner = alongK ? llvm::divideCeil(plan.kc, perLine) : linesPerK(side) + crosses;
+  int64_t tiles = plan.mc / plan.mr, all = inner * (alongK ? side.width : plan.kc);
+  int64_t perTile = llvm::divideCeil(all, tiles), perPart = llvm::divideCeil(perTile, plan.parts);
+  Value first = b.add(b.mul(tile, perTile), b.mul(part, perPart));
+  for (int64_t i = 0; i < perPart; ++i) {
+    Value line = b.add(first, i);
+    Value at = b.add(b.mul(b.div(line, inner), alongK ? side.stride : side.kStride),
+                     b.mul(b.rem(line, inner), perLine));
+    b.prefetch(b.shift(next, at), /*forWriting=*/false);
+  }
+}
+
+NextRows gemm::findNextRows(CodeBuilder &b, const Plan &plan, const Side &side, Pointer first,
+                            Pointer nextPacked, Value steps, Value isPacked) {
+  int64_t bytes = first.type.getIntOrFloatBitWidth() / 8,
+          turnBytes = microUnroll * plan.stepBytes() * side.width;
+  auto choose = [&](Value packed, int64_t source) {
+    return b.select(isPacked, packed, b.constant(source));
+  };
+  Pointer source = b.shift(first, b.constant(plan.lhsPanelsPerUse * side.width * side.stride));
+  Value turns = b.div(steps, plan.parts * microUnroll);
+  return {
+      {b.select(isPacked, b.address(nextPacked), b.address(source)), b.getI8Type(), b.constant(0)},
+      choose(b.mul(turns, turnBytes), side.stride * bytes),
+      choose(b.constant(turnBytes), plan.parts * microUnroll * bytes),
+      choose(b.constant(lineBytes), plan.parts * side.stride * bytes)};
+}
+
+void gemm::emitPrefetchOfRows(CodeBuilder &b, const Plan &plan, const NextRows &next,
+                              const Turn &turn) {
+  Pointer at =
+      b.shift(next.from, b.add(b.mul(turn.part, next.perPart), b.mul(turn.turn, next.perTurn)));
+  int64_t lines = llvm::divideCeil(plan.mr, plan.parts);
+  for (int64_t line = 0; line < lines; ++line)
+    b.prefetch(b.shift(at, b.mul(next.perLine, line)), /*forWriting=*/false);
+}
+
+void gemm::emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip,
+                               function_ref<void(function_ref<void(Value)>)> eachRow) {
   const Plan &plan = kernel.plan;
   auto prefetch = [&](const Operand &operand, bool forWriting) {
     int64_t rowStride = operand.access.binding < 0 ? 0 : operand.strides[plan.rows.back()];
@@ -69,7 +121,7 @@ void gemm::emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip
     int64_t bits = getStorageType(operand.access.elementType).getIntOrFloatBitWidth();
     int64_t perLine = lineBytes * 8 / bits;
     Pointer corner = kernel.at(b, operand, strip.position);
-    b.loop(b.constant(0), b.constant(plan.mr), 1, [&](Value row) {
+    eachRow([&](Value row) {
       for (int64_t col = 0; col < plan.stripCols(); col += perLine)
         b.prefetch(b.shift(corner, b.add(b.mul(row, rowStride), col)), forWriting);
     });

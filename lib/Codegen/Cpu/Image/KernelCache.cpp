@@ -122,7 +122,9 @@ std::string KernelCache::getKey(func::FuncOp kernel, const CpuTarget &target) co
   for (StringRef part : {StringRef(target.triple), StringRef(target.cpu),
                          StringRef(target.features), StringRef(target.tune)})
     os << "\n" << part;
-  os << "\n" << target.vectorBits << " " << static_cast<int>(target.bf16) << "\n";
+  os << "\n"
+     << target.vectorBits << " " << static_cast<int>(target.bf16) << " " << target.hasDistantCache
+     << "\n";
   kernel->print(os, OpPrintingFlags().printGenericOpForm());
   // Append the data of resource constants, because print() prints only the names of resources.
   kernel->walk([&](Operation *op) {
