@@ -119,7 +119,7 @@ public:
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
   /// Returns weight_mod · P and dS of an element, where x is q · k and dp is dO · v. The argument
   /// `masked` must be true if mask_mod may mask the element or if the query may not exist.
-  /// `drawn` has values of random ops of weight_mod that SharedDraws has emitted.
+  /// `drawn` has values of random ops of weight_mod by SharedDraws.
   std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                const FragmentFunction::Values &drawn,
                                Contribute contribute = nullptr) const;
@@ -129,10 +129,12 @@ public:
       function_ref<void(int64_t, ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
   /// Returns the registers of dS of a tile whose rows are queries. `queries` are those of the
   /// lane's rows, and `firstKey` is the first one of the tile's keys, of which there are `cols`
-  /// altogether. The values of a column are computed once and used for all rows.
+  /// altogether. The values of a column are computed once and used for all rows. `drawn` has the
+  /// results of drawRows(), which computes the random numbers of the tile.
   SmallVector<Value> emitRows(const tile::Fragment &s, ArrayRef<Value> dp, ArrayRef<Query> queries,
-                              Value firstKey, int64_t cols, bool masked,
+                              Value firstKey, int64_t cols, bool masked, ArrayRef<Value> drawn,
                               ContributeRow contribute = nullptr) const;
+  SmallVector<Value> drawRows(tile::Layout layout, ArrayRef<Query> queries, Value firstKey) const;
 
   /// Returns true if dS is P · (dp - δ), so that P needs no dp.
   bool isPlain() const { return score.empty() && weight.empty(); }
@@ -149,6 +151,7 @@ private:
 
   GpuBuilder &b;
   double scale;
+  int64_t rows; ///< number of queries
 };
 
 /// The data that all functions that emit the backward pass read.

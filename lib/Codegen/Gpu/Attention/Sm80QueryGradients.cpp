@@ -64,7 +64,7 @@ private:
                   FragmentFunction::Values &values, Value keep);
   /// Returns the registers of dS, followed by the updated `sums`.
   SmallVector<Value> gradientOf(const Fragment &s, const Fragment &dp, Value firstCol, bool masked,
-                                Sums sums);
+                                ArrayRef<Value> drawn, Sums sums);
   SmallVector<Value> processBlock(Value number, ValueRange state);
   Sums sumsOf(ValueRange values) const;
   static SmallVector<Value> flat(ArrayRef<Value> registers, const Sums &sums);
@@ -254,11 +254,11 @@ void QueryGradients::storeSums(const Sums &sums) {
 }
 
 SmallVector<Value> QueryGradients::gradientOf(const Fragment &s, const Fragment &dp, Value firstCol,
-                                              bool masked, Sums sums) {
+                                              bool masked, ArrayRef<Value> drawn, Sums sums) {
   auto also = [&](int64_t row, ValueAt at, const Site &site, FragmentFunction::Values &values,
                   Value keep) { contribute(sums, row, at, site, values, keep); };
   SmallVector<Value> ds =
-      functions->emitRows(s, dp.registers, queries, firstCol, shape.cols, masked, also);
+      functions->emitRows(s, dp.registers, queries, firstCol, shape.cols, masked, drawn, also);
   return flat(ds, sums);
 }
 
@@ -274,19 +274,21 @@ SmallVector<Value> QueryGradients::processBlock(Value number, ValueRange state) 
   b.commit();
   SharedTile keys = stageOf(b, kTile, config.blockCols, number),
              values = stageOf(b, vTile, config.blockCols, number);
+  SmallVector<Value> drawn = functions->drawRows(scoreLayout, queries, firstCol), all;
   Fragment none = b.fill(scoreLayout, b.number(0));
   Fragment s = b.multiplyRows(none, rowsOfWarp(b, qTile, config.warpRows()), keys,
                               Sm80Tiles::paddedCols(shape.dim));
   Fragment dp = b.multiplyRows(none, rowsOfWarp(b, doutTile, config.warpRows()), values,
                                Sm80Tiles::paddedCols(shape.valueDim));
-  SmallVector<Value> all;
+  if (!drawn.empty())
+    b.endBlock(); // otherwise factors of products take registers that values of functions then lack
+  auto emit = [&](bool masked) { return gradientOf(s, dp, firstCol, masked, drawn, sums); };
   if (op.getMaskMod().empty() && wholeCols()) {
-    all = gradientOf(s, dp, firstCol, false, sums);
+    all = emit(false);
   } else {
     SmallVector<Type> types(flat(s.registers, sums).size(), b.getF32Type());
     all = b.choose(
-        blocks->isFree(block), types, [&] { return gradientOf(s, dp, firstCol, false, sums); },
-        [&] { return gradientOf(s, dp, firstCol, true, sums); });
+        blocks->isFree(block), types, [&] { return emit(false); }, [&] { return emit(true); });
   }
   sums = sumsOf(ValueRange(all).drop_front(s.registers.size()));
   if (tables)

@@ -26,7 +26,7 @@ ScoreGradients::ScoreGradients(GpuBuilder &b, AttentionGradOp op, const Shape &s
       mask(b, op.getMaskMod(), 0, shape, op.getCaptures(), head),
       weight(b, op.getWeightMod(), 0, shape, op.getCaptures(), head),
       grad(b, op.getScoreGrad(), 2, shape, op.getCaptures(), head), b(b),
-      scale(op.getScale().convertToDouble()) {}
+      scale(op.getScale().convertToDouble()), rows(shape.rows) {}
 
 Query ScoreGradients::query(Value number, Value exists, Value lse, Value delta) const {
   return {number,
@@ -106,22 +106,26 @@ std::pair<Value, Value> ScoreGradients::emit(Value x, Value dp, const Query &que
   return {mixed, ds};
 }
 
+SmallVector<Value> ScoreGradients::drawRows(Layout layout, ArrayRef<Query> queries,
+                                            Value firstKey) const {
+  SharedDraws draws(b, weight, layout, /*keysAreRows=*/false);
+  return draws.emit(queries[0].number, b.add(firstKey, b.colOfLane()), rows);
+}
+
 SmallVector<Value> ScoreGradients::emitRows(const Fragment &s, ArrayRef<Value> dp,
                                             ArrayRef<Query> queries, Value firstKey, int64_t cols,
-                                            bool masked, ContributeRow contribute) const {
+                                            bool masked, ArrayRef<Value> drawn,
+                                            ContributeRow contribute) const {
   // As in KeyScores::emit().
   if (!weight.empty())
     firstKey = b.opaque(firstKey);
   Value own = b.add(firstKey, b.colOfLane());
   bool checks = masked && cols % s.layout.numCols() != 0;
   SmallVector<std::optional<Key>> keys(s.layout.numCols());
-  SharedDraws draws(b, weight, /*keysAreRows=*/false);
-  SharedDraws::Piece drawn;
+  SharedDraws draws(b, weight, s.layout, /*keysAreRows=*/false);
   SmallVector<Value> ds;
   for (int64_t reg = 0; reg < s.layout.numRegisters(); ++reg) {
     int64_t at = s.layout.place(reg).second, row = s.layout.rowOf(reg);
-    if (reg % drawn.size() == 0)
-      drawn = draws.emit(queries[row].number, queries[row + 1].number, b.add(own, at));
     if (!keys[at]) {
       Value col = b.add(own, at);
       keys[at] =
@@ -132,9 +136,9 @@ SmallVector<Value> ScoreGradients::emitRows(const Fragment &s, ArrayRef<Value> d
       if (contribute)
         contribute(row, valueAt, site, values, keep);
     };
-    ds.push_back(emit(s.registers[reg], dp[reg], queries[row], *keys[at], masked,
-                      drawn[reg % drawn.size()], also)
-                     .second);
+    ds.push_back(
+        emit(s.registers[reg], dp[reg], queries[row], *keys[at], masked, draws.at(drawn, reg), also)
+            .second);
   }
   return ds;
 }

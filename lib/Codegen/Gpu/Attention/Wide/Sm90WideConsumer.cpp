@@ -47,9 +47,10 @@ private:
   SmallVector<Value> multiplyRows(int64_t factor, const Stage &stage);
   SmallVector<Value> multiplySums(int64_t factor, ArrayRef<Value> sums, ArrayRef<Value> weights,
                                   const Stage &stage);
-  SmallVector<Value> gradients(ArrayRef<Value> both, Value number, Value block);
-  SmallVector<Value> gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value number, Value block,
-                                 bool masked);
+  SmallVector<Value> gradients(ArrayRef<Value> both, ArrayRef<Value> drawn, Value number,
+                               Value block);
+  SmallVector<Value> gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, ArrayRef<Value> drawn,
+                                 Value number, Value block, bool masked);
   SmallVector<Value> processBlock(Value number, Value block, ValueRange sums);
   void store(ArrayRef<Value> sums);
   int64_t registersOf(int64_t factor) const {
@@ -110,25 +111,28 @@ SmallVector<Value> WideConsumer::multiplySums(int64_t factor, ArrayRef<Value> su
 }
 
 /// Returns P and dS, or only dS if the rows are queries.
-SmallVector<Value> WideConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value number,
-                                             Value block, bool masked) {
+SmallVector<Value> WideConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp,
+                                             ArrayRef<Value> drawn, Value number, Value block,
+                                             bool masked) {
   Value first = b.mul(block, config.blockCols);
   if (!visits.keys)
     return visits.functions->emitRows({layout, SmallVector<Value>(s)}, dp, queries, first,
-                                      shape.cols, masked);
+                                      shape.cols, masked, drawn);
   Value own = b.shiftBytes(norms(number), b.mul(b.colOfLane(), 4));
   auto norm = [&](int64_t distance) {
     return [&, distance](int64_t at) -> Value {
       return LLVM::LoadOp::create(b, b.loc, b.getF32Type(), b.shiftBytes(own, distance + at * 4));
     };
   };
-  return visits.keys->emit(s, dp, first, norm(0), norm(places.normBytes), masked, {});
+  return visits.keys->emit(s, dp, first, norm(0), norm(places.normBytes), masked, drawn, {});
 }
 
-SmallVector<Value> WideConsumer::gradients(ArrayRef<Value> both, Value number, Value block) {
+SmallVector<Value> WideConsumer::gradients(ArrayRef<Value> both, ArrayRef<Value> drawn,
+                                           Value number, Value block) {
   size_t count = layout.numRegisters();
   auto emit = [&](bool masked) {
-    return gradientsOf(both.take_front(count), both.drop_front(count), number, block, masked);
+    return gradientsOf(both.take_front(count), both.drop_front(count), drawn, number, block,
+                       masked);
   };
   if (!visits.isEverMasked() || !visits.isEverFree())
     return emit(visits.isEverMasked());
@@ -139,7 +143,9 @@ SmallVector<Value> WideConsumer::gradients(ArrayRef<Value> both, Value number, V
 
 SmallVector<Value> WideConsumer::processBlock(Value number, Value block, ValueRange sums) {
   Stage stage = stageOf(number);
-  SmallVector<Value> both;
+  Value first = b.mul(block, config.blockCols);
+  SmallVector<Value> both, drawn = visits.keys ? visits.keys->draw(first)
+                                               : visits.functions->drawRows(layout, queries, first);
   for (int64_t factor : {0, 1})
     if (multiplies(factor)) {
       b.wait(fullBarrier(factor, stage), stage.parity);
@@ -149,12 +155,12 @@ SmallVector<Value> WideConsumer::processBlock(Value number, Value block, ValueRa
   for (int64_t factor : {0, 1})
     if (multiplies(factor))
       release(Places::Empty, factor, stage);
-  SmallVector<Value> weights = gradients(both, number, block), next[2];
-  size_t count = layout.numRegisters(), first = registersOf(0);
+  SmallVector<Value> weights = gradients(both, drawn, number, block), next[2];
+  size_t count = layout.numRegisters(), ofFirst = registersOf(0);
   for (int64_t factor : {1, 0}) {
     if (!turns(factor))
       continue;
-    SmallVector<Value> own(factor ? sums.drop_front(first) : sums.take_front(first));
+    SmallVector<Value> own(factor ? sums.drop_front(ofFirst) : sums.take_front(ofFirst));
     ArrayRef<Value> left = ArrayRef(weights);
     b.wait(barrier(Places::TurnedFull, factor, stage), stage.parity);
     next[factor] =

@@ -15,7 +15,7 @@
 //   32                      addresses, lse and δ
 //   4                       if query heads share keys
 //   32                      values of score functions, if there are any
-//   40                      weight_mod, whose random numbers have many values per element
+//   24                      weight_mod, whose random numbers are computed before the products
 //
 // In the model, the steps of a warpgroup follow one another, and overlap with those of the other.
 // With one buffer, copies and the warps that compute factors take turns with the products.
@@ -103,7 +103,7 @@ static int64_t registersOf(const Sm90Wide &config, const Shape &shape, Attention
   bool mixes = !op.getWeightMod().empty(),
        any = mixes || !op.getScoreMod().empty() || readsTensors(op.getMaskMod());
   int64_t cols = config.blockCols, products = config.splits ? std::max(cols + 44, 2 * cols) : cols;
-  return sums + products + 32 + (shape.group > 1 ? 4 : 0) + (any ? 32 : 0) + (mixes ? 40 : 0);
+  return sums + products + 32 + (shape.group > 1 ? 4 : 0) + (any ? 32 : 0) + (mixes ? 24 : 0);
 }
 
 namespace {
