@@ -105,7 +105,8 @@ struct Words {
   Location loc;
   Type type = b.getI64Type();
   Value constant(int64_t v) {
-    TypedAttr attr = b.getI64IntegerAttr(v);
+    TypedAttr attr =
+        type.isInteger(32) ? b.getI32IntegerAttr(static_cast<int32_t>(v)) : b.getI64IntegerAttr(v);
     if (auto vector = dyn_cast<VectorType>(type))
       attr = DenseElementsAttr::get(vector, Attribute(attr));
     return arith::ConstantOp::create(b, loc, attr);
@@ -139,17 +140,34 @@ struct Words {
 } // namespace
 
 std::array<Value, 4> fsdp::buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> c,
-                                       Value key) {
-  Words w{b, loc, key.getType()};
-  Value k0 = w.low(key), k1 = w.high(key);
+                                       Value key, MultiplyHigh multiplyHigh) {
+  Words wide{b, loc, key.getType()}, w{b, loc, multiplyHigh ? b.getI32Type() : wide.type};
+  auto toWord = [&](Value v) {
+    return multiplyHigh ? Value(arith::TruncIOp::create(b, loc, w.type, v)) : v;
+  };
+  auto add = [&](Value l, int64_t r) {
+    Value sum = w.add(l, w.constant(r));
+    return multiplyHigh ? sum : w.low(sum);
+  };
+  // Returns the high and the low word of a product. The product of two 32-bit words fits in 64
+  // bits, so the product is exact.
+  auto multiply = [&](Value l, int64_t r) -> std::pair<Value, Value> {
+    if (l.getType().isInteger(32))
+      return {multiplyHigh(l, w.constant(r)), w.mul(l, r)};
+    Value product = wide.mul(l, r);
+    return {toWord(wide.high(product)), toWord(wide.low(product))};
+  };
+  Value k0 = toWord(wide.low(key)), k1 = toWord(wide.high(key));
+  c[1] = toWord(c[1]);
+  c[3] = toWord(c[3]);
   for (int round = 0; round < 10; ++round) {
-    // The product of two 32-bit words fits in 64 bits, so the product is exact.
-    Value p = w.mul(c[0], 0xd2511f53), q = w.mul(c[2], 0xcd9e8d57);
-    c = {w.exclusive(w.high(q), c[1], k0), w.low(q), w.exclusive(w.high(p), c[3], k1), w.low(p)};
+    auto [high, low] = multiply(c[0], 0xd2511f53);
+    auto [otherHigh, otherLow] = multiply(c[2], 0xcd9e8d57);
+    c = {w.exclusive(otherHigh, c[1], k0), otherLow, w.exclusive(high, c[3], k1), low};
     if (round == 9)
       break;
-    k0 = w.low(w.add(k0, w.constant(0x9e3779b9)));
-    k1 = w.low(w.add(k1, w.constant(0xbb67ae85)));
+    k0 = add(k0, 0x9e3779b9);
+    k1 = add(k1, 0xbb67ae85);
   }
   return c;
 }
@@ -203,8 +221,13 @@ Value fsdp::buildRandomNumber(OpBuilder &b, Location loc, const RandomDraw &draw
   }
   Value kept = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, word,
                                      w.constant(getKeptBelow(draw.keep)));
+  return buildBernoulli(b, loc, draw, kept);
+}
+
+Value fsdp::buildBernoulli(OpBuilder &b, Location loc, const RandomDraw &draw, Value kept) {
   if (draw.type.isInteger(1))
     return kept;
+  Words w{b, loc, kept.getType()};
   return w.select(kept, w.real(draw.type, draw.keep > 0 ? 1 / draw.keep : 0), w.real(draw.type, 0));
 }
 
@@ -213,10 +236,11 @@ int64_t fsdp::getElementsPerBlock(const RandomDraw &draw) {
 }
 
 std::array<Value, 4> fsdp::buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw,
-                                            const RandomPlace &place, Value block) {
+                                            const RandomPlace &place, Value block,
+                                            MultiplyHigh multiplyHigh) {
   Words w{b, loc, block.getType()};
   return buildPhilox(b, loc, {block, w.low(place.sample), w.low(place.step), w.constant(draw.site)},
-                     place.seed);
+                     place.seed, multiplyHigh);
 }
 
 Value fsdp::buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,

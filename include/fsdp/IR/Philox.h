@@ -6,7 +6,8 @@
 //
 // Builds the generator Philox4x32-10 (Salmon et al., SC 2011) from arith ops on scalars or vectors.
 // Each 32-bit word is represented by an i64 value, so that one multiplication yields all 64 bits of
-// the product of two words.
+// the product of two words. For scalars on a GPU, words can be i32 instead: from i64, ptxas adds a
+// zero to the upper half of each product.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,19 +43,26 @@ int64_t getElementsPerBlock(const RandomDraw &draw);
 /// this bound.
 int64_t getKeptBelow(double keep);
 
-/// Builds the four words of block number `block` of a sample. Each word is an i64 below 2^32.
+/// Emits the upper 32 bits of the product of two i32.
+using MultiplyHigh = function_ref<Value(Value, Value)>;
+/// Builds the four words of block number `block` of a sample. Each word is an i64 below 2^32 or, if
+/// `multiplyHigh` is given, an i32.
 std::array<Value, 4> buildRandomBlock(OpBuilder &b, Location loc, const RandomDraw &draw,
-                                      const RandomPlace &place, Value block);
+                                      const RandomPlace &place, Value block,
+                                      MultiplyHigh multiplyHigh = nullptr);
 /// Builds the random number that one word of a block determines, an i64 below 2^32. Four elements
 /// must be computed from a block.
 Value buildRandomNumber(OpBuilder &b, Location loc, const RandomDraw &draw, Value word);
+/// Builds the number of a bernoulli draw that keeps its element if `kept`, an i1, is true.
+Value buildBernoulli(OpBuilder &b, Location loc, const RandomDraw &draw, Value kept);
 /// Builds the random number for element number `element` (an i64) of a sample.
 Value buildRandomElement(OpBuilder &b, Location loc, const RandomDraw &draw,
                          const RandomPlace &place, Value element);
 
-/// Builds the four output words of Philox (each an i64 below 2^32) for a counter and an i64 key.
+/// Builds the four output words of Philox for a counter and an i64 key. Each word is an i64 below
+/// 2^32. Without `multiplyHigh`, the output words are, too; with it, they are i32.
 std::array<Value, 4> buildPhilox(OpBuilder &b, Location loc, std::array<Value, 4> counter,
-                                 Value key);
+                                 Value key, MultiplyHigh multiplyHigh = nullptr);
 
 /// Builds one element of the result of `op`. `linear` (an i64) is the row-major index of the
 /// element. `key` contains the seed, the step and the first sample as i64.

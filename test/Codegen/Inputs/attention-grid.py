@@ -552,9 +552,13 @@ def entries(dtype):
 
 
 def dropout(dtype):
-    """Dropout at the sizes of training."""
-    for dim, mask in (64, "none"), (96, "causal"), (128, "none"), (128, "causal"):
-        yield Case(dtype, 4, 12, 12, 1024, 1024, dim, dim, "none", mask, None, "dropout")
+    """Dropout at the sizes of training: each head dimension with a tiling of its own; also with captured tensors."""
+    for dim in (64, 96, 128, 192, 256):
+        for mask in ("none", "causal"):
+            yield Case(dtype, 4, 12, 12, 1024, 1024, dim, dim, "none", mask, None, "dropout")
+    for mod in ("alibi", "rows"):
+        yield Case(dtype, 4, 16, 16, 2048, 2048, 64, 64, mod, "causal", None, "dropout")
+    yield Case(dtype, 4, 16, 4, 2000, 2048, 64, 64, "all", "causal", None, "dropout")
 
 
 def brief(dtype):

@@ -144,20 +144,22 @@ Fragment ForwardScores::softmax(const Fragment &s, State &state,
   return p;
 }
 
-Fragment ForwardScores::weigh(Fragment p, Value firstCol, bool endsBlocks) const {
+SmallVector<Value> ForwardScores::draw(Value firstCol) const {
+  SharedDraws draws(b, weight, layout, /*keysAreRows=*/false);
+  return draws.emit(rows[0].number, b.add(firstCol, b.colOfLane()), shape.rows);
+}
+
+Fragment ForwardScores::weigh(Fragment p, Value firstCol, ArrayRef<Value> drawn,
+                              bool endsBlocks) const {
   if (weight.empty())
     return p;
   Value own = b.add(firstCol, b.colOfLane());
-  SharedDraws draws(b, weight, /*keysAreRows=*/false);
-  SharedDraws::Piece drawn;
+  SharedDraws draws(b, weight, layout, /*keysAreRows=*/false);
   for (auto [reg, x] : llvm::enumerate(p.registers)) {
     const Row &row = rows[layout.rowOf(reg)];
-    Value col = b.add(own, layout.place(reg).second);
-    if (reg % drawn.size() == 0)
-      drawn = draws.emit(row.existing, rows[layout.rowOf(reg) + 1].existing, col);
-    col = b.min(col, b.i32(shape.cols - 1));
+    Value col = b.min(b.add(own, layout.place(reg).second), b.i32(shape.cols - 1));
     FragmentFunction::Values column = weight.ofColumn(col);
-    column.insert_range(drawn[reg % drawn.size()]);
+    column.insert_range(draws.at(drawn, reg));
     Value factor = weight.emit(row.weight, column, row.existing, col, {});
     Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(0)),
           product = b.mulf(x, factor);

@@ -49,8 +49,11 @@ public:
   tile::Fragment softmax(const tile::Fragment &s, State &state,
                          SmallVector<Value> &correction) const;
   /// Returns P · weight_mod. If P is 0, the result is 0 even if weight_mod is NaN or infinity,
-  /// which is possible for masked elements.
-  tile::Fragment weigh(tile::Fragment p, Value firstCol, bool endsBlocks = false) const;
+  /// which is possible for masked elements. `drawn` has the results of draw(), which computes the
+  /// random numbers of the tile.
+  tile::Fragment weigh(tile::Fragment p, Value firstCol, ArrayRef<Value> drawn,
+                       bool endsBlocks = false) const;
+  SmallVector<Value> draw(Value firstCol) const;
   /// Returns, for each row, the factor by which the sums of O must be multiplied at the end. The
   /// factor is 0 for rows whose keys are all masked. Also stores log-sum-exps to `lse`, unless the
   /// base of `lse` is null.

@@ -104,10 +104,16 @@ void KeyScores::addToRows(int64_t at, ValueAt valueAt, Value keep, MutableArrayR
   }
 }
 
+SmallVector<Value> KeyScores::draw(Value firstRow) {
+  SharedDraws draws(b, functions->weight, layout, /*keysAreRows=*/true);
+  return draws.emit(numbers[0], b.add(firstRow, b.colOfLane()), shape.rows);
+}
+
 SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
-                                   Norm delta, bool masked, ArrayRef<Value> columns,
-                                   AfterQueries after) {
-  constexpr int64_t perQueries = 8; // registers of 16 queries
+                                   Norm delta, bool masked, ArrayRef<Value> drawn,
+                                   ArrayRef<Value> columns, AfterQueries after) {
+  // Registers of 16 queries, or of 8 if sums of contributions are live with random numbers.
+  const int64_t perQueries = mixes() && !columns.empty() ? 4 : 8;
   int64_t count = layout.numRegisters();
   bool wantsK = !dp.empty(),
        divides = after && (perHead.size() + perRow.size() + perElement.size() || mixes());
@@ -115,20 +121,12 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
   if (mixes())
     firstRow = b.opaque(firstRow);
   SmallVector<std::optional<Query>> queries(layout.numCols());
-  SmallVector<Value> all(wantsK ? 2 * count : count), sums(columns), rows;
-  SharedDraws draws(b, functions->weight, /*keysAreRows=*/true);
-  SharedDraws::Piece drawn;
-  auto place = [&](int64_t at) {
-    if (!queries[at])
-      queries[at] = queryAt(firstRow, at, lse(at), delta(at), masked);
-  };
+  SmallVector<Value> all(wantsK ? 2 * count : count), words(all.size() / 2), sums(columns), rows;
+  SharedDraws draws(b, functions->weight, layout, /*keysAreRows=*/true);
   for (int64_t reg = 0; reg < count; ++reg) {
     int64_t at = layout.place(reg).second, row = layout.rowOf(reg);
-    place(at);
-    if (reg % drawn.size() == 0) {
-      place(at + 1);
-      drawn = draws.emit(queries[at]->number, queries[at + 1]->number, numbers[row]);
-    }
+    if (!queries[at])
+      queries[at] = queryAt(firstRow, at, lse(at), delta(at), masked);
     rows.resize(perRow.size() * sumsOfRow);
     auto contribute = [&](ValueAt valueAt, const Site &site, FragmentFunction::Values &values,
                           Value keep) {
@@ -139,16 +137,21 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
       addToRows(at, valueAt, keep, rows);
     };
     auto [mixed, ds] = functions->emit(s[reg], wantsK ? dp[reg] : Value(), *queries[at], keys[row],
-                                       masked, drawn[reg % drawn.size()], contribute);
+                                       masked, draws.at(drawn, reg), contribute);
     all[reg] = mixed;
     if (wantsK)
       all[count + reg] = ds;
+    if (packed && reg % 2 == 1)
+      for (size_t i = reg; i < all.size(); i += count)
+        words[i / 2] = b.pack(all[i - 1], all[i], packed);
     if (divides && (reg + 1) % perQueries == 0) {
       after((reg + 1) / 4 * 8, rows);
       if ((reg + 1) / 4 * 8 % rowQueries == 0)
         rows.clear();
     }
   }
+  if (packed)
+    all = words;
   llvm::append_range(all, sums);
   return all;
 }

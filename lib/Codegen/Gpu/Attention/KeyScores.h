@@ -72,10 +72,14 @@ public:
   using AfterQueries = function_ref<void(int64_t queries, ArrayRef<Value> sums)>;
   /// Emits the computation of P and dS for a tile whose first query is `firstRow`. Returns the
   /// registers of (f·P)ᵀ, then the registers of dSᵀ, then the updated sums `columns`. `dp` is empty
-  /// if dS is not needed.
+  /// if dS is not needed. `drawn` has the results of draw(), which computes the random numbers of
+  /// the tile.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstRow, Norm lse,
-                          Norm delta, bool masked, ArrayRef<Value> columns,
+                          Norm delta, bool masked, ArrayRef<Value> drawn, ArrayRef<Value> columns,
                           AfterQueries after = nullptr);
+  SmallVector<Value> draw(Value firstRow);
+  /// If set, a 16-bit type: emit() then returns words of two results each instead of registers.
+  Type packed;
   /// For plain scores, weigh() returns Pᵀ, and differentiate() returns dSᵀ from Pᵀ, of such a tile.
   SmallVector<Value> weigh(ArrayRef<Value> s, Value firstRow, Norm lse, bool masked);
   SmallVector<Value> differentiate(ArrayRef<Value> p, ArrayRef<Value> dp, Norm delta);

@@ -77,21 +77,23 @@ void QueryScores::contribute(int64_t row, ValueAt at, const Site &site,
         largerOrNan(b, largest, math::AbsFOp::create(b, b.loc, captures.valueOf(b, *c, at, keep)));
 }
 
+SmallVector<Value> QueryScores::draw(Value firstKey) const {
+  SharedDraws draws(b, functions->weight, layout, /*keysAreRows=*/false);
+  return draws.emit(queries[0].number, b.add(firstKey, b.colOfLane()), shape.rows);
+}
+
 SmallVector<Value> QueryScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstKey,
-                                     bool masked, ArrayRef<Value> sums) {
+                                     bool masked, ArrayRef<Value> drawn, ArrayRef<Value> sums) {
   // As in KeyScores::emit().
   if (!functions->weight.empty())
     firstKey = b.opaque(firstKey);
   Value own = b.add(firstKey, b.colOfLane());
   bool checks = masked && !wholeCols();
   SmallVector<std::optional<Key>> keys(layout.numCols());
-  SharedDraws draws(b, functions->weight, /*keysAreRows=*/false);
-  SharedDraws::Piece drawn;
+  SharedDraws draws(b, functions->weight, layout, /*keysAreRows=*/false);
   SmallVector<Value> ds, next(sums);
   for (int64_t reg = 0; reg < layout.numRegisters(); ++reg) {
     int64_t at = layout.place(reg).second, row = layout.rowOf(reg);
-    if (reg % drawn.size() == 0)
-      drawn = draws.emit(queries[row].number, queries[row + 1].number, b.add(own, at));
     if (!keys[at]) {
       Value col = b.add(own, at);
       keys[at] = functions->key(checks ? b.min(col, b.i32(shape.cols - 1)) : col,
@@ -99,10 +101,10 @@ SmallVector<Value> QueryScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Valu
     }
     auto also = [&](ValueAt valueAt, const Site &site, FragmentFunction::Values &values,
                     Value keep) { contribute(row, valueAt, site, values, keep, next); };
-    ds.push_back(functions
-                     ->emit(s[reg], dp[reg], queries[row], *keys[at], masked,
-                            drawn[reg % drawn.size()], also)
-                     .second);
+    ds.push_back(
+        functions
+            ->emit(s[reg], dp[reg], queries[row], *keys[at], masked, draws.at(drawn, reg), also)
+            .second);
   }
   if (tables)
     return {};

@@ -52,9 +52,11 @@ public:
   /// of its queries, and largest magnitudes of those that depend on query and key.
   int64_t numSums() const;
   /// Returns the registers of dS of a tile whose first key is `firstKey`, and the updated sums.
-  /// With tables there are neither. The values of a column are computed once for all rows.
+  /// With tables there are neither. The values of a column are computed once for all rows. `drawn`
+  /// has the results of draw(), which computes the random numbers of the tile.
   SmallVector<Value> emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstKey, bool masked,
-                          ArrayRef<Value> sums);
+                          ArrayRef<Value> drawn, ArrayRef<Value> sums);
+  SmallVector<Value> draw(Value firstKey) const;
   /// Stores the sums over a warp and over rows to scratch. `warp` is the number of the warp among
   /// the `warps` warps that own the block of queries.
   void storeSums(ArrayRef<Value> sums, Value warp, int64_t warps);

@@ -120,7 +120,7 @@ public:
       function_ref<void(ValueAt, const tile::Site &, FragmentFunction::Values &, Value)>;
   /// Returns weight_mod · P and dS of an element, where x is q · k and dp is dO · v. The argument
   /// `masked` must be true if mask_mod may mask the element or if the query may not exist.
-  /// `drawn` has values of random ops of weight_mod that SharedDraws has emitted.
+  /// `drawn` has values of random ops of weight_mod by SharedDraws.
   std::pair<Value, Value> emit(Value x, Value dp, const Query &query, const Key &key, bool masked,
                                const FragmentFunction::Values &drawn,
                                Contribute contribute = nullptr) const;

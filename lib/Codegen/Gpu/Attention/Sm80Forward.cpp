@@ -146,12 +146,13 @@ Sm80Forward::State Sm80Forward::processBlock(Value number, State state) {
     b.commit();
   };
   begin(kTile, kRows);
+  SmallVector<Value> drawn = scores->draw(firstCol);
   Fragment s = scoresOf(number, firstCol);
   SmallVector<Value> correction;
   Fragment p = scores->softmax(s, state.rows, correction);
   for (auto [reg, x] : llvm::enumerate(state.o.registers))
     x = b.mulf(x, correction[outputLayout.rowOf(reg)]);
-  p = scores->weigh(p, firstCol);
+  p = scores->weigh(p, firstCol, drawn);
   begin(vTile, vRows);
   state.o = b.multiplyAcross(state.o, p, stageOf(b, vTile, config.blockCols, number));
   return state;

@@ -54,7 +54,7 @@ private:
   Value numbersAt(Value base, Value turn);
   Value normAt(Value base, Value turn, int64_t at);
   SmallVector<Value> gradientsOf(const Fragment &s, const Fragment &dp, Value turn, bool masked,
-                                 ArrayRef<Value> columns);
+                                 ArrayRef<Value> drawn, ArrayRef<Value> columns);
   Sums processBlock(Value number, Sums sums);
   Sums sumsOf(ValueRange values);
   SmallVector<Value> flat(const Sums &sums);
@@ -132,7 +132,8 @@ Value KeyGradients::normAt(Value base, Value turn, int64_t at) {
 }
 
 SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &dp, Value turn,
-                                             bool masked, ArrayRef<Value> columns) {
+                                             bool masked, ArrayRef<Value> drawn,
+                                             ArrayRef<Value> columns) {
   auto of = [&](Value base) {
     return [this, base, turn](int64_t at) { return normAt(base, turn, at); };
   };
@@ -142,7 +143,7 @@ SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &
   // loop, and the values do not fit the registers beside factors of f32 products.
   if (b.element.isF32())
     firstRow = b.opaque(firstRow);
-  return scores.emit(s.registers, cotangents, firstRow, of(lseTile), of(deltaTile), masked,
+  return scores.emit(s.registers, cotangents, firstRow, of(lseTile), of(deltaTile), masked, drawn,
                      columns);
 }
 
@@ -154,6 +155,7 @@ KeyGradients::Sums KeyGradients::processBlock(Value number, Sums sums) {
   b.commit();
   SharedTile q = stageOf(b, qTile, config.blockCols, number),
              dout = stageOf(b, doutTile, config.blockCols, number);
+  SmallVector<Value> both, drawn = scores.draw(b.mul(scores.blocks->at(number), config.blockCols));
   Fragment none = b.fill(scores.layout, b.number(0)), dp = none;
   Fragment s = b.multiplyRows(none, rowsOfWarp(b, kTile, config.warpRows()), q,
                               Sm80Tiles::paddedCols(shape.dim));
@@ -161,18 +163,17 @@ KeyGradients::Sums KeyGradients::processBlock(Value number, Sums sums) {
     dp = b.multiplyRows(none, rowsOfWarp(b, vTile, config.warpRows()), dout,
                         Sm80Tiles::paddedCols(shape.valueDim));
   // Factors of f32 products take twice the registers, which the values of the next steps then lack.
-  if (b.element.isF32())
+  if (b.element.isF32() || scores.mixes())
     b.endBlock();
-  SmallVector<Value> both;
+  auto emit = [&](bool masked) { return gradientsOf(s, dp, number, masked, drawn, sums.columns); };
   if (!scores.isEverMasked()) {
-    both = gradientsOf(s, dp, number, false, sums.columns);
+    both = emit(false);
   } else {
     SmallVector<Type> types(s.registers.size() * (wantsK ? 2 : 1) + sums.columns.size(),
                             b.getF32Type());
     both = b.choose(
-        scores.blocks->isFree(scores.blocks->at(number)), types,
-        [&] { return gradientsOf(s, dp, number, false, sums.columns); },
-        [&] { return gradientsOf(s, dp, number, true, sums.columns); });
+        scores.blocks->isFree(scores.blocks->at(number)), types, [&] { return emit(false); },
+        [&] { return emit(true); });
   }
   sums.columns.assign(both.end() - sums.columns.size(), both.end());
   ArrayRef<Value> all = ArrayRef(both).drop_back(sums.columns.size());

@@ -160,16 +160,18 @@ SmallVector<Value> QueryGradients::processBlock(Value number, ValueRange state) 
   b.commit();
   SharedTile keys = stageOf(b, kTile, config.blockCols, number),
              values = stageOf(b, vTile, config.blockCols, number);
+  SmallVector<Value> drawn = scores.draw(firstCol), all;
   Fragment none = b.fill(scores.layout, b.number(0));
   Fragment s = b.multiplyRows(none, rowsOfWarp(b, qTile, config.warpRows()), keys,
                               Sm80Tiles::paddedCols(shape.dim));
   Fragment dp = b.multiplyRows(none, rowsOfWarp(b, doutTile, config.warpRows()), values,
                                Sm80Tiles::paddedCols(shape.valueDim));
+  if (!drawn.empty())
+    b.endBlock(); // otherwise factors of products take registers that values of functions then lack
   auto emit = [&](bool masked) {
-    return scores.emit(s.registers, dp.registers, firstCol, masked, sums);
+    return scores.emit(s.registers, dp.registers, firstCol, masked, drawn, sums);
   };
   size_t count = tables ? 0 : s.registers.size();
-  SmallVector<Value> all;
   if (!scores.isEverMasked()) {
     all = emit(false);
   } else {

@@ -19,8 +19,8 @@
 //   24                           addresses, counters, values of score functions
 //   8                            with masks: bounds of unmasked blocks, existing rows and keys
 //   4                            if query heads share keys: the head, blocks of earlier heads
-//   36                           weight_mod, whose random numbers have many values per element;
-//                                with masks 44
+//   36                           weight_mod; with masks 44, or 24 for 128 queries, whose random
+//                                numbers are computed before the products
 //
 // Each of these terms is necessary: if one of them were left out, the plan would accept shapes for
 // which ptxas spills registers (see test/Codegen/Gpu/attention-spills.test).
@@ -96,6 +96,8 @@ static int64_t registersOfSums(AttentionGradOp op, bool wholeRows) {
   // KeyConsumer::gradientsOf() ends blocks between queries, which branches for masks replace.
   constexpr int64_t ofFunctions = 36, ofFurther = 11;
   int64_t values = hasMask ? ofFurther * (all - 1) : wholeRows ? 0 : ofFunctions;
+  if (hasMask && !wholeRows && !op.getWeightMod().empty())
+    values += 12; // queries that exist
   return all + values + rows * KeyScores::sumsOfRow;
 }
 
@@ -139,11 +141,10 @@ std::optional<Sm90Keys> attention::chooseSm90Keys(AttentionGradOp op, const GpuT
     if (config.addsToQ)
       config.rowSums = rowSums;
     Sm80Needs needs = sm90KeyNeeds(config, shape, !op.getMaskMod().empty());
-    // With 128 queries, a few bytes are spilled, which takes fewer clocks than a separate dQ.
     if (!op.getWeightMod().empty())
-      needs.registers += op.getMaskMod().empty()                 ? registersOfWeights
-                         : config.blockQueries == 128 && !others ? registersOfWeights + 4
-                                                                 : registersOfWeights + 8;
+      needs.registers += op.getMaskMod().empty()      ? registersOfWeights
+                         : config.blockQueries == 128 ? registersOfWeights - 12
+                                                      : registersOfWeights + 8;
     if (config.addsToQ && others)
       needs.registers += registersOfSums(op, shape.rows % config.blockQueries == 0);
     // The sums by query of all blocks of keys take at most twice the bytes of the sums of dQ.

@@ -80,8 +80,9 @@ private:
                                       const SharedFactor &right);
   SmallVector<Value> multiplyValues(const State &state, const Stage &stage);
   SmallVector<Value> toWords(const Fragment &weights);
-  Fragment weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows,
-                     SmallVector<Value> &correction, bool masked);
+  Value firstColOf(Value turn) { return b.mul(sequence->at(turn), config.blockCols); }
+  Fragment weightsOf(SmallVector<Value> sums, Value turn, ArrayRef<Value> drawn,
+                     ForwardScores::State &rows, SmallVector<Value> &correction, bool masked);
   void release(Value barrier) {
     b.when(isFirstLane, [&] { b.arrive(barrier); });
   }
@@ -147,11 +148,12 @@ SmallVector<Value> Consumer::multiplyKeys(const Stage &stage) {
 /// Starts the exact product of Q and a block of keys in f32.
 SmallVector<Value> Consumer::multiplyKeyParts(Value queries, ArrayRef<int64_t> places,
                                               const SharedFactor &right) {
-  // The wider the head, the more registers O needs.
+  // The wider the head, the more registers O needs. Random numbers take registers, too.
   int64_t cols = paddedValueDim(shape),
-          pending = cols > 128  ? 2
-                    : cols > 96 ? 3
-                                : 4,
+          pending = std::max(2, (cols > 128  ? 2
+                                 : cols > 96 ? 3
+                                             : 4) -
+                                    (scores->mixes() ? 1 : 0)),
           ahead = multipliesApart() ? 1 : 2;
   return multiplySplitRows(b, queries, places, right, problem.places.keyBytes, config.blockCols,
                            pending, ahead);
@@ -189,18 +191,19 @@ void Consumer::endTurn() {
 }
 
 /// Computes the weights of the block at position `turn`. `sums` is the product Q · Kᵀ of this
-/// block.
-Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ForwardScores::State &rows,
-                             SmallVector<Value> &correction, bool masked) {
+/// block, and `drawn` are its random numbers.
+Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ArrayRef<Value> drawn,
+                             ForwardScores::State &rows, SmallVector<Value> &correction,
+                             bool masked) {
   Fragment s{scoreLayout, std::move(sums)};
-  Value firstCol = b.mul(sequence->at(turn), config.blockCols);
+  Value firstCol = firstColOf(turn);
   if (masked || scores->alwaysModifies())
     s = scores->modify(s, firstCol, masked, /*endsBlocks=*/true);
   Fragment p = scores->softmax(s, rows, correction);
   // Otherwise LLVM keeps values of the columns since modify() in registers.
   if (scores->mixes())
     firstCol = b.opaque(firstCol);
-  return scores->weigh(p, firstCol, /*endsBlocks=*/true);
+  return scores->weigh(p, firstCol, drawn, /*endsBlocks=*/true);
 }
 
 /// Returns the words of the left factor of P · V. In f32, TransposeTile.cpp has put the keys of V
@@ -221,10 +224,11 @@ void Consumer::correct(Fragment &o, ArrayRef<Value> correction) {
 Fragment Consumer::weighAlone(Value turn, Value met, ForwardScores::State &rows,
                               SmallVector<Value> &correction) {
   Stage stage = keyStage(b.add(met, turn));
+  SmallVector<Value> drawn = scores->draw(firstColOf(turn));
   b.wait(barrier(Sm90Places::KeysFull, stage), stage.parity);
   SmallVector<Value> sums = b.waitForSums(multiplyKeys(stage));
   release(barrier(Sm90Places::KeysEmpty, stage));
-  return weightsOf(std::move(sums), turn, rows, correction, scores->canBeMasked());
+  return weightsOf(std::move(sums), turn, drawn, rows, correction, scores->canBeMasked());
 }
 
 /// Processes the first block of keys: computes its weights, and adds nothing to O.
@@ -261,6 +265,7 @@ Consumer::State Consumer::beginMasked(Value met) {
 Consumer::State Consumer::processBlock(Value turn, Value met, State state) {
   Value number = b.add(met, turn);
   Stage stage = keyStage(number), before = valueStage(b.sub(number, b.i32(1)));
+  SmallVector<Value> drawn = scores->draw(firstColOf(turn));
   b.wait(barrier(Sm90Places::KeysFull, stage), stage.parity);
   waitForTurn();
   SmallVector<Value> sums = multiplyKeys(stage), correction;
@@ -272,7 +277,7 @@ Consumer::State Consumer::processBlock(Value turn, Value met, State state) {
   if (!multipliesApart())
     sums = b.waitForSums(sums, 1);
   release(barrier(Sm90Places::KeysEmpty, stage));
-  Fragment weights = weightsOf(sums, turn, state.rows, correction, masked);
+  Fragment weights = weightsOf(sums, turn, drawn, state.rows, correction, masked);
   // ptxas moves a wait for products up within its basic block, to before the exponentials. A second
   // wait for values that have already come takes no time, and ends the block.
   b.wait(barrier(Sm90Places::ValuesFull, before), before.parity);

@@ -78,6 +78,8 @@ public:
               Value group, int64_t sharing)
       : Sm90KeySums(b, problem, config, scores, sharing), group(group),
         element(cast<RankedTensorType>(op.getQ().getType()).getElementType()) {
+    // Words take half of the registers, which the functions of later elements then have.
+    scores.packed = element;
     // Hide from ptxas that the address of the barriers is a constant; see Sm90Consumer.cpp. All
     // other addresses follow from the hidden one, because a second base takes a register that some
     // kernels lack.
@@ -108,7 +110,7 @@ private:
   Gradients plainGradientsOf(SmallVector<Value> s, SmallVector<Value> dp, Value block,
                              int64_t firstQuery, const Stages &stages);
   Gradients gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block, int64_t firstQuery,
-                        const Stages &stages, ArrayRef<Value> columns);
+                        const Stages &stages, ArrayRef<Value> drawn, ArrayRef<Value> columns);
   Value gradientsAt(int64_t place, const Stage &stage);
   void shareGradients(int64_t place, ArrayRef<Value> words, const Stage &stage);
   SmallVector<Value> multiplyQueries(const Stage &stage, int64_t slice);
@@ -159,7 +161,7 @@ SmallVector<Value> KeyConsumer::masked(Value block, TypeRange types,
 /// block `block`.
 KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block,
                                                 int64_t firstQuery, const Stages &stages,
-                                                ArrayRef<Value> columns) {
+                                                ArrayRef<Value> drawn, ArrayRef<Value> columns) {
   auto after = [&](int64_t queries, ArrayRef<Value> sums) {
     if (queries % KeyScores::rowQueries == 0)
       shareRowSums(firstQuery + queries - KeyScores::rowQueries, sums);
@@ -170,13 +172,9 @@ KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Valu
   };
   auto emit = [&](bool masked) {
     Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
-    SmallVector<Value> all =
-        scores.emit(s, dp, first, norms(places.lse, firstQuery, stages.queries),
-                    norms(places.delta, firstQuery, stages.douts), masked, columns, after);
-    auto words = toFactor(
-        b, {scores.layout, SmallVector<Value>(ArrayRef(all).take_front(2 * s.size()))}, element);
-    words.append(all.end() - columns.size(), all.end());
-    return words;
+    return scores.emit(s, dp, first, norms(places.lse, firstQuery, stages.queries),
+                       norms(places.delta, firstQuery, stages.douts), masked, drawn, columns,
+                       after);
   };
   SmallVector<Type> types(s.size(), b.getI32Type());
   types.append(columns.size(), b.getF32Type());
@@ -221,6 +219,10 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stages &stages,
           end = config.sharesKeys ? begin + cols : rows, keyDim = paddedDim(shape.dim),
           valueDim = paddedDim(shape.valueDim);
   Gradients all;
+  // LLVM moves what follows the products of a tile beyond a loop.
+  SmallVector<SmallVector<Value>> drawn;
+  for (int64_t first = begin; first < end; first += cols)
+    drawn.push_back(scores.draw(b.add(b.mul(block, rows), first)));
   for (int64_t first = begin; first < end; first += cols) {
     auto along = [&](Value tile, int64_t k) {
       return b.factorAlong(b.shiftBytes(tile, first * Sm90Builder::panelBytes), rows, k);
@@ -248,7 +250,7 @@ KeyConsumer::Gradients KeyConsumer::gradients(Value block, const Stages &stages,
       if (first > begin)
         block = both.pop_back_val();
       some = gradientsOf(ArrayRef(both).take_front(count), ArrayRef(both).drop_front(count), block,
-                         first, stages, columns);
+                         first, stages, drawn[(first - begin) / cols], columns);
       columns = some.columns;
     }
     llvm::append_range(all.p, some.p);

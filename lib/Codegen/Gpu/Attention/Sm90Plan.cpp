@@ -14,7 +14,7 @@
 //   24                  addresses, counters, max and sum of two rows
 //   24                  values of score functions, if there are any
 //   8                   elements of captured tensors, if one is read per key
-//   40                  weight_mod, whose random numbers have many values per element
+//   40                  weight_mod, of which a tile has many values; in f32 24, for small blocks
 //
 // Shared memory holds Q, two buffers of K, two buffers of V, the barriers, and O if there is space.
 // In f32, blocks of keys fill panels of Vᵀ, and the weights have as many registers as the scores.
@@ -59,7 +59,7 @@ Sm80Needs attention::sm90ForwardNeeds(const Sm90Config &c, const Shape &shape,
   return {registers, Sm90Places(c, shape).bytes()};
 }
 
-static int64_t registersOfFunctions(AttentionOp op) {
+static int64_t registersOfFunctions(AttentionOp op, bool isWide) {
   bool any = false, readsKeys = false;
   for (Region *region : {&op.getScoreMod(), &op.getMaskMod(), &op.getWeightMod()}) {
     if (region->empty())
@@ -69,7 +69,7 @@ static int64_t registersOfFunctions(AttentionOp op) {
     for (auto extract : region->getOps<tensor::ExtractOp>())
       readsKeys |= (dependence.of(extract.getResult()) | Dependence::Row) == Dependence::Both;
   }
-  return (any ? 24 : 0) + (readsKeys ? 8 : 0) + (op.getWeightMod().empty() ? 0 : 40);
+  return (any ? 24 : 0) + (readsKeys ? 8 : 0) + (op.getWeightMod().empty() ? 0 : isWide ? 24 : 40);
 }
 
 /// Returns true if the configuration fits. If there is space, O gets memory of its own.
@@ -107,9 +107,9 @@ std::optional<Sm90Config> attention::chooseSm90Forward(AttentionOp op, const Gpu
       !hasTensorMap(op.getO().getType()))
     return std::nullopt;
   Shape shape = getShape(q, k, v);
-  int64_t functionRegisters = registersOfFunctions(op);
   bool isWide = q.getElementType().isF32(),
        splits = isWide && target.f32Products == F32Products::Exact;
+  int64_t functionRegisters = registersOfFunctions(op, isWide);
   for (const Row &row : !isWide ? ArrayRef(forward) : splits ? ArrayRef(exact) : ArrayRef(tf32)) {
     Sm90Config config = row.config;
     if (std::max(shape.dim, shape.valueDim) > row.dim)

@@ -11,39 +11,40 @@
 
 namespace mlir::fsdp::attention {
 
-/// Emits those random elements of a score function that lanes of a warp can compute for each other.
+/// Emits those random elements of a score function that lanes of a warp can compute for each other,
+/// for the elements of a tile of scores.
 class SharedDraws {
 public:
-  using Values = FragmentFunction::Values;
+  /// `layout` is the layout of a warp's scores, whose rows are keys or queries. `function` must
+  /// outlive this object.
+  SharedDraws(GpuBuilder &b, const FragmentFunction &function, tile::Layout layout,
+              bool keysAreRows);
 
-  /// Keys are the rows of the accumulators, or their columns. `function` must outlive this object.
-  SharedDraws(GpuBuilder &b, const FragmentFunction &function, bool keysAreRows);
-
-  /// The values of the random ops for the four registers of a lane in a piece of 16 rows and 8
-  /// columns of an accumulator, in the order of the registers.
-  using Piece = std::array<Values, 4>;
-  /// Emits the random ops for a piece. `query` and `otherQuery` are the lane's queries that exist,
-  /// and `key` is its first key, which may not exist. All lanes of the warp must execute this code.
-  Piece emit(Value query, Value otherQuery, Value key) const;
+  /// Draws the numbers of a tile and returns words with a bit for each of the lane's elements.
+  /// `row` and `col` are the row and the column of the lane's first element, which may not exist.
+  /// There are `queries` queries. All lanes of the warp must execute this code.
+  SmallVector<Value> emit(Value row, Value col, int64_t queries) const;
+  /// Returns the values of the random ops for register `reg`. `words` are results of emit().
+  FragmentFunction::Values at(ArrayRef<Value> words, int64_t reg) const;
 
 private:
-  struct Draw {
-    mutable RandomElementOp op;
-    RandomPlace place;
-  };
-  std::array<Value, 4> emitWords(const Draw &draw, Value query, Value otherQuery, Value key) const;
-  void exchange(std::array<Value, 4> &words, unsigned distance, int64_t lanes) const;
+  int64_t wordsOfDraw() const { return llvm::divideCeil(layout.numRegisters(), wordBits); }
+  SmallVector<Value> emitWords(RandomElementOp op, Value query, Value key, int64_t queries) const;
+  Value keptOf(RandomElementOp op, const RandomPlace &place, Value query, Value key) const;
+  Value exchange(Value word, unsigned distance, int64_t lanes) const;
 
+  static constexpr int64_t wordBits = 32;
   GpuBuilder &b;
   const FragmentFunction &function;
+  tile::Layout layout;
   bool keysAreRows;
-  SmallVector<Draw> draws;
+  SmallVector<RandomElementOp> draws;
 };
 
 /// Returns true if lanes can share the blocks of a random op of a function whose index of the key
 /// is `k`. If they do, a lane executes `sharedDrawIssue` instructions for an element.
 bool canShareDraw(RandomElementOp op, Value k, const RegionDependence &dependences);
-inline constexpr double sharedDrawIssue = 21;
+inline constexpr double sharedDrawIssue = 14;
 
 } // namespace mlir::fsdp::attention
 

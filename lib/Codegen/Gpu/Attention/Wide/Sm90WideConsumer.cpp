@@ -49,10 +49,11 @@ private:
   SmallVector<Value> multiplyRows(int64_t factor, const Stage &stage);
   SmallVector<Value> multiplySums(int64_t factor, ArrayRef<Value> sums, ArrayRef<Value> weights,
                                   const Stage &stage);
-  SmallVector<Value> gradients(ArrayRef<Value> both, Value number, Value block,
-                               ArrayRef<Value> contributions);
-  SmallVector<Value> gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value number, Value block,
-                                 bool masked, ArrayRef<Value> contributions);
+  SmallVector<Value> gradients(ArrayRef<Value> both, ArrayRef<Value> drawn, Value number,
+                               Value block, ArrayRef<Value> contributions);
+  SmallVector<Value> gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, ArrayRef<Value> drawn,
+                                 Value number, Value block, bool masked,
+                                 ArrayRef<Value> contributions);
   SmallVector<Value> processBlock(Value number, Value block, ValueRange sums);
   int64_t numContributions() {
     return visits.keys ? visits.keys->emptyColumns().size() : visits.queries->numSums();
@@ -115,26 +116,28 @@ SmallVector<Value> WideConsumer::multiplySums(int64_t factor, ArrayRef<Value> su
 }
 
 /// Returns P and dS, or only dS if the rows are queries, then the updated contributions.
-SmallVector<Value> WideConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value number,
-                                             Value block, bool masked,
-                                             ArrayRef<Value> contributions) {
+SmallVector<Value> WideConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp,
+                                             ArrayRef<Value> drawn, Value number, Value block,
+                                             bool masked, ArrayRef<Value> contributions) {
   Value first = b.mul(block, config.blockCols);
   if (!visits.keys)
-    return visits.queries->emit(s, dp, first, masked, contributions);
+    return visits.queries->emit(s, dp, first, masked, drawn, contributions);
   Value own = b.shiftBytes(norms(number), b.mul(b.colOfLane(), 4));
   auto norm = [&](int64_t distance) {
     return [&, distance](int64_t at) -> Value {
       return LLVM::LoadOp::create(b, b.loc, b.getF32Type(), b.shiftBytes(own, distance + at * 4));
     };
   };
-  return visits.keys->emit(s, dp, first, norm(0), norm(places.normBytes), masked, contributions);
+  return visits.keys->emit(s, dp, first, norm(0), norm(places.normBytes), masked, drawn,
+                           contributions);
 }
 
-SmallVector<Value> WideConsumer::gradients(ArrayRef<Value> both, Value number, Value block,
+SmallVector<Value> WideConsumer::gradients(ArrayRef<Value> both, ArrayRef<Value> drawn,
+                                           Value number, Value block,
                                            ArrayRef<Value> contributions) {
   size_t count = layout.numRegisters();
   auto emit = [&](bool masked) {
-    return gradientsOf(both.take_front(count), both.drop_front(count), number, block, masked,
+    return gradientsOf(both.take_front(count), both.drop_front(count), drawn, number, block, masked,
                        contributions);
   };
   if (!visits.isEverMasked() || !visits.isEverFree())
@@ -147,7 +150,9 @@ SmallVector<Value> WideConsumer::gradients(ArrayRef<Value> both, Value number, V
 
 SmallVector<Value> WideConsumer::processBlock(Value number, Value block, ValueRange sums) {
   Stage stage = stageOf(number);
-  SmallVector<Value> both;
+  Value first = b.mul(block, config.blockCols);
+  SmallVector<Value> both,
+      drawn = visits.keys ? visits.keys->draw(first) : visits.queries->draw(first);
   for (int64_t factor : {0, 1})
     if (multiplies(factor)) {
       b.wait(fullBarrier(factor, stage), stage.parity);
@@ -157,16 +162,17 @@ SmallVector<Value> WideConsumer::processBlock(Value number, Value block, ValueRa
   for (int64_t factor : {0, 1})
     if (multiplies(factor))
       release(Places::Empty, factor, stage);
-  size_t count = layout.numRegisters(), first = registersOf(0), products = first + registersOf(1);
+  size_t count = layout.numRegisters(), ofFirst = registersOf(0),
+         products = ofFirst + registersOf(1);
   SmallVector<Value> contributions(sums.drop_front(products)), next[2];
   sums = sums.take_front(products);
-  SmallVector<Value> weights = gradients(both, number, block, contributions);
+  SmallVector<Value> weights = gradients(both, drawn, number, block, contributions);
   contributions.assign(weights.end() - contributions.size(), weights.end());
   weights.truncate(weights.size() - contributions.size());
   for (int64_t factor : {1, 0}) {
     if (!turns(factor))
       continue;
-    SmallVector<Value> own(factor ? sums.drop_front(first) : sums.take_front(first));
+    SmallVector<Value> own(factor ? sums.drop_front(ofFirst) : sums.take_front(ofFirst));
     ArrayRef<Value> left = ArrayRef(weights);
     b.wait(barrier(Places::TurnedFull, factor, stage), stage.parity);
     next[factor] =

@@ -15,8 +15,8 @@
 //   32                      addresses, lse and δ
 //   4                       if the rows are keys that query heads share
 //   28, 32                  values of score functions, for exact products and for others
-//   72                      instead for weight_mod, whose random numbers have many values per
-//                           element; with masks 76
+//   56                      instead for weight_mod, whose random numbers are computed before the
+//                           products
 //   1, 2                    a sum of contributions by head, by row; a factor of a table
 //
 // In the model, the steps of a warpgroup follow one another, and overlap with those of the other.
@@ -122,9 +122,7 @@ static int64_t registersOf(const Sm90Wide &config, const Shape &shape, Attention
   bool mixes = !op.getWeightMod().empty(),
        any = mixes || !op.getScoreMod().empty() || readsTensors(op.getMaskMod());
   int64_t cols = config.blockCols, products = config.splits ? std::max(cols + 44, 2 * cols) : cols;
-  int64_t functions = mixes ? (op.getMaskMod().empty() ? 72 : 76)
-                      : any ? (config.splits ? 28 : 32)
-                            : 0;
+  int64_t functions = mixes ? 56 : any ? (config.splits ? 28 : 32) : 0;
   return sums + products + 32 + (config.ownsKeys() && shape.group > 1 ? 4 : 0) + functions +
          registersOfContributions(config.pass, op);
 }
