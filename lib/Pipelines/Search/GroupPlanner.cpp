@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // 1. Find out whether the model can be split over the axes of the group, and run the stages Shard
-// to
-//    Fuse once. They read no option in which members of a group differ.
+//    to Fuse once. They read no option in which members of a group differ.
 // 2. For each member, run the stage Plan on a copy of the module. The next member shares the first
 //    part of the stage if it differs only in --prefetch. Measure the workspace of the kernels, the
 //    arena and the schedule as --explain does.
