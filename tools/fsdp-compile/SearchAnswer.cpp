@@ -131,6 +131,9 @@ static void printRest(const SearchResult &result, int64_t limit) {
   if (least)
     llvm::outs() << "; " << countState(State::tooSlow)
                  << " not planned because a step takes at least " << formatMilliseconds(*least);
+  if (size_t dropped = countState(State::dropped))
+    llvm::outs() << "; " << dropped
+                 << " dropped because their first schedule is slow and does not fit";
   if (size_t untried = countState(State::untried))
     llvm::outs() << "; " << untried
                  << " not planned because fewer ranks on 'context' or 'tensor' are faster";
@@ -208,6 +211,7 @@ private:
     };
     add(progress.tooLarge, "too large");
     add(progress.tooSlow, "too slow");
+    add(progress.dropped, "dropped after their first schedule");
     add(progress.refused, "refused by the model");
     add(progress.waiting, "on axes that are slower so far");
     if (progress.seconds > 0)

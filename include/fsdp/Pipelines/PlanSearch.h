@@ -24,6 +24,7 @@ struct SearchedPlan {
     planned,     ///< `seconds`, `bytes` and `limit` are those of the plan
     tooLarge,    ///< the candidate was not planned, because its arena has at least `bytes` bytes
     tooSlow,     ///< the candidate was not planned, because its step takes at least `seconds`
+    dropped,     ///< no further schedule was tried, because the first is slow and does not fit
     untried,     ///< the candidate was not planned, because fewer ranks on its axes are faster
     refused,     ///< the model cannot be split over the axes `context` and `tensor`: `problem`
     unplannable, ///< a stage failed: `problem`
@@ -67,6 +68,7 @@ struct SearchProgress {
   size_t candidates = 0, planned = 0;
   /// Candidates that are not planned, because of their arena, time, or axes that are not possible.
   size_t tooLarge = 0, tooSlow = 0, refused = 0;
+  size_t dropped = 0; ///< candidates whose first schedule is slow and does not fit
   size_t open = 0;    ///< candidates of the axes tried that may still be the best
   size_t waiting = 0; ///< candidates of axes that are tried only if others are not faster
   double seconds = 0; ///< step time of the fastest plan that fits, or 0

@@ -48,6 +48,7 @@ struct CandidateState {
   PlanStructure structure;
   PlanBounds bounds;
   bool isDone = false;
+  bool isDropped = false; ///< whether the first schedule is too slow (PlannedCandidate::isTooSlow)
   bool isAllowed = false; ///< whether the model can be split over the axes `context` and `tensor`
 };
 

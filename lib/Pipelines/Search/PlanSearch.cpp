@@ -47,6 +47,7 @@ public:
 
 private:
   using Key = std::tuple<bool, double, bool, double, int64_t, bool, unsigned, unsigned>;
+  bool isExcluded(unsigned number) const;
   bool isOpen(unsigned number) const;
   Key getKey(unsigned number) const;
   bool openPairs();
@@ -88,27 +89,30 @@ Search::Search(ModuleOp imported, const StepOptions &options, const Cluster &clu
     states.push_back({structures.read(candidate), PlanBounds()});
 }
 
+/// Returns whether the candidate is planned, dropped, or excluded by its bounds.
+bool Search::isExcluded(unsigned number) const {
+  const CandidateState &state = states[number];
+  return state.isDone || (state.isDropped && !goal.all) || goal.excludes(state.bounds);
+}
+
 /// Updates the pairs of axes, and opens further ones if all open pairs are compared. Returns
 /// whether a pair is open that was waiting before.
 bool Search::openPairs() {
-  auto isExcluded = [&](unsigned number) {
-    return states[number].isDone || goal.excludes(states[number].bounds);
-  };
   auto getBound = [&](unsigned number) -> std::optional<double> {
     const PlanBounds &bounds = states[number].bounds;
     bool mayFit = goal.limit == 0 || bounds.bytes <= goal.limit;
     return mayFit ? std::optional(bounds.getSeconds()) : std::nullopt;
   };
   auto getGroup = [&](unsigned number) { return candidates[number].group; };
-  pairs.update(goal.seconds, getBound, isExcluded, getGroup);
+  pairs.update(
+      goal.seconds, getBound, [&](unsigned number) { return isExcluded(number); }, getGroup);
   return (goal.all || pairs.areCompared()) && pairs.open(goal.seconds, goal.all);
 }
 
 /// Returns whether the candidate may be the best plan, and its axes are open.
 bool Search::isOpen(unsigned number) const {
   const AxisPair &pair = pairs.of(number);
-  if (states[number].isDone || pair.state != AxisPair::State::open ||
-      goal.excludes(states[number].bounds))
+  if (isExcluded(number) || pair.state != AxisPair::State::open)
     return false;
   return goal.all || goal.isSmallest || AxisPairs::isWorthwhile(pair, goal.seconds);
 }
@@ -187,6 +191,7 @@ State Search::getState(unsigned number) const {
   return pairs.of(number).state == AxisPair::State::refused ? State::refused
          : goal.limit > 0 && bounds.bytes > goal.limit      ? State::tooLarge
          : goal.excludes(bounds)                            ? State::tooSlow
+         : states[number].isDropped                         ? State::dropped
                                                             : State::untried;
 }
 
@@ -207,6 +212,7 @@ SearchProgress Search::getProgress(unsigned next) const {
     progress.tooLarge += state == State::tooLarge;
     progress.tooSlow += state == State::tooSlow;
     progress.refused += state == State::refused;
+    progress.dropped += state == State::dropped;
     progress.open += state == State::untried && isTried;
     progress.waiting += state == State::untried && !isTried;
   }
@@ -219,16 +225,15 @@ void Search::take(const PlannedCandidate &plan) {
   // If no schedule can fit, the bounds that follow from the plan exclude its candidate. If no
   // plan fits, the search for the smallest arena plans the candidate again.
   bool isDropped = !goal.all && !goal.isSmallest && plan.isTooSlow(goal.seconds);
-  PlanBounds &bounds = states[plan.candidate].bounds;
-  if (isDropped)
-    bounds.seconds = std::max(bounds.seconds, plan.firstSeconds);
-  else
+  CandidateState &state = states[plan.candidate];
+  state.isDropped = isDropped;
+  if (!isDropped)
     checkBounds(plan);
   if (plan.cannotFit && !isDropped)
-    bounds.bytes = std::max(bounds.bytes, goal.limit + 1);
+    state.bounds.bytes = std::max(state.bounds.bytes, goal.limit + 1);
   double fastest = goal.seconds;
   if (!plan.cannotFit && !isDropped) {
-    states[plan.candidate].isDone = true;
+    state.isDone = true;
     plans[plan.candidate] = plan;
     goal.add(plan);
   }
@@ -240,7 +245,7 @@ void Search::take(const PlannedCandidate &plan) {
     for (unsigned number = 0; number < states.size(); ++number)
       states[number].isAllowed |= &pairs.of(number) == &pair;
   }
-  planned.insert({&pair, states[plan.candidate].structure.sharding});
+  planned.insert({&pair, state.structure.sharding});
   bool fits = plan.problem.empty() && !plan.cannotFit && !isDropped &&
               (goal.limit == 0 || plan.bytes <= goal.limit);
   if (fits && (pair.seconds == 0 || plan.seconds < pair.seconds))

@@ -19,6 +19,7 @@ OPS = {
     "exp": "{y} = math.exp {x} : f32",
     "div": "{y} = arith.divf %three, {x} : f32",
     "scale": "{y} = arith.divf {x}, %three : f32",
+    "erf": "{y} = math.erf {x} : f32",
     "tanh": "{y} = math.tanh {x} : f32",
 }
 

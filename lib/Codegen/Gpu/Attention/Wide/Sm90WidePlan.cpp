@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Of the configurations that fit, the one with the fewest clocks is chosen for dQ, one for dK and
-// dV, and one for tables. A kernel with mma.sync remains where it takes fewer. A consumer thread
-// needs these registers:
+// dV, and one for tables. If the kernel with mma.sync takes fewer clocks, it is used instead. A
+// consumer thread needs these registers:
 //
 //   dim / 2, valueDim / 2   sums; for keys both
 //   blockCols               S and dP, and for exact products

@@ -41,7 +41,7 @@ private:
   void copyNorms(Value number, Value firstQuery, Value barrier);
 };
 
-/// The three warps that compute factors.
+/// Emits the code of the three warps that split and transpose factors.
 class WideFactors : Sm90WideRole {
 public:
   using Sm90WideRole::Sm90WideRole;
