@@ -56,18 +56,6 @@ std::optional<double> JsonValue::asDouble() const {
   return readNumber<double>(*this).value_or(0);
 }
 
-std::string fsdpcommon::shortText(std::string_view text, size_t most) {
-  std::string result;
-  for (char c : text.substr(0, most))
-    result += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? '?' : c;
-  if (text.size() <= most)
-    return result;
-  // A character that consists of several UTF-8 bytes is kept or removed as a whole.
-  while (!result.empty() && (static_cast<unsigned char>(text[result.size()]) & 0xc0) == 0x80)
-    result.pop_back();
-  return result + "...";
-}
-
 std::string JsonValue::describe() const {
   switch (kind) {
   case Kind::null:

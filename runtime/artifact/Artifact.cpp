@@ -112,7 +112,7 @@ void Artifact::checkHeader(const void *beginning) {
   if (std::memcmp(header.magic, FSDPRT_ARTIFACT_MAGIC, sizeof header.magic) != 0)
     badInput("%s: expected an artifact of fsdp-compile, which begins with \"" FSDPRT_ARTIFACT_MAGIC
              "\", found \"%s\"",
-             name, printable(header.magic, sizeof header.magic).c_str());
+             name, printable({header.magic, sizeof header.magic}).c_str());
   if (header.version < FSDPRT_ARTIFACT_PLAIN_VERSION || header.version > FSDPRT_ARTIFACT_VERSION)
     badInput(
         "%s: expected format version %u to %u, found %u; compile the model again with this release",

@@ -4,6 +4,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "core/Error.h"
+#include "fsdpcommon/ShortText.h"
 #include <cstdarg>
 #include <cstdio>
 
@@ -61,10 +62,4 @@ std::string fsdprt::bytesText(uint64_t bytes) {
   return format("%.1f %s (%s bytes)", value, units[unit], withSeparators(bytes).c_str());
 }
 
-std::string fsdprt::printable(const char *text, size_t size) {
-  std::string result(text, size < 120 ? size : 120);
-  for (char &c : result)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
-      c = '?';
-  return size < 120 ? result : result + "...";
-}
+std::string fsdprt::printable(std::string_view text) { return fsdpcommon::shortText(text, 120); }

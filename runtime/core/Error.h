@@ -15,6 +15,7 @@
 #include "fsdprt/fsdprt.h"
 #include <exception>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace fsdprt {
@@ -44,12 +45,8 @@ std::string format(const char *text, ...) __attribute__((format(printf, 1, 2)));
 /// Returns a text such as "1.5 GiB (1,610,612,736 bytes)".
 std::string bytesText(uint64_t bytes);
 
-/// Returns a copy of `text` that is suitable for a message, although `text` may come from a file.
-/// Replaces control characters by '?', and keeps only the first 120 bytes.
-std::string printable(const char *text, size_t size);
-inline std::string printable(const std::string &text) {
-  return printable(text.data(), text.size());
-}
+/// Returns fsdpcommon::shortText() of `text`, with at most about 120 bytes.
+std::string printable(std::string_view text);
 
 } // namespace fsdprt
 

@@ -84,8 +84,7 @@ void RankExecutor::perform(const AsyncCopy &transfer) {
     else
       file->write(transfer.offset, transfer.from, transfer.bytes);
   } catch (const Error &error) {
-    throw Error(error.status, "copy " + printable(transfer.label, std::strlen(transfer.label)) +
-                                  ": " + error.what());
+    throw Error(error.status, "copy " + printable(transfer.label) + ": " + error.what());
   }
 }
 

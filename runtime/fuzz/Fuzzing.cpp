@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuzz/Fuzzing.h"
+#include "fsdpcommon/ShortText.h"
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <sys/mman.h>
@@ -17,10 +19,9 @@ using namespace fsdprt::fuzz;
 
 void fuzz::expectReadable(const std::string &message) {
   constexpr size_t most = 16 << 10;
-  bool isReadable = !message.empty() && message.size() <= most;
-  for (unsigned char c : message)
-    isReadable &= (c >= ' ' && c != 0x7f) || c == '\n';
-  if (isReadable)
+  std::string line = message;
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  if (!line.empty() && fsdpcommon::shortText(line, most) == line)
     return;
   std::fprintf(stderr, "a message of %zu bytes is empty, too long or not printable: %.*s\n",
                message.size(), static_cast<int>(std::min<size_t>(message.size(), 2000)),

@@ -69,7 +69,7 @@ private:
     char found = peek();
     if (found != c || at == end)
       refuse(format("expected '%c', found %s", c,
-                    at == end ? "its end" : ("'" + printable(at, 1) + "'").c_str()));
+                    at == end ? "its end" : ("'" + printable({at, 1}) + "'").c_str()));
     ++at;
   }
 

@@ -102,10 +102,11 @@ std::string ProcessSupervisor::describeProgress(uint32_t rank) {
   uint32_t last = watch->lastCollective(rank);
   const SharedControlBlock &board = host.getBoard();
   std::string text = watch->describeProgress(rank);
-  if (last < board.collectives())
-    text +=
-        ", which last started " +
-        printable(board.name(last), strnlen(board.name(last), SharedControlBlock::nameBytes - 1));
+  if (last < board.collectives()) {
+    const char *name = board.name(last);
+    text += ", which last started " +
+            printable({name, strnlen(name, SharedControlBlock::nameBytes - 1)});
+  }
   return text;
 }
 

@@ -89,7 +89,7 @@ std::string fsdprt::machineIdentity() {
 std::string fsdprt::machineName() {
   char name[64] = "";
   gethostname(name, sizeof name - 1);
-  return printable(name, strlen(name));
+  return printable(name);
 }
 
 std::optional<int> fsdprt::processBehind(int file) {

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "launch/RendezvousFrame.h"
+#include "fsdpcommon/ShortText.h"
 #include "launch/Rendezvous.h"
 #include <algorithm>
 #include <cerrno>
@@ -68,9 +69,4 @@ bool fsdprt::sendFrame(int file, const Frame &frame) {
          static_cast<ssize_t>(sizeof frame);
 }
 
-std::string Frame::words() const {
-  std::string result = text;
-  for (char &c : result)
-    c = static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
-  return result;
-}
+std::string Frame::words() const { return fsdpcommon::shortText(text, sizeof text); }

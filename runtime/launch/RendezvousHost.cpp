@@ -155,7 +155,7 @@ void RendezvousHost::readAll() {
       throw Error(FSDPRT_LOST,
                   format("rank %u (process %u on %s) was lost before all ranks had met",
                          guest.hello.rank, guest.hello.process,
-                         printable(guest.hello.host, strlen(guest.hello.host)).c_str()));
+                         printable(guest.hello.host).c_str()));
     if (state == FrameReader::State::complete && guest.isKnown)
       // This frame is ignored, because a rank needs to send only one frame, and the host has
       // already handled the first frame of this rank.
@@ -182,8 +182,7 @@ void RendezvousHost::takeRefusal(Guest &guest) {
 }
 
 static std::string nameOf(const Frame &hello) {
-  return format("process %u on %s", hello.process,
-                printable(hello.host, strlen(hello.host)).c_str());
+  return format("process %u on %s", hello.process, printable(hello.host).c_str());
 }
 
 static std::string jobWords(const std::string &job) {
@@ -261,8 +260,7 @@ void RendezvousHost::checkMachines() const {
     const Frame &hello = find(rank)->hello;
     differ |= std::strcmp(hello.machine, find(0)->hello.machine) != 0;
     if (rank < 64)
-      list += format("%srank %u on %s", rank ? ", " : "", rank,
-                     printable(hello.host, strlen(hello.host)).c_str());
+      list += format("%srank %u on %s", rank ? ", " : "", rank, printable(hello.host).c_str());
   }
   if (differ)
     badInput("ranks of several machines (or containers with their own network) need MPI to reach "

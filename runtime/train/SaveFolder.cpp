@@ -15,13 +15,13 @@
 
 #include "train/SaveFolder.h"
 #include "core/Error.h"
+#include "io/InputFile.h"
 #include "io/OutputFile.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -66,26 +66,20 @@ static std::vector<std::string> namesIn(const fs::path &folder, bool (*is)(const
 }
 
 /// Throws an Error that describes `text`, which is the invalid content of 'latest'.
-[[noreturn]] static void failLatest(const std::string &path, std::string text) {
-  for (char &c : text)
-    // Bytes above 0x7f are also replaced if char is signed, because they are then negative.
-    c = c < 0x20 || c == 0x7f ? '?' : c;
+[[noreturn]] static void failLatest(const std::string &path, const std::string &text) {
   std::vector<std::string> saves = namesIn(path, isSaveName);
   std::string advice = "the folder has no save";
   if (!saves.empty())
     advice = "choose a save, such as " + path + "/" + saves.back();
   badInput("%s/latest: expected the name of a save and the SHA-256 of its index, as 64 digits and "
            "a newline, found %s; %s",
-           path.c_str(), text.empty() ? "nothing" : ("'" + text.substr(0, 96) + "'").c_str(),
+           path.c_str(), text.empty() ? "nothing" : ("'" + printable(text) + "'").c_str(),
            advice.c_str());
 }
 
 static FoundSave readLatest(const std::string &path) {
-  std::string file = path + "/latest";
-  std::ifstream stream(file);
-  char buffer[256] = "";
-  stream.read(buffer, sizeof buffer - 1);
-  std::string text(buffer, static_cast<size_t>(stream.gcount()));
+  // An InputFile does not wait if another process has replaced the file by a named pipe.
+  std::string text = InputFile(path + "/latest", "the name of a save").readAll(1 << 10);
   size_t space = text.find(' ');
   std::string name = text.substr(0, space),
               hash = space == std::string::npos ? "" : text.substr(space + 1);

@@ -13,6 +13,7 @@
 #ifndef FSDPCOMMON_LOCATEDJSON_H
 #define FSDPCOMMON_LOCATEDJSON_H
 
+#include "fsdpcommon/ShortText.h"
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -58,10 +59,6 @@ struct JsonProblem {
   unsigned line = 0, column = 0;
   std::string message;
 };
-
-/// Returns `text`, which comes from a file, in a form that diagnostics can print. Replaces control
-/// characters, and keeps at most about `most` bytes.
-std::string shortText(std::string_view text, size_t most = 80);
 
 /// Parses a JSON file of at most 16 MiB, whose values are nested at most 64 levels deep. Refuses an
 /// object that contains two members of the same name. On an error, returns nothing and sets

@@ -34,9 +34,7 @@ struct Source {
 
 /// Returns a word of the source in quotes, for use in messages. Replaces control characters by '?',
 /// and shortens long words.
-inline std::string quoted(std::string_view text) {
-  return "'" + printable(text.data(), text.size()) + "'";
-}
+inline std::string quoted(std::string_view text) { return "'" + printable(text) + "'"; }
 
 } // namespace fsdprt::emulate
 

@@ -63,6 +63,12 @@ TEST(LocatedJson, LongStringsTakeLinearTime) {
   EXPECT_EQ(root->elements[1].column, (8u << 20) + 6);
 }
 
+TEST(LocatedJson, MessagesAreUtf8) {
+  EXPECT_EQ(problemOf("[\"bias+\x95\"]"),
+            "1:8: not JSON: syntax error while parsing value - invalid string: ill-formed UTF-8 "
+            "byte; last read: '\"bias+?'");
+}
+
 TEST(LocatedJson, MessagesAreShort) {
   std::string longText(1 << 20, 'x');
   for (const std::string &text :

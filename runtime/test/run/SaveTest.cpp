@@ -319,6 +319,10 @@ TEST_F(Save, LeavesDamageOut) {
   damaged(
       "s/latest", "s/step-00000009/index.json: cannot open the index of the save: No such file",
       [](std::string &text) { text[12] = '9'; }, 4);
+  ASSERT_EQ(bash("mv s/latest away && mkfifo s/latest"), 0); // No process writes to the pipe.
+  fallsBack("s/latest: expected the name of a save, found something that is not a file", 4);
+  expect(2, "s/latest: expected the name of a save, found", "toy2.fsdp --steps=5 --save=s");
+  ASSERT_EQ(bash("mv away s/latest"), 0);
   ASSERT_EQ(bash("mkdir t && cp -r s/step-00000002 s/step-00000004 t"),
             0); // Without 'latest', the newest save is used.
   expect(0, "resumed after step 4 of t/step-00000004", "toy2.fsdp --steps=5 --resume=t");

@@ -4,7 +4,8 @@
 
 The neighbour removes, cuts, overwrites, renames and replaces files and folders, by links to a victim
 outside, by named pipes and by folders, as fast as it can. Each command must end within a time limit
-by an exit code of the project, never by a signal, and the victim must stay as it was. After the
+by an exit code of the project, never by a signal, and the victim must stay as it was. What a command
+prints must be UTF-8 without control characters, although it quotes overwritten files. After the
 neighbour has ended, each command must succeed in the same folder, once what blocks a name is gone.
 Prints the number of commands by exit code, and "the victim is unchanged". Exit codes: 0, 1.
 """
@@ -67,6 +68,14 @@ def change(draw, path, folder, victim):
         shutil.rmtree(path)
 
 
+def is_text(printed):
+    """Returns whether the bytes are UTF-8 without control characters."""
+    try:
+        return all(line.isprintable() for line in printed.decode().split("\n"))
+    except UnicodeDecodeError:
+        return False
+
+
 def clear(folder):
     """Removes what is not a kept input."""
     for path in folder.iterdir():
@@ -122,8 +131,8 @@ def main():
 
     def execute(command):
         try:
-            done = subprocess.run(list(map(str, command)), capture_output=True, text=True,
-                                  timeout=LIMIT, stdin=subprocess.DEVNULL, cwd=folder.parent)
+            done = subprocess.run(list(map(str, command)), capture_output=True, timeout=LIMIT,
+                                  stdin=subprocess.DEVNULL, cwd=folder.parent)
         except subprocess.TimeoutExpired:
             wrong.append(f"took over {LIMIT} s: {' '.join(map(str, command))}")
             return None
@@ -132,6 +141,8 @@ def main():
         counts[done.returncode] += 1
         if done.returncode not in CODES:
             wrong.append(f"ended with {done.returncode}: {' '.join(map(str, command))}\n{done.stderr}")
+        if not is_text(done.stdout) or not is_text(done.stderr):
+            wrong.append(f"printed bytes of a file: {' '.join(map(str, command))}\n{done.stderr}")
         return done
 
     for turn in range(rounds):

@@ -1,0 +1,23 @@
+//===- ShortText.h - Texts of files in messages ------------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+
+#ifndef FSDPCOMMON_SHORTTEXT_H
+#define FSDPCOMMON_SHORTTEXT_H
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace fsdpcommon {
+
+/// Returns at most about `most` bytes of `text`, which comes from a file, in a form that messages
+/// can print. Each control character, and each byte that is not part of a character in UTF-8, is
+/// replaced by '?'. A text that was shortened ends with "...".
+std::string shortText(std::string_view text, size_t most = 80);
+
+} // namespace fsdpcommon
+
+#endif // FSDPCOMMON_SHORTTEXT_H
