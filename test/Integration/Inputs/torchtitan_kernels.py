@@ -204,8 +204,9 @@ def float8(m, ranks, is_gathered, is_full):
 
 def ring(m, context, rank):
     """Returns the kernels of a rank beside the attention of blocks, for forward, recomputation and backward. In the forward, keys and values are
-    gathered, and a kernel merges each block into f32 sums. In the backward, gradients of keys and values travel in f32, and a kernel adds each block.
-    Blocks of ranks before this one have half of the keys, others half of the queries. The first sum reads bf16, the last one writes it."""
+    gathered, and a kernel merges each block into f32 sums. In the backward, gradients of keys and values travel in f32. A kernel adds each block, and
+    another one copies the sums into the buffer to send, as in the code that PyTorch 2.6.0 compiles for each rank. Blocks of ranks before this one have
+    half of the keys, others half of the queries. The first sum reads bf16, the last one writes it."""
     rows, size, source = [], m.LAYERS * m.T * m.D, "torch/distributed/tensor/experimental/_attention.py: "
 
     def add(what, name, runs, each):
@@ -220,6 +221,7 @@ def ring(m, context, rank):
     add("own gradients of keys and values", "_templated_ring_attention_backward", 1, 4 + 8)
     add("add a block's gradients of keys and values", "_templated_ring_attention_backward", context - 1,
         rank * (8 + 2 + 8) + (context - 1 - rank) * (8 + 4 + 8))
+    add("sums of gradients of keys and values into the buffer to send", "_templated_ring_attention_backward", context - 1, (context - 1) * (8 + 8))
     add("gradients of keys and values in f32, not bf16, where heads are summed", "_templated_ring_attention_backward", 0, 8 - 4)
     return rows
 
