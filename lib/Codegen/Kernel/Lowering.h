@@ -69,8 +69,11 @@ LogicalResult lowerLoopKernel(func::FuncOp kernel, KernelInfo &info);
 SmallVector<func::FuncOp> splitLoopPhases(func::FuncOp phase, KernelInfo &info);
 
 /// Runs LLVM's -O3 pipeline for `machine`, but does not unroll loops or replace code by library
-/// calls.
+/// calls. Ends with scalariseStores().
 void optimise(llvm::Module &module, llvm::TargetMachine &machine);
+/// Rewrites masked stores of a single lane, whose lane is constant, as scalar stores; see
+/// ScalarStores.cpp.
+void scalariseStores(llvm::Module &module);
 
 /// Loads the dialects that all targets need. Must be called before kernels are compiled in
 /// parallel.

@@ -567,6 +567,12 @@ def brief(dtype):
         yield Case(dtype, 1, 4, 4, rows, rows, dim, dim)
 
 
+def single(dtype):
+    """Heads with one column."""
+    for d, dv in ((1, 1), (1, 8), (8, 1), (3, 1)):
+        yield Case(dtype, 1, 2, 1, 33, 17, d, dv)
+
+
 def huge(dtype):
     """Tables of more than 32 MiB."""
     yield Case(dtype, 1, 4, 2, 1500, 1510, 8, 8, "bias", "causal")
@@ -579,7 +585,7 @@ def main():
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
     kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "together": together, "sums": sums, "narrow": narrow, "wide": wide, "captured": captured, "alone": alone, "slices": slices, "large": large, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
-             "owned": owned, "entries": entries, "dropout": dropout, "huge": huge, "brief": brief}
+             "owned": owned, "entries": entries, "dropout": dropout, "huge": huge, "single": single, "brief": brief}
     for dtype in dtypes:
         seen = set()
         for case in kinds[kind](dtype):
