@@ -118,12 +118,15 @@ private:
     for (const Placed &other : placed) {
       if (!other.interval.meets(interval))
         continue;
-      int64_t start = llvm::alignTo(end, alignment), gap = other.offset - end;
-      if (start + bytes <= other.offset && gap < bestGap) {
-        best = start;
-        bestGap = gap;
-        if (!tightest)
-          return best;
+      int64_t gap = other.offset - end;
+      if (bytes <= gap && gap < bestGap) { // few gaps need the division of alignTo()
+        int64_t start = llvm::alignTo(end, alignment);
+        if (start + bytes <= other.offset) {
+          best = start;
+          bestGap = gap;
+          if (!tightest)
+            return best;
+        }
       }
       end = std::max(end, other.end);
     }
@@ -225,6 +228,8 @@ static void amend(ArrayRef<Interval> intervals, SmallVector<unsigned> order, boo
   // The limits on work and on moves keep the time below a second.
   static constexpr int64_t work = 8'000'000, mostTimes = 1000;
   int64_t n = intervals.size(), times = std::min(mostTimes, work / std::max<int64_t>(1, n * n));
+  if (times == 0) // without moves, the packing of the order is known
+    return;
   // std::minstd_rand generates the same numbers on every platform.
   std::minstd_rand draw;
   constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();

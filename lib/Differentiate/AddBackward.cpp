@@ -284,10 +284,16 @@ Value Backward::predivideElements(Value gradient) {
 Value Backward::emitReduction(UnitOp unit, BlockArgument shard, ValueRange grads,
                               ArrayRef<int64_t> params) {
   OpBuilder::InsertionGuard guard(b);
-  Operation *last = nullptr;
+  llvm::SmallPtrSet<Operation *, 8> sources;
   for (Value g : grads)
-    if (Operation *def = g.getDefiningOp(); def && (!last || last->isBeforeInBlock(def)))
-      last = def;
+    sources.insert(g.getDefiningOp());
+  // The sources are among the newest ops. Operation::isBeforeInBlock would number all ops of the
+  // block again for each unit.
+  auto older = llvm::reverse(llvm::make_range(block.begin(), b.getInsertionPoint()));
+  auto found = grads.empty()
+                   ? older.end()
+                   : llvm::find_if(older, [&](Operation &op) { return sources.contains(&op); });
+  Operation *last = found == older.end() ? nullptr : &*found;
   if (last)
     b.setInsertionPointAfter(last);
   auto type = cast<RankedTensorType>(shard.getType());

@@ -17,9 +17,12 @@ void fsdp::buildDifferentiatePipeline(OpPassManager &pm, const StepOptions &opti
   if (options.update.gradDivide == "tokens")
     pm.addPass(createWeighLossPass());
   pm.addPass(configure(createAddBackwardPass(), options, {{"remarks", "false"}}));
+  // Functions have one block, so that regions need no simplification.
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   // Merge duplicate ops in the bodies of adjoints. CSE must run before CloneCheapForward, because
   // CSE after it would merge the clones with their originals.
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCanonicalizerPass(config));
   pm.addPass(createCSEPass());
   // Clones may read parameters, so make the clones before parameters are gathered again.
   pm.addPass(createCloneCheapForwardPass());

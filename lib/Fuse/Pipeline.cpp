@@ -15,9 +15,12 @@ using namespace mlir;
 void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
   std::shared_ptr<const TargetInfo> target = getTargetInfo(options.codegen);
   pm.addNestedPass<func::FuncOp>(configure(createDecomposeNamedOpsPass(target), options));
+  // Functions have one block, so that regions need no simplification.
+  GreedyRewriteConfig config;
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
   // Merge the ops that a loss and its gradient have in common. Equal fills are also merged. Each
   // dispatch nevertheless gets its own copy of the fills that it uses.
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCanonicalizerPass(config));
   pm.addPass(createCSEPass());
   ChunkLimits chunks = target->getChunkLimits();
   bool isGiven = options.fuse.maxChunkBytes >= 0;

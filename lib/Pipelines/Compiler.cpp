@@ -48,11 +48,13 @@ static LogicalResult runPipeline(StepCompilation &step) {
   return runPasses(pm, step, build == buildImportPipeline);
 }
 
-/// Compiles the kernels, adds their workspace to the plan, and verifies the plan again.
+/// Compiles the kernels, unless their workspace is known. Adds the workspace to the plan, and
+/// verifies the plan again.
 static LogicalResult compileKernels(StepCompilation &step) {
   PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
   auto kernels = std::make_shared<CompiledKernels>();
-  pm.addPass(createCompileKernelsPass(step.options, step.code, kernels));
+  if (!step.hasScratch)
+    pm.addPass(createCompileKernelsPass(step.options, step.code, kernels));
   pm.addPass(configure(createAddWorkspacePass(), step.options));
   pm.addPass(createVerifyPlannedPass());
   if (failed(runPasses(pm, step)))
@@ -238,7 +240,15 @@ LogicalResult fsdp::planWithinLimit(StepCompilation &step) {
 LogicalResult fsdp::assignBuffers(StepCompilation &step) {
   PhaseTimer timer(step.options.driver.timing, "plan (buffers)");
   step.hasBuffers = true;
-  return runPipeline<buildBufferPipeline>(step);
+  if (failed(runPipeline<buildBufferPipeline>(step)))
+    return failure();
+  if (!step.onlyMeasures)
+    return success();
+  // The second part of the phase plan adds no kernel, so that all its runs share the workspace.
+  PassManager pm(step.module->getContext(), ModuleOp::getOperationName());
+  pm.addPass(createCompileKernelsPass(step.options, /*code=*/false, /*result=*/nullptr));
+  step.hasScratch = true;
+  return runPasses(pm, step);
 }
 
 LogicalResult fsdp::planFused(StepCompilation &step) {
@@ -264,6 +274,7 @@ LogicalResult fsdp::planFused(StepCompilation &step) {
       return failure();
     std::vector<Diagnostic> diagnostics = store.take();
     StepCompilation measured{{}, step.options, /*code=*/false, step.onlyMeasures};
+    measured.hasScratch = step.hasScratch;
     measured.module = step.onlyMeasures ? std::move(step.module) : step.module->clone();
     if (failed(runPhases(measured, "codegen", "codegen")))
       return failure();
@@ -285,6 +296,6 @@ LogicalResult fsdp::planFused(StepCompilation &step) {
   store.emit(std::move(shared));
   store.emit(std::move(ofBest));
   step.module = std::move(best);
-  step.hasBuffers = false;
+  step.hasBuffers = step.hasScratch = false;
   return success();
 }

@@ -263,12 +263,15 @@ void RecomputeGraph::moveBefore(Operation *op, Operation *place) {
 /// If another gather gathers the unit of `unshard` again for the backward, returns result number
 /// `result` of the other gather. Otherwise returns result number `result` of `unshard`.
 Value RecomputeGraph::remapParameter(UnshardOp unshard, unsigned result) {
-  for (auto other : block.getOps<UnshardOp>())
-    if (other != unshard && other.getUnit() == unshard.getUnit() &&
-        other.getSite() > unshard.getSite()) {
-      moveBefore(other, place);
-      return other->getResult(result);
-    }
+  UnshardOp again;
+  for (UnshardOp other : gathers[unshard.getUnitAttr().getAttr()])
+    if (other != unshard && other.getSite() > unshard.getSite() &&
+        (!again || other->isBeforeInBlock(again)))
+      again = other;
+  if (again) {
+    moveBefore(again, place);
+    return again->getResult(result);
+  }
   return unshard->getResult(result);
 }
 
@@ -311,13 +314,18 @@ void RecomputeGraph::apply(const llvm::BitVector &recomputed) {
       return std::nullopt;
     return calls[number->second].segment;
   };
+  SmallVector<SmallVector<OpOperand *>> reads(segments);
   SmallVector<Operation *> firsts(segments);
   for (Operation *op : ArrayRef(ops).drop_front(moment + 1))
     op->walk([&](Operation *inner) {
-      for (Value value : inner->getOperands())
-        if (std::optional<unsigned> segment = segmentOf(value); segment && !firsts[*segment])
-          firsts[*segment] = op;
+      for (OpOperand &use : inner->getOpOperands())
+        if (std::optional<unsigned> segment = segmentOf(use.get())) {
+          reads[*segment].push_back(&use);
+          firsts[*segment] = firsts[*segment] ? firsts[*segment] : op;
+        }
     });
+  for (auto unshard : block.getOps<UnshardOp>())
+    gathers[unshard.getUnitAttr().getAttr()].push_back(unshard);
   for (unsigned segment = 0; segment < segments; ++segment) {
     if (!firsts[segment])
       continue;
@@ -326,11 +334,9 @@ void RecomputeGraph::apply(const llvm::BitVector &recomputed) {
     llvm::BitVector here(calls.size());
     for (unsigned number = 0; number < calls.size(); ++number)
       here[number] = recomputed[number] && calls[number].segment == segment;
-    for (Operation *op : ArrayRef(ops).drop_front(moment + 1))
-      op->walk([&](Operation *inner) {
-        for (OpOperand &use : inner->getOpOperands())
-          if (segmentOf(use.get()) == std::optional<unsigned>(segment))
-            use.set(remap(use.get(), here));
-      });
+    // A view of a result reads the copy as soon as its own source is replaced.
+    for (OpOperand *use : reads[segment])
+      if (segmentOf(use->get()))
+        use->set(remap(use->get(), here));
   }
 }

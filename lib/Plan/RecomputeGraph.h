@@ -78,6 +78,7 @@ private:
   unsigned segments = 0;
 
   // State of apply().
+  DenseMap<StringAttr, SmallVector<UnshardOp, 2>> gathers; // by unit
   DenseMap<Value, Value> remapped;
   Operation *place = nullptr;
 };

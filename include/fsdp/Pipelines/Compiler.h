@@ -31,6 +31,9 @@ struct StepCompilation {
   bool onlyMeasures = false;
   /// If true, the first part of the phase plan has run on the module (buildBufferPipeline).
   bool hasBuffers = false;
+  /// If true, the module has the scratch sizes of its kernels (assignBuffers). The phase codegen
+  /// does not measure them again.
+  bool hasScratch = false;
   /// If set, planFused() calls this function with each plan that does not fit into --memory-limit.
   /// If the function returns true, no other schedule can fit, and planFused() keeps this plan.
   std::function<bool(ModuleOp)> cannotFit = {};
@@ -58,7 +61,8 @@ LogicalResult runPhases(StepCompilation &step, StringRef first, StringRef last);
 LogicalResult planWithinLimit(StepCompilation &step);
 
 /// Runs the first part of the phase plan. Modules on which it has run may be planned with different
-/// values of --prefetch and --memory-limit, unless --activation-checkpointing is auto.
+/// values of --prefetch and --memory-limit, unless --activation-checkpointing is auto. If
+/// `step.onlyMeasures` is true, also measures the workspace of the kernels.
 LogicalResult assignBuffers(StepCompilation &step);
 
 /// Runs the second part of planWithinLimit(): the phase plan, for a module on which the phases up

@@ -105,7 +105,7 @@ FailureOr<StepCompilation> GroupPlanner::begin(const Candidate &candidate) {
     buffersOf = std::move(key);
   }
   step.module = buffers->clone();
-  step.hasBuffers = true;
+  step.hasBuffers = step.hasScratch = true;
   return step;
 }
 

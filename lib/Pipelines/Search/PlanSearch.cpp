@@ -306,6 +306,7 @@ SearchResult Search::run() {
       raiseBounds(number);
     planAll();
   }
+  result.plans.reserve(candidates.size());
   for (unsigned number = 0; number < candidates.size(); ++number)
     result.plans.push_back(describe(number));
   auto isFaster = [](const SearchedPlan &a, const SearchedPlan &b) {
