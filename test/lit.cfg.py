@@ -44,6 +44,8 @@ if "avx512_bf16" in flags: # Without it LLVM calls a library function for conver
     config.available_features.add("avx512bf16")
 config.substitutions.append(("%cpu", "x86-64-v4" if amx else "native"))
 config.substitutions.append(("%amx", "native" if amx else "amx-loops"))
+if not amx:
+    config.available_features.add("no-amx")
 if subprocess.call([sys.executable, "-c", "import numpy"], stderr=subprocess.DEVNULL) == 0:
     config.available_features.add("numpy")
 # NVIDIA's assembler: ptxas-13.0.88, the version of the register tables; ptxas-sm_100a if it supports that chip.

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Subject.h"
+#include "llvm/ADT/StringExtras.h"
 #include <dlfcn.h>
+#include <fstream>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,6 +15,29 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 using Kernel = void (*)(void *const *, int64_t, int64_t, void *);
+
+/// Returns the flags of the first processor in /proc/cpuinfo.
+static SmallVector<std::string> readFlags() {
+  SmallVector<std::string> flags;
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; flags.empty() && std::getline(file, line);)
+    if (StringRef(line).starts_with("flags"))
+      for (StringRef flag : llvm::split(line, ' '))
+        flags.push_back(flag.str());
+  return flags;
+}
+
+FailureOr<CpuTarget> fsdp::findRunnableTarget(StringRef option, StringRef name, Location loc) {
+  FailureOr<CpuTarget> target = CpuTarget::get(name, loc);
+  if (failed(target))
+    return failure();
+  SmallVector<std::string> flags = readFlags();
+  for (const std::string &feature : target->isa)
+    if (!llvm::is_contained(flags, feature))
+      return emitError(loc) << "--" << option << "=" << name << ": this processor cannot run its "
+                            << "code, which needs " << feature << "; choose native or x86-64-v3";
+  return target;
+}
 
 CpuSubject::CpuSubject(const Image &image) : image(image) {
   int file = memfd_create("kernels", 0);

@@ -10,6 +10,7 @@
 #include "Buffers.h"
 #include "EmulatorDevice.h"
 #include "fsdp/Codegen/Codegen.h"
+#include "fsdp/Codegen/CpuTarget.h"
 #include "fsdp/Codegen/Gpu/GpuImage.h"
 
 namespace mlir::fsdp {
@@ -29,6 +30,10 @@ public:
   /// Returns true if the range of a kernel can be split into several calls.
   virtual bool canSplit() const { return true; }
 };
+
+/// Returns CpuTarget::get() for the option `option` with the value `name`. Also emits an error if
+/// this machine lacks a feature of the CPU, because kernels would end this process by a signal.
+FailureOr<CpuTarget> findRunnableTarget(StringRef option, StringRef name, Location loc);
 
 /// Runs the kernels of a CPU image in this process. The ranges that several workers would run in
 /// parallel are run one after the other.

@@ -249,7 +249,7 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
       !low.take(compileReferenceImage(module, target, /*widen=*/false)))
     return 1;
   if (!options.alsoCpu.empty()) {
-    FailureOr<CpuTarget> second = CpuTarget::get(options.alsoCpu, module.getLoc());
+    FailureOr<CpuTarget> second = findRunnableTarget("also-cpu", options.alsoCpu, module.getLoc());
     if (failed(second))
       return 2;
     if (!other.take(compileCpuImage(module, *second)))
@@ -312,6 +312,7 @@ int main(int argc, char **argv) {
     return bundleKernels(*module);
   if (!options.emit.empty())
     return printGpuKernels(*module);
-  FailureOr<CpuTarget> target = CpuTarget::get(options.targetCpu, module->getLoc());
+  FailureOr<CpuTarget> target =
+      findRunnableTarget("target-cpu", options.targetCpu, module->getLoc());
   return failed(target) ? 2 : testKernels(*module, kernels, *target);
 }
