@@ -61,8 +61,8 @@ LogicalResult fsdp::checkLinks(ModuleOp planned, const StepOptions &options) {
   bool isScheduled = !planned.getOps<ProgramOp>().empty() &&
                      (options.plan.overlap || options.plan.checkpointing == "auto" ||
                       !options.driver.report.empty());
-  bool choosesRing = mesh.getAxisSize(contextAxis) > 1 &&
-                     options.shard.contextAttention == ContextAttention::Auto;
+  bool choosesRing =
+      mesh.getAxisSize(contextAxis) > 1 && options.shard.contextAttention == ContextAttention::Auto;
   if (!isScheduled && !choosesRing)
     return success(); // no time of a collective is estimated
   FailureOr<Cluster> cluster = loadCluster(planned.getContext(), chooseCluster(options));
