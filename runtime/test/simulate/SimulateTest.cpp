@@ -281,6 +281,9 @@ INSTANTIATE_TEST_SUITE_P(
         Misspelt{"\"launch_seconds\": 0",
                  "\"launch_seconds\": 0, \"kinds\": {\"row\": {\"speed\": 1}}",
                  "kind \"row\": unknown member \"speed\""},
+        Misspelt{"\"launch_seconds\": 0", "\"launch_seconds\": 0, \"kinds\": {\"contracts\": {}}",
+                 "kind \"contracts\": unknown; expected map, row, column, contract, attention, "
+                 "scatter, scalar, copy, memory"},
         Misspelt{"\"launch_seconds\": 0", "\"launch_seconds\": 0, \"chip\": \"sm_90a\"",
                  "\"device\": expected both \"chip\" and \"clocks_per_second\", or neither"},
         Misspelt{"\"launch_seconds\": 0",
