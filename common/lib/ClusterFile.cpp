@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fsdpcommon/ClusterFile.h"
+#include "fsdpcommon/KernelKinds.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -195,8 +196,14 @@ bool ClusterReader::readChip(const JsonValue &device, const Text &what) {
 bool ClusterReader::readKinds(const JsonValue &kinds) {
   if (!kinds.is(Kind::object))
     return fail(kinds, "\"kinds\": expected an object, found " + kinds.describe());
+  Text names;
+  for (const char *name : kernelKinds)
+    names += (names.empty() ? "" : ", ") + Text(name);
   for (const JsonMember &kind : kinds.members) {
     Text what = "kind \"" + kind.name + "\"";
+    if (std::find(std::begin(kernelKinds), std::end(kernelKinds), kind.name) ==
+        std::end(kernelKinds))
+      return fail(kind.value, what + ": unknown; expected " + names);
     KindRate &rates = cluster.kinds[kind.name];
     if (!isObject(kind.value, what,
                   {{"multiply_adds_per_second", false}, {"bytes_per_second", false}}) ||

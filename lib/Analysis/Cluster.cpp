@@ -45,19 +45,24 @@ const Cluster &mlir::fsdp::getGpuCluster() {
   return cluster;
 }
 
+/// Returns how many ranks of a ring a link joins. The last link joins all ranks, also those that it
+/// does not have. This matters for the default cluster of a target only (fsdpcommon/ClusterFit.h).
+static int64_t getJoined(const Cluster &cluster, const ClusterLink &link, int64_t ranks,
+                         int64_t stride) {
+  return &link == &cluster.links.back()
+             ? ranks
+             : std::clamp<int64_t>(static_cast<int64_t>(link.ranks) / stride, 1, ranks);
+}
+
 double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t ranks,
                                   int64_t stride, unsigned rounds) {
   if (ranks < 2)
     return 0;
   double bandwidth = std::numeric_limits<double>::infinity(), latency = 0;
-  int64_t inner = 1;         // number of ranks in one group of the previous level
+  int64_t below = 1;         // number of ranks of the ring in one group of the previous level
   int64_t steps = ranks - 1; // number of steps of the ring that are not yet assigned to a level
   for (const ClusterLink &link : cluster.links) {
-    // One group of the previous level contains `below` ranks of the ring, and one group of this
-    // level contains `here` ranks.
-    int64_t below = std::clamp<int64_t>(inner / stride, 1, ranks);
-    auto joined = static_cast<int64_t>(link.ranks);
-    int64_t here = std::clamp<int64_t>(joined / stride, 1, ranks);
+    int64_t here = getJoined(cluster, link, ranks, stride);
     if (here > below) {
       bandwidth = std::min(bandwidth, link.plain.bytesPerSecond * static_cast<double>(below));
       // Count the steps of the ring that connect different groups of the previous level and stay
@@ -66,7 +71,7 @@ double mlir::fsdp::getRingSeconds(const Cluster &cluster, double bytes, int64_t 
       latency += static_cast<double>(crossings) * link.plain.stepSeconds;
       steps -= crossings;
     }
-    inner = joined;
+    below = here;
   }
   double share = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
   return rounds * (bytes * share / bandwidth + latency);
@@ -77,7 +82,7 @@ double mlir::fsdp::getShiftSeconds(const Cluster &cluster, double bytes, int64_t
   double seconds = 0;
   int64_t below = 1; // number of ranks of the ring in one group of the previous level
   for (const ClusterLink &link : cluster.links) {
-    int64_t here = std::clamp<int64_t>(static_cast<int64_t>(link.ranks) / stride, 1, ranks);
+    int64_t here = getJoined(cluster, link, ranks, stride);
     // The last rank of a group sends over a link of a higher level.
     if (here > below)
       seconds = std::max(seconds, bytes / link.plain.bytesPerSecond + link.plain.stepSeconds);
@@ -96,7 +101,7 @@ uint64_t mlir::fsdp::getRingMultiprocessors(const Cluster &cluster, int64_t rank
   uint64_t multiprocessors = 0;
   int64_t below = 1; // number of ranks of the ring in one group of the previous level
   for (const ClusterLink &link : cluster.links) {
-    int64_t here = std::clamp<int64_t>(static_cast<int64_t>(link.ranks) / stride, 1, ranks);
+    int64_t here = getJoined(cluster, link, ranks, stride);
     if (here > below)
       multiprocessors = link.multiprocessors;
     below = here;

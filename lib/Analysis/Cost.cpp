@@ -14,6 +14,7 @@
 
 using namespace mlir;
 using namespace mlir::fsdp;
+using fsdpcommon::RankSpan;
 
 FailureOr<Cluster> fsdp::loadCluster(MLIRContext *context, StringRef path) {
   if (path.empty())
@@ -47,7 +48,7 @@ const fsdpcommon::KernelTime &CostModel::getKernelTime(LaunchOp launch) {
       tables.lookupNearestSymbolFrom<func::FuncOp>(launch, launch.getKernelAttr()));
 }
 
-CostModel::Group CostModel::getGroup(CollectiveOp collective) {
+RankSpan CostModel::getGroup(CollectiveOp collective) {
   auto program = collective->getParentOfType<ProgramOp>();
   auto mesh = program.getMeshAttr()
                   ? tables.lookupNearestSymbolFrom<MeshOp>(program, program.getMeshAttr())
@@ -56,34 +57,67 @@ CostModel::Group CostModel::getGroup(CollectiveOp collective) {
     return {};
   // The number of a rank is its row-major index in the mesh, so the stride of an axis is the
   // product of the sizes of all later axes.
-  Group group{1, std::numeric_limits<int64_t>::max()};
+  RankSpan group{1, std::numeric_limits<int64_t>::max(), 0};
   for (StringRef name : collective.getAxes().getAsValueRange<StringAttr>()) {
-    group.ranks *= mesh.getAxisSize(name);
-    int64_t behind = 1;
+    auto ranks = static_cast<uint64_t>(mesh.getAxisSize(name));
+    uint64_t behind = 1;
     StringRef base = name == contextAxis ? "shard" : name.split(':').first;
     for (auto axis : llvm::reverse(mesh.getAxes().getAsRange<AxisAttr>())) {
       if (axis.getName() == base)
         break;
       behind *= axis.getSize();
     }
+    group.ranks *= ranks;
     group.stride = std::min(group.stride, behind);
+    group.span += (ranks - 1) * behind;
   }
+  group.span += group.stride;
   return group;
 }
 
-bool CostModel::isCopied(CollectiveOp collective, Group group) const {
+/// Returns the text of a mesh as in --mesh.
+static std::string getText(MeshOp mesh) {
+  std::string text;
+  auto add = [&](StringRef name, int64_t ranks) {
+    text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(ranks);
+  };
+  std::optional<int64_t> context = mesh.getContextSize();
+  for (auto axis : mesh.getAxes().getAsRange<AxisAttr>()) {
+    bool isSplit = context && axis.getName() == "shard";
+    int64_t ranks = isSplit ? axis.getSize() / *context : axis.getSize();
+    if (ranks > 1)
+      add(axis.getName(), ranks);
+    if (isSplit)
+      add(contextAxis, *context);
+  }
+  return text;
+}
+
+std::optional<std::string> fsdp::whyUnfit(ModuleOp module, MeshOp mesh, const Cluster &cluster) {
+  std::string text = getText(mesh);
+  auto ranks = static_cast<uint64_t>(mesh.getNumRanks());
+  std::optional<std::string> reason = fsdpcommon::whyTooFewRanks(cluster, text, ranks);
+  CostModel costs(cluster);
+  module.walk([&](CollectiveOp op) {
+    if (!reason)
+      reason = fsdpcommon::whyNotAlike(cluster, text, ranks, costs.getGroup(op));
+  });
+  return reason;
+}
+
+bool CostModel::isCopied(CollectiveOp collective, const RankSpan &group) const {
   return copies && collective.getKind() == CollectiveKind::all_gather &&
          cluster.canCopy(group.ranks, group.stride);
 }
 
 uint64_t CostModel::getMultiprocessors(CollectiveOp collective) {
-  Group group = getGroup(collective);
+  RankSpan group = getGroup(collective);
   return isCopied(collective, group) ? 0
                                      : getRingMultiprocessors(cluster, group.ranks, group.stride);
 }
 
 double CostModel::getCollectiveSeconds(CollectiveOp collective, double bytes) {
-  Group group = getGroup(collective);
+  RankSpan group = getGroup(collective);
   if (isCopied(collective, group))
     return getCopySeconds(cluster, bytes, group.ranks);
   if (collective.getKind() == CollectiveKind::shift)

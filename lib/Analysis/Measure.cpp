@@ -107,9 +107,23 @@ static void addMost(ArrayRef<BufferOp> buffers, int64_t (&bytes)[numCategories])
 
 /// Adds to `report` the bytes of the whole model on one rank, and the padding of parameters.
 static void addUnits(MemoryReport &report, ModuleOp module, LayoutOp layout) {
+  auto getWidth = [](StateSlotOp state) {
+    return getStorageBytes(state.getTensorType().clone({1}));
+  };
+  // Sums over micro-batches have the type of masters, or that of parameters without masters.
+  DenseMap<Attribute, int64_t> sumWidths;
+  for (auto state : layout.getOps<StateSlotOp>())
+    if (state.getRole() == StateRole::parameter || state.getRole() == StateRole::master)
+      sumWidths[state.getUnitAttr()] = std::max(sumWidths[state.getUnitAttr()], getWidth(state));
+  bool hasSums = llvm::any_of(layout.getOps<InputSlotOp>(),
+                              [](InputSlotOp input) { return input.getMicroBatches() > 1; });
+  llvm::StringMap<int64_t> flatBytes; // by the label of a buffer (lib/Plan/CollectivePlan.cpp)
+  for (auto buffer : layout.getOps<BufferOp>())
+    if (buffer.getProgram() == StringRef("step"))
+      flatBytes.try_emplace(buffer.getLabel(), buffer.getBytes());
   for (auto state : layout.getOps<StateSlotOp>()) {
     auto unit = SymbolTable::lookupNearestSymbolFrom<UnitOp>(module, state.getUnitAttr());
-    int64_t width = getStorageBytes(state.getTensorType().clone({1})), all = 0, trained = 0;
+    int64_t width = getWidth(state), all = 0, trained = 0;
     int64_t slices = 0; // elements in the unit of one rank of the axis `tensor`
     for (auto param : unit.getParams().getAsRange<ParamAttr>()) {
       int64_t whole = ShapedType::getNumElements(getWholeShape(unit, param));
@@ -122,7 +136,11 @@ static void addUnits(MemoryReport &report, ModuleOp module, LayoutOp layout) {
         (isParameter ? all : trained) * width;
     if (!isParameter)
       continue;
-    report.unshardedGradients += trained * width;
+    // Without the flat buffer of gradients in a reduction, gradients are those of parameters.
+    auto flat = flatBytes.find(("gradients of " + unit.getSymName()).str());
+    int64_t sums = sumWidths[state.getUnitAttr()];
+    int64_t gradient = flat == flatBytes.end() ? sums : flat->second / unit.getFlatSize();
+    report.unshardedGradients += trained * (gradient + (hasSums ? sums : 0));
     int64_t copies = slices ? all / slices : 1; // ranks of the axis with slices of their own
     report.padding += (unit.getFlatSize() - slices) * width * copies;
   }

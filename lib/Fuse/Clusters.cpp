@@ -36,6 +36,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Clusters.h"
+#include "fsdpcommon/KernelKinds.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/SetVector.h"
@@ -48,9 +49,7 @@ using namespace mlir::fsdp;
 static constexpr int64_t smallElements = 16;
 
 StringRef fsdp::stringify(ClusterKind kind) {
-  static constexpr StringLiteral names[] = {"map",       "row",     "column", "contract",
-                                            "attention", "scatter", "scalar", "copy"};
-  return names[static_cast<unsigned>(kind)];
+  return fsdpcommon::kernelKinds[static_cast<unsigned>(kind)];
 }
 
 static int64_t numElements(Type type) {

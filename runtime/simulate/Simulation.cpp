@@ -4,9 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-//  1. Check that all groups of a collective use the links alike. At each level, the links join
-//     blocks of ranks: each block must consist of whole groups, or each group must consist of
-//     blocks.
+//  1. Check that the links join all ranks, and that all groups of a collective use them alike
+//     (ClusterFit.h).
 //  2. Advance the time of the rank by the duration of each launch, of each fill, and of each copy
 //     on channel 0. If the cluster has the artifact's chip, the duration of a launch follows from
 //     the clocks of its cost, else from rates (KernelTime.h). Collectives that run at the same time
@@ -29,6 +28,7 @@
 #include "artifact/Launches.h"
 #include "core/Error.h"
 #include "execute/Instruction.h"
+#include "fsdpcommon/ClusterFit.h"
 #include "simulate/Links.h"
 #include <algorithm>
 #include <cmath>
@@ -74,7 +74,7 @@ private:
   };
   using Commands = flatbuffers::Vector<flatbuffers::Offset<fb::Command>>;
 
-  void checkRanks() const;
+  void refuse(const std::optional<std::string> &reason) const;
   CollectiveGroup groupOf(const fb::Collective &collective);
   void walk(const Commands &commands);
   void runLaunch(const fb::Launch &launch, const char *label);
@@ -111,19 +111,13 @@ private:
 
 } // namespace
 
-void Simulator::checkRanks() const {
-  uint64_t ranks = artifact.getMesh().ranks();
-  if (ranks > cluster.ranks())
-    badInput("%s: expected links that join the %llu ranks that %s was compiled for (mesh %s), "
-             "found links of %llu; take "
-             "a larger cluster, or remove \"ranks\" of the last link",
-             cluster.file.c_str(), (ull)ranks, artifact.getFile().c_str(),
-             artifact.getMesh().text().c_str(), (ull)cluster.ranks());
+/// Throws Error with `reason`, if there is one.
+void Simulator::refuse(const std::optional<std::string> &reason) const {
+  if (reason)
+    badInput("%s: %s", cluster.file.c_str(), reason->c_str());
 }
 
-/// Returns the group of a collective. Throws Error unless all groups use the links alike. At each
-/// level, the links join n ranks. Groups use them alike if n is a divisor or a multiple of the
-/// group's span, and also a divisor or a multiple of the group's stride.
+/// Returns the group of a collective. Throws Error unless all groups use the links alike.
 CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   std::vector<uint32_t> axes;
   if (collective.axes())
@@ -131,19 +125,12 @@ CollectiveGroup Simulator::groupOf(const fb::Collective &collective) {
   auto [entry, isNew] = groups.emplace(axes, CollectiveGroup());
   if (!isNew)
     return entry->second;
-  std::vector<uint32_t> members = artifact.getMesh().group(0, axes);
+  const Mesh &mesh = artifact.getMesh();
+  std::vector<uint32_t> members = mesh.group(0, axes);
   CollectiveGroup group{members.size(), members.size() > 1 ? members[1] - members[0] : 1};
   uint64_t span = members.back() - members.front() + group.stride;
-  for (const ClusterLink &link : cluster.links)
-    for (uint64_t size : {span, group.stride})
-      if (group.ranks > 1 && link.ranks < artifact.getMesh().ranks() && link.ranks % size != 0 &&
-          size % link.ranks != 0)
-        badInput(
-            "%s: link \"%s\" joins %llu ranks each, and groups of the mesh %s span %llu: "
-            "expected one of the two numbers to divide the other, so that all ranks are alike; "
-            "take another mesh or another cluster",
-            cluster.file.c_str(), link.name.c_str(), (ull)link.ranks,
-            artifact.getMesh().text().c_str(), (ull)size);
+  refuse(fsdpcommon::whyNotAlike(cluster, mesh.text(), mesh.ranks(),
+                                 {group.ranks, group.stride, span}));
   return entry->second = group;
 }
 
@@ -428,13 +415,14 @@ Simulation Simulator::run() {
   const fb::Program *program = artifact.program("step");
   if (!program)
     badInput("%s: expected a program 'step' to simulate, found none", artifact.getFile().c_str());
-  checkRanks();
+  const Mesh &mesh = artifact.getMesh();
+  refuse(fsdpcommon::whyTooFewRanks(cluster, mesh.text(), mesh.ranks()));
   result.model = hasClocks() ? KernelModel::clocks : KernelModel::rates;
   if (program->commands())
     walk(*program->commands());
   result.seconds = now;
-  result.ranks = artifact.getMesh().ranks();
-  result.tokens = manifest.tokens_per_rank() * artifact.getMesh().dataRanks();
+  result.ranks = mesh.ranks();
+  result.tokens = manifest.tokens_per_rank() * mesh.dataRanks();
   result.arenaBytes = manifest.layouts()->Get(program->layout())->arena_bytes();
   result.chunks = links.chunksMoved();
   for (size_t level = 0; level < cluster.links.size(); ++level)

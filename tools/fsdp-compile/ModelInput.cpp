@@ -7,7 +7,9 @@
 #include "ModelInput.h"
 #include "AlsoMesh.h"
 #include "fsdp/Analysis/Cost.h"
+#include "fsdp/Analysis/TargetInfo.h"
 #include "fsdp/Codegen/CpuTarget.h"
+#include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Shard/MeshSpec.h"
 
 using namespace mlir;
@@ -49,6 +51,35 @@ ParseLimits fsdp::getParseLimits(const DriverOptions &driver) {
   limits.ops = driver.maxOps;
   limits.areOptions = true;
   return limits;
+}
+
+LogicalResult fsdp::checkLinks(ModuleOp planned, const StepOptions &options) {
+  auto meshes = planned.getOps<MeshOp>();
+  if (meshes.empty())
+    return success();
+  MeshOp mesh = *meshes.begin();
+  bool isScheduled = !planned.getOps<ProgramOp>().empty() &&
+                     (options.plan.overlap || options.plan.checkpointing == "auto" ||
+                      !options.driver.report.empty());
+  bool choosesRing =
+      mesh.getAxisSize(contextAxis) > 1 && options.shard.contextAttention == ContextAttention::Auto;
+  if (!isScheduled && !choosesRing)
+    return success(); // no time of a collective is estimated
+  FailureOr<Cluster> cluster = loadCluster(planned.getContext(), chooseCluster(options));
+  if (failed(cluster))
+    return failure();
+  std::optional<std::string> reason = whyUnfit(planned, mesh, *cluster);
+  if (reason && !options.plan.cluster.empty())
+    return emitError(UnknownLoc::get(planned.getContext()))
+           << options.plan.cluster << ": " << *reason;
+  if (reason) {
+    InFlightDiagnostic diag = emitWarning(planned.getLoc());
+    diag << "times are estimated as if the links of the default cluster '" << cluster->name
+         << "' joined " << mesh.getNumRanks() << " ranks instead of " << cluster->ranks();
+    diag.attachNote(UnknownLoc::get(planned.getContext()))
+        << "describe the cluster with --cluster=FILE.json as in examples/clusters";
+  }
+  return success();
 }
 
 LogicalResult fsdp::checkEarly(ModuleOp module, const StepOptions &options) {

@@ -26,6 +26,11 @@ ParseLimits getParseLimits(const DriverOptions &driver);
 /// Checks values of options here, because the stages that read these options may not run.
 LogicalResult checkEarly(ModuleOp module, const StepOptions &options);
 
+/// Checks that the links of the cluster fit the mesh of a planned module, if times of collectives
+/// are estimated. Emits an error about the cluster of --cluster, and a warning about the default
+/// cluster of the target.
+LogicalResult checkLinks(ModuleOp planned, const StepOptions &options);
+
 } // namespace mlir::fsdp
 
 #endif // FSDP_TOOLS_COMPILE_MODELINPUT_H

@@ -291,9 +291,17 @@ int fsdp::answerSearch(const CommandLine &line) {
                     Twine(cluster->ranks()) + " ranks of cluster '" + cluster->name + "'");
     return badUsage;
   }
+  std::string whole = "shard=" + std::to_string(driver.search);
+  auto ranks = static_cast<uint64_t>(driver.search);
+  if (std::optional<std::string> reason =
+          fsdpcommon::whyNotAlike(*cluster, whole, ranks, {ranks, 1, ranks})) {
+    printUsageError("--search=" + Twine(driver.search) + ": " + options.plan.cluster + ": " +
+                    *reason);
+    return badUsage;
+  }
   if (!checkAxes(options, *cluster))
     return badUsage;
-  options.shard.mesh = "shard=" + std::to_string(driver.search);
+  options.shard.mesh = whole;
   StepCompilation step{parseModel(driver.input, &context, getParseLimits(driver)), options};
   if (!step.module || failed(checkEarly(*step.module, options)) ||
       failed(runPhases(step, "import", "import")) ||

@@ -158,7 +158,8 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
     return badUsage;
   StringRef last = driver.compileTo;
   if (!line.compileFrom.empty()) {
-    if (failed(runPhases(step, line.compileFrom, "fuse")) || failed(planFused(step)))
+    if (failed(runPhases(step, line.compileFrom, "fuse")) || failed(planFused(step)) ||
+        failed(checkLinks(*step.module, step.options)))
       return badUsage;
     return finish(step);
   }
@@ -168,6 +169,8 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
   if (last.empty()
           ? failed(planWithinLimit(step))
           : last != "import" && failed(runPhases(step, "shard", last == "codegen" ? "plan" : last)))
+    return badUsage;
+  if (failed(checkLinks(*step.module, step.options)))
     return badUsage;
   if (driver.emit != EmitKind::None)
     return succeeded(printGpuKernels(*step.module, step.options.codegen, driver.emit, llvm::outs()))

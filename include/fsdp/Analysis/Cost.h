@@ -16,6 +16,7 @@
 
 #include "fsdp/Analysis/Cluster.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdpcommon/ClusterFit.h"
 #include "fsdpcommon/KernelTime.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -25,6 +26,10 @@ namespace mlir::fsdp {
 /// and getGpuCluster() if `path` is `gpuClusterName`. If the file is invalid, emits an error at the
 /// position of the mistake in the file.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
+
+/// Returns the reason why the links of the cluster do not fit `mesh` or a collective of the
+/// module's programs (fsdpcommon/ClusterFit.h). Returns nothing if they fit.
+std::optional<std::string> whyUnfit(ModuleOp module, MeshOp mesh, const Cluster &cluster);
 
 /// Estimates the seconds that one rank needs for a command of a program.
 class CostModel {
@@ -50,15 +55,11 @@ public:
   uint64_t getMultiprocessors(CollectiveOp collective);
   /// Returns the number of multiprocessors of the device, or 0 if collectives occupy none.
   uint64_t getMultiprocessors() const { return cluster.multiprocessors; }
+  /// Returns the ranks of the first group of a collective. Without a mesh, a group has one rank.
+  fsdpcommon::RankSpan getGroup(CollectiveOp collective);
 
 private:
-  /// Numbers of neighbouring ranks of a group differ by `stride`. Without a mesh, a group has one
-  /// rank.
-  struct Group {
-    int64_t ranks = 1, stride = 1;
-  };
-  Group getGroup(CollectiveOp collective);
-  bool isCopied(CollectiveOp collective, Group group) const;
+  bool isCopied(CollectiveOp collective, const fsdpcommon::RankSpan &group) const;
   const fsdpcommon::KernelTime &getKernelTime(func::FuncOp kernel);
   double getCollectiveSeconds(CollectiveOp collective, double bytes);
   double getCopyBandwidth(CopyOp copy);

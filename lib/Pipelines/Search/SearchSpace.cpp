@@ -18,7 +18,8 @@
 // The ranks of the axis `tensor` are on the fastest links, because they add activations several
 // times in each layer.
 //
-// Values that lead to the plan of another candidate are left out:
+// Meshes whose groups do not use the links alike have no estimate and are left out, as are
+// values that lead to the plan of another candidate:
 // - The factors of an axis, as in shard=64x8, change no plan. They only describe the axis. Levels
 //   of the cluster enter through groups of neighbours, --reshard-after-forward=N.
 // - A strategy is listed once per mesh for each number of pieces of parameters, gradients and
@@ -33,6 +34,7 @@
 #include "fsdp/Pipelines/PlanSearch.h"
 #include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Shard/PlacementChoice.h"
+#include "fsdpcommon/ClusterFit.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
 #include <set>
@@ -88,6 +90,18 @@ static bool isNear(const Cluster &cluster, int64_t ranks) {
   return ranks <= joined && (joined % ranks == 0 || cluster.links.size() == 1);
 }
 
+/// Returns true if all groups of each axis, and of the axes that sum gradients, use the links
+/// alike.
+static bool isAlike(const Space &space, uint64_t replicate, uint64_t shard, uint64_t context,
+                    uint64_t tensor) {
+  auto fits = [&](uint64_t ranks, uint64_t stride) {
+    return !fsdpcommon::whyNotAlike(space.cluster, "", space.ranks,
+                                    {ranks, stride, ranks * stride});
+  };
+  return fits(tensor, 1) && fits(context, tensor) && fits(shard * context, tensor) &&
+         fits(replicate, shard * context * tensor) && fits(replicate * shard * context, tensor);
+}
+
 /// Returns the text of a mesh without its axes of one rank.
 static std::string formatMesh(ArrayRef<std::pair<StringRef, int64_t>> axes) {
   std::string text;
@@ -107,7 +121,8 @@ static Values listMeshes(const Space &space, const StepOptions &options) {
     for (int64_t context : getDivisors(space.ranks / tensor)) {
       int64_t data = space.ranks / tensor / context;
       for (int64_t replicate : getDivisors(data))
-        if (replicate > 1 || !needsGroups)
+        if ((replicate > 1 || !needsGroups) &&
+            isAlike(space, replicate, data / replicate, context, tensor))
           meshes.push_back(formatMesh({{"replicate", replicate},
                                        {"shard", data / replicate},
                                        {contextAxis, context},

@@ -281,6 +281,9 @@ INSTANTIATE_TEST_SUITE_P(
         Misspelt{"\"launch_seconds\": 0",
                  "\"launch_seconds\": 0, \"kinds\": {\"row\": {\"speed\": 1}}",
                  "kind \"row\": unknown member \"speed\""},
+        Misspelt{"\"launch_seconds\": 0", "\"launch_seconds\": 0, \"kinds\": {\"contracts\": {}}",
+                 "kind \"contracts\": unknown; expected map, row, column, contract, attention, "
+                 "scatter, scalar, copy, memory"},
         Misspelt{"\"launch_seconds\": 0", "\"launch_seconds\": 0, \"chip\": \"sm_90a\"",
                  "\"device\": expected both \"chip\" and \"clocks_per_second\", or neither"},
         Misspelt{"\"launch_seconds\": 0",
@@ -334,8 +337,8 @@ static std::string refusal(const Artifact &artifact, const Cluster &cluster) {
 TEST(Simulation, NeedsLinksForAllRanks) {
   auto artifact = toy({4, 2});
   EXPECT_NE(refusal(*artifact, plainCluster({link("a", 4, 0, 1e9)}))
-                .find("expected links that join the 8 ranks that toy.fsdp was compiled for (mesh "
-                      "replicate=4,shard=2), found links of 4"),
+                .find("expected links that join the 8 ranks of the mesh replicate=4,shard=2, found "
+                      "links of 4"),
             std::string::npos);
   EXPECT_EQ(refusal(*artifact, plainCluster({link("a", 8, 0, 1e9)})), "");
 }
