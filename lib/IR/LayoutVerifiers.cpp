@@ -12,6 +12,7 @@
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
 #include "fsdp/IR/TensorSplit.h"
+#include "fsdpcommon/ShortText.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -25,6 +26,9 @@ LogicalResult MeshOp::verify() {
     if (!names.insert(axis.getName()).second) // (C1)
       return emitOpError("expected axes with different names, found two called '")
              << axis.getName() << "'";
+    if (!fsdpcommon::isPrintable(axis.getName())) // (C1)
+      return emitOpError("expected names of axes in UTF-8 without control characters, found ")
+             << StringAttr::get(getContext(), axis.getName());
     if (axis.getName() == contextAxis) // (C1)
       return emitOpError("expected no axis '")
              << contextAxis << "', because 'context N' after the axes gives its size";
@@ -52,10 +56,24 @@ static std::string describeParams(UnitOp unit) {
   return text;
 }
 
+/// (C9) Verifies that the names of a unit and of its parameters are printable.
+static LogicalResult verifyNames(UnitOp unit) {
+  SmallVector<StringRef> names{unit.getSymName()};
+  for (auto param : unit.getParams().getAsRange<ParamAttr>())
+    names.push_back(param.getName());
+  for (StringRef name : names)
+    if (!fsdpcommon::isPrintable(name))
+      return unit.emitOpError("expected names in UTF-8 without control characters, found ")
+             << StringAttr::get(unit.getContext(), name);
+  return success();
+}
+
 LogicalResult UnitOp::verify() {
   if (getShards() < 1 || getShardSize() < 0)
     return emitOpError("expected at least one shard of non-negative size, found ")
            << getShards() << " x " << getShardSize();
+  if (failed(verifyNames(*this)))
+    return failure();
   int64_t end = 0;
   llvm::StringSet<> names;
   for (auto param : getParams().getAsRange<ParamAttr>()) {
