@@ -72,8 +72,6 @@ LogicalResult UnitOp::verify() {
   if (getShards() < 1 || getShardSize() < 0)
     return emitOpError("expected at least one shard of non-negative size, found ")
            << getShards() << " x " << getShardSize();
-  if (failed(verifyNames(*this)))
-    return failure();
   int64_t end = 0;
   llvm::StringSet<> names;
   for (auto param : getParams().getAsRange<ParamAttr>()) {
@@ -148,7 +146,7 @@ LogicalResult UnitOp::verify() {
       before = {name, axes};
     }
   }
-  return verifyTensorSplits(*this);
+  return failed(verifyNames(*this)) ? failure() : verifyTensorSplits(*this);
 }
 
 /// Verifies that a buffer lies in its arena (C3 of the layout).

@@ -32,9 +32,8 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
     Units are sharded over the whole axis `shard`, so that it has C times as many ranks as read
     different samples.
 
-    Constraints: (C1) there is at least one axis, and names are distinct and printable, have no `:`
-    and are not `context`; (C2) every factor is at least 1; (C3) `context` divides the size of the
-    axis `shard`.
+    Constraints: (C1) there is at least one axis, and names are distinct, printable, without `:` and
+    not `context`; (C2) every factor is at least 1; (C3) `context` divides the size of the axis `shard`.
 
     ```mlir
     fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [4]>]
