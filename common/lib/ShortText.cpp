@@ -27,16 +27,45 @@ static size_t decode(std::string_view text, uint32_t &number) {
   return isSurrogate || isLong || number > 0x10ffff ? 0 : size;
 }
 
+/// Returns true if the character of `size` bytes and of this number can be printed. A size of 0
+/// stands for a byte that is not part of a character.
+static bool isPrinted(size_t size, uint32_t number) {
+  // 0x80 to 0x9f are control characters, too: terminals treat 0x9b like the sequence ESC [.
+  return size && number >= ' ' && (number < 0x7f || number >= 0xa0);
+}
+
+std::string fsdpcommon::printableMessage(std::string_view text) {
+  std::string result;
+  for (;;) {
+    size_t end = text.find('\n');
+    result += shortText(text.substr(0, end), std::string_view::npos);
+    if (end == std::string_view::npos)
+      return result;
+    result += '\n';
+    text.remove_prefix(end + 1);
+  }
+}
+
+bool fsdpcommon::isPrintable(std::string_view text) {
+  while (!text.empty()) {
+    uint32_t number = 0;
+    size_t size = decode(text, number);
+    if (!isPrinted(size, number))
+      return false;
+    text.remove_prefix(size);
+  }
+  return true;
+}
+
 std::string fsdpcommon::shortText(std::string_view text, size_t most) {
   std::string result;
   while (!text.empty()) {
     uint32_t number = 0;
     size_t size = decode(text, number);
-    // 0x80 to 0x9f are control characters, too: terminals treat 0x9b like the sequence ESC [.
-    bool isPrinted = size && number >= ' ' && (number < 0x7f || number >= 0xa0);
-    if (result.size() + (isPrinted ? size : 1) > most)
+    std::string_view shown = isPrinted(size, number) ? text.substr(0, size) : "?";
+    if (shown.size() > most - result.size())
       return result + "...";
-    result += isPrinted ? text.substr(0, size) : "?";
+    result += shown;
     text.remove_prefix(size ? size : 1);
   }
   return result;

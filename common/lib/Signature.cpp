@@ -102,6 +102,13 @@ static std::string readKey(const std::string &path, const KeyForm &form, Key &ke
   return fits ? "" : expected;
 }
 
+std::string fsdpcommon::checkPrivateKey(const std::string &key) {
+  struct stat status;
+  Key seed;
+  bool isPipe = ::stat(key.c_str(), &status) == 0 && S_ISFIFO(status.st_mode);
+  return isPipe ? "" : readKey(key, privateForm(), seed);
+}
+
 std::string fsdpcommon::signHeader(const fsdprt_artifact_header &header, const std::string &key,
                                    Signature &signature) {
   Key seed;

@@ -12,6 +12,7 @@
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/Memory.h"
 #include "fsdp/IR/TensorSplit.h"
+#include "fsdpcommon/ShortText.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -25,6 +26,9 @@ LogicalResult MeshOp::verify() {
     if (!names.insert(axis.getName()).second) // (C1)
       return emitOpError("expected axes with different names, found two called '")
              << axis.getName() << "'";
+    if (!fsdpcommon::isPrintable(axis.getName())) // (C1)
+      return emitOpError("expected names of axes in UTF-8 without control characters, found ")
+             << StringAttr::get(getContext(), axis.getName());
     if (axis.getName() == contextAxis) // (C1)
       return emitOpError("expected no axis '")
              << contextAxis << "', because 'context N' after the axes gives its size";
@@ -50,6 +54,18 @@ static std::string describeParams(UnitOp unit) {
   if (unit.getNumParams() == 1)
     out << ", '" << unit.getParam(0).getType() << "' at offset " << unit.getParam(0).getOffset();
   return text;
+}
+
+/// (C9) Verifies that the names of a unit and of its parameters are printable.
+static LogicalResult verifyNames(UnitOp unit) {
+  SmallVector<StringRef> names{unit.getSymName()};
+  for (auto param : unit.getParams().getAsRange<ParamAttr>())
+    names.push_back(param.getName());
+  for (StringRef name : names)
+    if (!fsdpcommon::isPrintable(name))
+      return unit.emitOpError("expected names in UTF-8 without control characters, found ")
+             << StringAttr::get(unit.getContext(), name);
+  return success();
 }
 
 LogicalResult UnitOp::verify() {
@@ -130,7 +146,7 @@ LogicalResult UnitOp::verify() {
       before = {name, axes};
     }
   }
-  return verifyTensorSplits(*this);
+  return failed(verifyNames(*this)) ? failure() : verifyTensorSplits(*this);
 }
 
 /// Verifies that a buffer lies in its arena (C3 of the layout).

@@ -8,7 +8,7 @@
 // available, for each violation:
 //
 //   module      more than one function; a seed that is not i64; values that fit no parameter
-//   arguments   neither parameter nor batch input; dynamic shapes; equal names
+//   arguments   neither parameter nor batch input; dynamic shapes; equal or unprintable names
 //   result      anything but one rank-0 float, the loss
 //   top level   ops outside the vocabulary; tensors of complex or index elements
 //   lookups     ids that may be outside the table or the classes
@@ -26,6 +26,7 @@
 #include "Lookups/Traps.h"
 #include "Structure/Structured.h"
 #include "fsdp/Analysis/AttentionTiles.h"
+#include "fsdp/IR/CheckTexts.h"
 #include "fsdp/IR/Kernels.h"
 #include "fsdp/IR/StopGradient.h"
 #include "fsdp/Import/Passes.h"
@@ -346,7 +347,7 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
 }
 
 void VerifyImportedPass::runOnOperation() {
-  if (failed(verifyModule()))
+  if (failed(verifyModule()) || failed(checkTexts(getOperation())))
     return signalPassFailure();
   bool failedAny = failed(verifyArguments()) || failed(verifyValues());
   failedAny |= failed(verifyResult());

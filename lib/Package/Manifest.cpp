@@ -23,6 +23,7 @@
 #include "fsdp/IR/StepBlock.h"
 #include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Options/OptionTable.h"
+#include "fsdpcommon/ShortText.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/Path.h"
@@ -377,7 +378,8 @@ FailureOr<std::vector<char>> ManifestBuilder::build() {
   auto seed = module->getAttrOfType<IntegerAttr>(FSDPDialect::seedAttr);
   auto constants = module->getAttrOfType<ArrayAttr>(constantsAttr);
   auto compiler = addString(options.driver.compiler),
-       source = addString(llvm::sys::path::filename(options.driver.input).str()),
+       source = addString(
+           fsdpcommon::shortText(llvm::sys::path::filename(options.driver.input), StringRef::npos)),
        target = addString(options.codegen.target);
   auto axesVector = builder.CreateVector(axes);
   auto unitsVector = builder.CreateVector(units);

@@ -19,6 +19,7 @@
 #include "Manifest.h"
 #include "fsdp/Analysis/Packing.h"
 #include "fsdp/IR/TensorSplit.h"
+#include "fsdp/Tools/ToolMain.h"
 #include "fsdpcommon/Signature.h"
 #include "fsdprt/artifact_header.h"
 #include "fsdprt/sha256.h"
@@ -100,6 +101,21 @@ FailureOr<ArtifactPieces> fsdp::buildArtifact(ModuleOp module, const CompiledKer
   fsdprt_sha256_end(&hash, digest);
   std::memcpy(head.data() + FSDPRT_ARTIFACT_HASH_OFFSET, digest, sizeof(digest));
   return file;
+}
+
+static LogicalResult writePieces(StringRef path, ArrayRef<ArrayRef<char>> pieces, Location loc) {
+  std::string problem = writeOutput(path, pieces);
+  return problem.empty() ? success() : LogicalResult(emitError(loc, problem));
+}
+
+LogicalResult fsdp::writeFile(StringRef path, ArrayRef<char> bytes, Location loc) {
+  return writePieces(path, ArrayRef<ArrayRef<char>>{bytes}, loc);
+}
+
+LogicalResult fsdp::writeFile(StringRef path, const ArtifactPieces &file, Location loc) {
+  SmallVector<ArrayRef<char>> pieces{file.head};
+  llvm::append_range(pieces, file.values);
+  return writePieces(path, pieces, loc);
 }
 
 LogicalResult fsdp::packArtifact(ModuleOp module, const CompiledKernels &kernels,

@@ -109,26 +109,3 @@ std::optional<std::string> fsdp::whyNotWritable(llvm::StringRef path, llvm::Stri
                   : tryToOpen(path.str());
   return error ? std::optional(because(std::generic_category().message(error))) : std::nullopt;
 }
-
-std::unique_ptr<llvm::ToolOutputFile> fsdp::openOutput(llvm::StringRef path, std::string &why) {
-  std::error_code error;
-  if (path == "-")
-    return std::make_unique<llvm::ToolOutputFile>(path, error, sys::fs::OF_None);
-  constexpr unsigned attempts = 500, pause = 20000; // `pause` is in microseconds
-  int descriptor = -1;
-  for (unsigned attempt = 0; descriptor < 0; ++attempt) {
-    // Without O_NONBLOCK, opening a pipe would wait for its reader forever.
-    descriptor =
-        ::open(path.str().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (descriptor < 0 && (errno != ENXIO || attempt == attempts)) {
-      why = "cannot write '" + path.str() + "': " +
-            (errno == ENXIO ? "it is a named pipe that no process reads"
-                            : std::generic_category().message(errno));
-      return nullptr;
-    }
-    if (descriptor < 0)
-      ::usleep(pause);
-  }
-  ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
-  return std::make_unique<llvm::ToolOutputFile>(path, descriptor);
-}

@@ -156,6 +156,8 @@ void OutputFile::openTemporary() {
 void OutputFile::openName(const std::string &name, int flags) {
   struct stat status;
   fd = openToWrite(name, O_CREAT | flags);
+  if (fd < 0 && errno == ENXIO) // expectWritable() cannot find this at the start
+    failed("%s: cannot write: %s", name.c_str(), whyNot(errno));
   if (fd < 0)
     badInput("%s: cannot write: %s", name.c_str(), strerror(errno));
   regular = fstat(fd, &status) == 0 && S_ISREG(status.st_mode);

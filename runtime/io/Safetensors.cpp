@@ -12,6 +12,7 @@
 #include "io/Safetensors.h"
 #include "core/Error.h"
 #include "fsdpcommon/LocatedJson.h"
+#include "fsdpcommon/ShortText.h"
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -232,7 +233,8 @@ std::vector<std::string> fsdprt::readSafetensorsIndex(const std::string &path) {
     badInput("%s: expected a JSON object with a weight_map from names to files", path.c_str());
   std::set<std::string> names;
   for (const auto &[weight, line, column, file] : files->value.members) {
-    if (!file.is(Kind::string) || file.text.empty() || file.text.find('/') != std::string::npos)
+    if (!file.is(Kind::string) || !fsdpcommon::isPrintable(file.text) || file.text.empty() ||
+        file.text.find('/') != std::string::npos)
       badInput("%s:%u:%u: expected the name of a file in the same folder, found %s", path.c_str(),
                file.line, file.column, file.describe().c_str());
     names.insert(file.text);

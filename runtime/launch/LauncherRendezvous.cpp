@@ -14,6 +14,7 @@
 
 #include "launch/LauncherRendezvous.h"
 #include "core/FutexEvent.h"
+#include "fsdpcommon/ShortText.h"
 #include "launch/ProcessLauncher.h"
 #include "launch/ProcessSupervisor.h"
 #include "launch/Rendezvous.h"
@@ -205,6 +206,7 @@ Error fsdprt::askHost(const LaunchOptions &options, int channel, fsdprt_status s
 int fsdprt::reportToHost(const LaunchOptions &options, int channel, fsdprt_status status,
                          const char *message) {
   Error failure = askHost(options, channel, status, message);
-  std::fprintf(stderr, "%s: error: %s\n", options.program, failure.what());
+  std::fprintf(stderr, "%s: error: %s\n", options.program,
+               fsdpcommon::printableMessage(failure.what()).c_str());
   return failure.status;
 }

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "launch/ProcessLauncher.h"
+#include "fsdpcommon/ShortText.h"
 #include "launch/Interrupts.h"
 #include "launch/ProcessSupervisor.h"
 #include <cerrno>
@@ -203,11 +204,11 @@ int fsdprt::launch(const LaunchOptions &options, char **argv,
       if (restart.artifact != current.artifact)
         where = format(" on %llu rank%s with %s", (ull)restart.ranks, restart.ranks == 1 ? "" : "s",
                        restart.artifact.c_str());
-      std::fprintf(stderr, "%s: %s\n%s: restarting %s%s%s (%llu of at most %llu)\n",
-                   options.program, error.what(), options.program,
-                   restart.resume.empty() ? "from the beginning" : "from the last save in ",
-                   restart.resume.c_str(), where.c_str(), (ull)restarts + 1,
-                   (ull)options.mostRestarts);
+      std::fprintf(
+          stderr, "%s: %s\n%s: restarting %s%s%s (%llu of at most %llu)\n", options.program,
+          fsdpcommon::printableMessage(error.what()).c_str(), options.program,
+          restart.resume.empty() ? "from the beginning" : "from the last save in ",
+          restart.resume.c_str(), where.c_str(), (ull)restarts + 1, (ull)options.mostRestarts);
       current.artifact = restart.artifact;
       current.ranks = 0; // The option --ranks applies only to the first start.
     }
@@ -226,5 +227,6 @@ void fsdprt::reportToLauncher(const LaunchOptions &options, int channel, fsdprt_
                               const char *message) {
   Message failure = failureOf(status, message);
   if (!Channel(channel).send(failure))
-    std::fprintf(stderr, "%s: error: %s\n", options.program, message);
+    std::fprintf(stderr, "%s: error: %s\n", options.program,
+                 fsdpcommon::printableMessage(message).c_str());
 }

@@ -409,6 +409,13 @@ func.func @f(%x: tensor<?xf32>) {
 
 // -----
 
+// unit (C9)
+// expected-error @below {{expected names in UTF-8 without control characters, found "w\1B\FF"}}
+fsdp.unit @u shards 2 x 64 : f32 reshard true [
+  #fsdp.param<"w\1B\FF", tensor<10x12xf32>, 0, trainable = true, decay = true, init = <constant, 0.0, 0.0>>]
+
+// -----
+
 // unit (C8)
 // expected-error @below {{with 'rows' expected a shard size that is a multiple of the row length 12, found 64}}
 fsdp.unit @u shards 2 x 64 : f32 reshard true rows [

@@ -10,6 +10,8 @@
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Plan/Checkpointing.h"
 #include "fsdp/Tools/ToolMain.h"
+#include "fsdpcommon/ShortText.h"
+#include "fsdpcommon/Signature.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
 #include <cstdlib>
@@ -173,7 +175,7 @@ static std::string chooseKernelCache(const StepOptions &options) {
 }
 
 void fsdp::printUsageError(const Twine &message, const FileOptions &file) {
-  llvm::errs() << "fsdp-compile: " << message << "\n";
+  llvm::errs() << "fsdp-compile: " << fsdpcommon::printableMessage(message.str()) << "\n";
   file.noteOrigin(message.str());
 }
 
@@ -183,7 +185,7 @@ std::optional<CommandLine> fsdp::readCommandLine(int argc, char **argv) {
   std::string errors;
   llvm::raw_string_ostream errorStream(errors);
   if (!cl::ParseCommandLineOptions(argc, argv, "", &errorStream)) {
-    llvm::errs() << errors;
+    llvm::errs() << fsdpcommon::printableMessage(errors);
     return std::nullopt;
   }
   auto fail = [](const Twine &message, const FileOptions &file = {}) {
@@ -294,6 +296,9 @@ static std::optional<std::string> checkOutputs(const StepOptions &options) {
     if (!path.empty())
       if (std::optional<std::string> problem = whyNotWritable(path, driver.input))
         return problem;
+  if (!driver.signKey.empty())
+    if (std::string problem = fsdpcommon::checkPrivateKey(driver.signKey); !problem.empty())
+      return "--sign-key=" + problem;
   return std::nullopt;
 }
 

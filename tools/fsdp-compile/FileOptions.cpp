@@ -7,13 +7,15 @@
 #include "FileOptions.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/Options/OptionTable.h"
+#include "fsdpcommon/ShortText.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
+using fsdpcommon::printableMessage;
 
 void FileOptions::printPlace(const ConfigOrigin &place, StringRef severity) const {
-  llvm::errs() << path << ":";
+  llvm::errs() << printableMessage(path) << ":";
   if (place.line)
     llvm::errs() << place.line << ":" << place.column << ":";
   llvm::errs() << " " << severity << ": ";
@@ -27,7 +29,7 @@ void FileOptions::noteOrigin(StringRef message) const {
         rest.front() != '-') {
       printPlace(setting.origin, "note");
       llvm::errs() << "\"" << setting.origin.key << "\" says --" << setting.option << "="
-                   << llvm::join(setting.values, ",") << "\n";
+                   << printableMessage(llvm::join(setting.values, ",")) << "\n";
     }
   }
 }
@@ -37,7 +39,8 @@ bool FileOptions::read(StepOptions &options) {
     if (!isError && !options.driver.remarks)
       return;
     printPlace(place, isError ? "error" : "remark");
-    llvm::errs() << (place.key.empty() ? "" : "\"" + place.key + "\": ") << message << "\n";
+    std::string text = (place.key.empty() ? "" : "\"" + place.key + "\": ") + message.str();
+    llvm::errs() << printableMessage(text) << "\n";
   };
   path = options.driver.config;
   std::optional<Config> found = readConfig(path, report);
@@ -55,7 +58,7 @@ bool FileOptions::read(StepOptions &options) {
     const ConfigSetting &set = config.settings.back();
     for (StringRef value : set.values)
       if (auto problem = setOption(options, set.option, value, OptionOrigin::File)) {
-        llvm::errs() << "fsdp-compile: " << *problem << "\n";
+        llvm::errs() << "fsdp-compile: " << printableMessage(*problem) << "\n";
         noteOrigin(*problem);
         return false;
       }

@@ -11,18 +11,21 @@
 #include "fsdp/Codegen/CpuTarget.h"
 #include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Shard/MeshSpec.h"
+#include "fsdpcommon/ShortText.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
+using fsdpcommon::printableMessage;
 
 /// Prints a location as "file:line:column: ". Prints nothing if the location has no file.
 static void printLocation(Location loc, llvm::raw_ostream &os) {
   if (auto file = dyn_cast<FileLineColLoc>(loc);
       // The location of a module has line 0.
       file && file.getLine() == 0)
-    os << file.getFilename().getValue() << ": ";
+    os << printableMessage(file.getFilename().getValue()) << ": ";
   else if (file)
-    os << file.getFilename().getValue() << ":" << file.getLine() << ":" << file.getColumn() << ": ";
+    os << printableMessage(file.getFilename().getValue()) << ":" << file.getLine() << ":"
+       << file.getColumn() << ": ";
   else if (auto named = dyn_cast<NameLoc>(loc))
     printLocation(named.getChildLoc(), os);
   else if (auto fused = dyn_cast<FusedLoc>(loc))
@@ -36,11 +39,12 @@ void fsdp::printDiagnostic(Diagnostic &diag, const FileOptions &file, bool remar
     return;
   static constexpr StringLiteral names[] = {"note", "warning", "error", "remark"};
   printLocation(diag.getLocation(), llvm::errs());
-  llvm::errs() << names[static_cast<unsigned>(diag.getSeverity())] << ": " << diag << "\n";
+  llvm::errs() << names[static_cast<unsigned>(diag.getSeverity())] << ": "
+               << printableMessage(diag.str()) << "\n";
   file.noteOrigin(diag.str());
   for (Diagnostic &note : diag.getNotes()) {
     printLocation(note.getLocation(), llvm::errs());
-    llvm::errs() << "note: " << note << "\n";
+    llvm::errs() << "note: " << printableMessage(note.str()) << "\n";
   }
 }
 

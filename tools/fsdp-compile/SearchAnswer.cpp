@@ -150,6 +150,12 @@ static void printRest(const SearchResult &result, int64_t limit) {
 
 /// Writes the options of a plan that are not the defaults as a file for --config.
 static LogicalResult writeConfig(const StepOptions &options, StringRef path, MLIRContext &context) {
+  for (const OptionRow &row : getOptionRows())
+    for (const std::string &value : row.isPlan ? row.print(options) : std::vector<std::string>())
+      if (!llvm::json::isUTF8(value))
+        return emitError(UnknownLoc::get(&context))
+               << "cannot write '" << path << "': the value '" << value << "' of --" << row.name
+               << " is not UTF-8, so a JSON file cannot hold it";
   std::string text;
   llvm::raw_string_ostream os(text);
   llvm::json::OStream json(os, /*IndentSize=*/2);

@@ -24,6 +24,7 @@
 #include "fsdp/Report/ReportPage.h"
 #include "fsdp/Shard/MeshSpec.h"
 #include "fsdp/Tools/ToolMain.h"
+#include "fsdpcommon/ShortText.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
@@ -54,7 +55,9 @@ static LogicalResult writePage(const StepCompilation &step) {
   FailureOr<Cluster> cluster = loadCluster(planned.getContext(), chooseCluster(step.options));
   if (failed(cluster))
     return failure();
-  std::string title = "Training step of " + llvm::sys::path::filename(driver.input).str();
+  std::string title =
+      "Training step of " +
+      fsdpcommon::shortText(llvm::sys::path::filename(driver.input), StringRef::npos);
   return writeText(planned.getContext(), driver.report, [&](llvm::raw_ostream &os) {
     writeReport(planned, *cluster, step.dtypes, measureKernels(planned, step.kernels, *cluster),
                 title, os);

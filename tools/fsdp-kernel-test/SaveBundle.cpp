@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SaveBundle.h"
+#include "fsdp/Tools/ToolMain.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/Path.h"
@@ -17,17 +18,13 @@ static bool writeFile(StringRef folder, StringRef name,
                       llvm::function_ref<void(raw_ostream &)> write) {
   SmallString<128> path(folder);
   llvm::sys::path::append(path, name);
-  std::error_code error;
-  llvm::raw_fd_ostream file(path, error);
-  if (!error) {
-    write(file);
-    file.flush();
-    error = file.error();
-    file.clear_error();
-  }
-  if (error)
-    llvm::errs() << "error: cannot write " << path << ": " << error.message() << "\n";
-  return !error;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  write(os);
+  std::string problem = writeOutput(path, text);
+  if (!problem.empty())
+    llvm::errs() << "error: " << problem << "\n";
+  return problem.empty();
 }
 
 /// Writes the member "bindings", in the order of the kernel's arguments.

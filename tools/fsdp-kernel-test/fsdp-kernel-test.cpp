@@ -37,6 +37,7 @@
 #include "Options.h"
 #include "SaveBundle.h"
 #include "fsdp/Analysis/ParserGuard.h"
+#include "fsdp/IR/CheckTexts.h"
 #include "fsdp/Import/ParseModel.h"
 #include "fsdp/Pipelines/Compiler.h"
 #include "fsdp/Pipelines/Registration.h"
@@ -178,15 +179,11 @@ struct Compiled {
 } // namespace
 
 static bool saveImage(const Image &image) {
-  std::string why;
-  std::unique_ptr<llvm::ToolOutputFile> file = openOutput(options.saveImage, why);
-  if (!file) {
-    llvm::errs() << "error: " << why << "\n";
-    return false;
-  }
-  file->os().write(image.elf.data(), image.elf.size());
-  file->keep();
-  return true;
+  std::string problem =
+      writeOutput(options.saveImage, StringRef(image.elf.data(), image.elf.size()));
+  if (!problem.empty())
+    llvm::errs() << "error: " << problem << "\n";
+  return problem.empty();
 }
 
 static FailureOr<GpuTarget> getGpuTarget(ModuleOp module) {
@@ -300,7 +297,7 @@ int main(int argc, char **argv) {
     sources.AddNewSourceBuffer(std::move(file), llvm::SMLoc());
     return parseSourceFile<ModuleOp>(sources, &context);
   }();
-  if (!module)
+  if (!module || failed(checkTexts(*module)))
     return 2;
   if (!hasKernels(*module))
     return 2;

@@ -49,21 +49,13 @@ static void report(const ModelConfig &config, ArrayRef<Parameter> parameters) {
 }
 
 static LogicalResult write(ModuleOp module, StringRef path) {
-  std::string why;
-  std::unique_ptr<llvm::ToolOutputFile> file = openOutput(path, why);
-  if (file) {
-    module.print(file->os(), OpPrintingFlags().printNameLocAsPrefix());
-    file->os().flush();
-    if (std::error_code code = file->os().error())
-      why = "cannot write '" + path.str() + "': " + code.message();
-    file->os().clear_error();
-  }
-  if (why.empty()) {
-    file->keep();
-    return success();
-  }
-  llvm::errs() << "fsdp-modelgen: error: " << why << "\n";
-  return failure();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os, OpPrintingFlags().printNameLocAsPrefix());
+  std::string problem = writeOutput(path, text);
+  if (!problem.empty())
+    llvm::errs() << "fsdp-modelgen: error: " << problem << "\n";
+  return success(problem.empty());
 }
 
 int main(int argc, char **argv) {

@@ -21,7 +21,6 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 namespace cl = llvm::cl;
@@ -93,22 +92,21 @@ static LogicalResult process(std::unique_ptr<llvm::MemoryBuffer> file, StringRef
                              const DialectRegistry &known) {
   DialectRegistry registry;
   known.appendTo(registry);
-  std::string why;
-  std::unique_ptr<llvm::ToolOutputFile> out = fsdp::openOutput(output, why);
-  if (!out) {
-    llvm::errs() << "fsdp-opt: error: " << why << "\n";
-    return failure();
-  }
+  std::string text;
+  llvm::raw_string_ostream os(text);
   fsdp::ParserGuard guard("fsdp-opt", file->getBufferIdentifier(), file->getBufferSize());
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions(), asked = config;
   config.setPassPipelineSetupFn([&](PassManager &pm) {
     guard.release();
     return asked.setupPassPipeline(pm);
   });
-  if (failed(MlirOptMain(out->os(), std::move(file), registry, config)))
+  bool toFile = output != "-";
+  if (failed(MlirOptMain(toFile ? os : llvm::outs(), std::move(file), registry, config)))
     return failure();
-  out->keep();
-  return success();
+  std::string problem = toFile ? fsdp::writeOutput(output, text) : "";
+  if (!problem.empty())
+    llvm::errs() << "fsdp-opt: error: " << problem << "\n";
+  return success(problem.empty());
 }
 
 int main(int argc, char **argv) {

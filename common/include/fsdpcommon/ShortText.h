@@ -15,8 +15,15 @@ namespace fsdpcommon {
 
 /// Returns at most about `most` bytes of `text`, which comes from a file, in a form that messages
 /// can print. Each control character, and each byte that is not part of a character in UTF-8, is
-/// replaced by '?'. A text that was shortened ends with "...".
+/// replaced by '?'. A text that was shortened ends with "...". If `most` is npos, none is.
 std::string shortText(std::string_view text, size_t most = 80);
+
+/// Returns a message of any length, in which the same characters except line breaks are replaced.
+std::string printableMessage(std::string_view text);
+
+/// Returns true if messages and JSON can contain `text` as it is: the text is UTF-8 and has no
+/// control character.
+bool isPrintable(std::string_view text);
 
 } // namespace fsdpcommon
 

@@ -24,6 +24,10 @@ using Signature = std::array<unsigned char, 64>;
 
 inline std::string signatureFile(const std::string &artifact) { return artifact + ".sig"; }
 
+/// Returns an error if the PEM file `key` has no private key, and "" otherwise. Does not read a
+/// pipe, whose content can be read only once.
+std::string checkPrivateKey(const std::string &key);
+
 /// Signs a header with the private key in the PEM file `key`. Returns an error, or "" on success.
 std::string signHeader(const fsdprt_artifact_header &header, const std::string &key,
                        Signature &signature);

@@ -32,8 +32,8 @@ def FSDP_MeshOp : FSDP_Op<"mesh", [Symbol]> {
     Units are sharded over the whole axis `shard`, so that it has C times as many ranks as read
     different samples.
 
-    Constraints: (C1) there is at least one axis, and names are distinct, have no `:` and are not
-    `context`; (C2) every factor is at least 1; (C3) `context` divides the size of the axis `shard`.
+    Constraints: (C1) there is at least one axis, and names are distinct, printable, without `:` and
+    not `context`; (C2) every factor is at least 1; (C3) `context` divides the size of the axis `shard`.
 
     ```mlir
     fsdp.mesh @mesh [#fsdp.axis<"replicate", [1]>, #fsdp.axis<"shard", [4]>]
@@ -93,6 +93,7 @@ def FSDP_UnitOp : FSDP_Op<"unit", [Symbol]> {
     - (C7) The dtype is a float, or an integer if no parameter is trained.
     - (C8) A unit with `rows` consists of one table: a float parameter of rank 2 at offset 0. A
       shard consists of whole rows.
+    - (C9) The names of the unit and of its parameters are UTF-8 without control characters.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$shards, I64Attr:$shard_size,
                        TypeAttr:$dtype, BoolAttr:$reshard,

@@ -35,10 +35,8 @@ struct ArtifactPieces {
 FailureOr<ArtifactPieces> buildArtifact(ModuleOp module, const CompiledKernels &kernels,
                                         const StepOptions &options);
 
-/// Write the contents to a temporary file in the directory of `path`, and then rename this file to
-/// `path`. On an error, delete the temporary file, so that a file that already exists at `path`
-/// does not change. If `path` exists but is not a regular file, for example /dev/stdout, write to
-/// `path` directly. If `path` is "-", write to the standard output.
+/// Write the contents as writeOutput() does (fsdp/Tools/ToolMain.h). Emit an error at `loc` on
+/// failure.
 LogicalResult writeFile(StringRef path, ArrayRef<char> bytes, Location loc);
 LogicalResult writeFile(StringRef path, const ArtifactPieces &pieces, Location loc);
 

@@ -13,9 +13,8 @@
 #ifndef FSDP_TOOLS_TOOLMAIN_H
 #define FSDP_TOOLS_TOOLMAIN_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
-#include "llvm/Support/ToolOutputFile.h"
-#include <memory>
 #include <optional>
 #include <string>
 
@@ -38,10 +37,16 @@ void setVersion(const char *name);
 /// output.
 std::optional<std::string> whyNotWritable(llvm::StringRef path, llvm::StringRef input = "");
 
-/// Creates or truncates the file `path` for writing. The path "-" stands for the standard output.
-/// If `path` is a named pipe, waits at most 10 seconds for a process that reads from it. Returns
-/// null and sets `why` on failure.
-std::unique_ptr<llvm::ToolOutputFile> openOutput(llvm::StringRef path, std::string &why);
+/// Writes the bytes of `pieces`, one after the other, to the file `path`. The path "-" stands for
+/// the standard output. If `path` is a named pipe, waits at most 10 seconds for a process that
+/// reads from it. Returns an empty text, or why the file cannot be written. After a failure, a file
+/// that existed has its old content, and no new file exists.
+std::string writeOutput(llvm::StringRef path, llvm::ArrayRef<llvm::ArrayRef<char>> pieces);
+
+/// Writes `text` to the file `path`, as writeOutput() does.
+inline std::string writeOutput(llvm::StringRef path, llvm::StringRef text) {
+  return writeOutput(path, llvm::ArrayRef(llvm::ArrayRef(text.data(), text.size())));
+}
 
 } // namespace mlir::fsdp
 

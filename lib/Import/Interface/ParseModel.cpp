@@ -17,6 +17,7 @@
 #include "Interface/Advice.h"
 #include "Interface/CheckLimits.h"
 #include "fsdp/Analysis/ParserGuard.h"
+#include "fsdp/IR/CheckTexts.h"
 #include "fsdpcommon/InputStream.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -135,7 +136,7 @@ OwningOpRef<ModuleOp> fsdp::parseModel(std::unique_ptr<llvm::MemoryBuffer> file,
   if (!module && !advice.empty())
     emitError(where) << advice;
   context->allowUnregisteredDialects(allowed);
-  if (module && failed(checkModule(*module, limits))) {
+  if (module && (failed(checkModule(*module, limits)) || failed(checkTexts(*module)))) {
     eraseDeep(module.release());
     return nullptr;
   }

@@ -27,6 +27,7 @@
 #include "Lookups/CheckLookups.h"
 #include "fsdp/IR/FSDP.h"
 #include "fsdp/IR/StepBlock.h"
+#include "fsdpcommon/ShortText.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 
@@ -41,8 +42,9 @@ static std::string describeLocation(Operation *op) {
     auto file = dyn_cast<FileLineColLoc>(part);
     if (!file)
       return WalkResult::advance();
-    text = file.getFilename().str() + ":" + std::to_string(file.getLine()) + ":" +
-           std::to_string(file.getColumn());
+    // The name of a file may have any bytes, but attributes have printable texts only.
+    text = fsdpcommon::shortText(file.getFilename().getValue(), StringRef::npos) + ":" +
+           std::to_string(file.getLine()) + ":" + std::to_string(file.getColumn());
     return WalkResult::interrupt();
   });
   return text.empty() ? "'" + op->getName().getStringRef().str() + "'" : text;

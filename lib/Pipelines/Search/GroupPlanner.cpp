@@ -166,7 +166,7 @@ PlannedCandidate GroupPlanner::plan(unsigned number, double fastest) {
 llvm::json::Value PlannedCandidate::toJson() const {
   llvm::json::Object object{{"candidate", candidate},  {"seconds", seconds},
                             {"bytes", bytes},          {"limit", limit},
-                            {"cannot_fit", cannotFit}, {"problem", problem},
+                            {"cannot_fit", cannotFit}, {"problem", llvm::json::fixUTF8(problem)},
                             {"refused", isRefused},    {"first", firstSeconds}};
   if (profile)
     object["profile"] = profile->toJson();

@@ -8,6 +8,8 @@
 #include "core/Error.h"
 #include "gtest/gtest.h"
 
+using fsdpcommon::isPrintable;
+using fsdpcommon::printableMessage;
 using fsdpcommon::shortText;
 using namespace std::string_literals;
 
@@ -37,4 +39,17 @@ TEST(ShortText, CutsBetweenCharacters) {
   EXPECT_EQ(shortText("abc語", 5), "abc...");
   EXPECT_EQ(shortText("abc語", 6), "abc語");
   EXPECT_EQ(fsdprt::printable(std::string(200, 'x') + "\xff"), std::string(120, 'x') + "...");
+}
+
+TEST(ShortText, MessagesKeepLineBreaks) {
+  std::string longText(1000, 'x');
+  EXPECT_EQ(printableMessage("a\x1b\n\nb\xff" + longText + "\n"), "a?\n\nb?" + longText + "\n");
+  EXPECT_EQ(shortText(longText, std::string::npos), longText);
+}
+
+TEST(ShortText, IsPrintable) {
+  for (const char *good : {"", "h.0.weight", "\u00e9\u8a9e"})
+    EXPECT_TRUE(isPrintable(good)) << good;
+  for (const char *bad : {"a\n", "\x1b", "\x7f", "\u009b", "\xff", "\xc3"})
+    EXPECT_FALSE(isPrintable(bad)) << shortText(bad);
 }

@@ -144,7 +144,7 @@ TEST(Safetensors, Index) {
   ASSERT_EQ(files.size(), 2u);
   EXPECT_EQ(files[0], FSDPRT_SCRATCH "/x-00001.safetensors");
   for (const char *bad : {"[]", "{", R"({"weight_map":7})", R"({"weight_map":{"a":"../x"}})",
-                          R"({"weight_map":{"a":7}})"}) {
+                          R"({"weight_map":{"a":7}})", R"({"weight_map":{"a":"\u001b[31m"}})"}) {
     Scratch file{std::string(bad)};
     EXPECT_NE(refusal([&] { readSafetensorsIndex(file.path); }), "") << bad;
   }

@@ -11,6 +11,7 @@
 
 #include "InputFile.h"
 #include "Report.h"
+#include "fsdpcommon/ShortText.h"
 #include <cstdio>
 
 using namespace fsdprt;
@@ -84,6 +85,7 @@ int main(int argc, char **argv) {
     message += "; --step-limit=N raises it";
   // A message with a source location begins with the location, like the messages of compilers.
   bool hasPlace = message.find(": error: ") != std::string::npos;
-  std::fprintf(stderr, "%s%s\n", hasPlace ? "" : "fsdp-emulate: error: ", message.c_str());
+  std::fprintf(stderr, "%s%s\n", hasPlace ? "" : "fsdp-emulate: error: ",
+               fsdpcommon::printableMessage(message).c_str());
   return status;
 }

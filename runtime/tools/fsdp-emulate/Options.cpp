@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Options.h"
+#include "fsdpcommon/ShortText.h"
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <iostream>
@@ -132,7 +133,8 @@ bool fsdprt::emulate::parseOptions(int argc, char **argv, Options &options, int 
         exitCode = FSDPRT_FAILED;
       return false;
     }
-    std::fprintf(stderr, "fsdp-emulate: error: %s (see --help)\n", error.what());
+    std::fprintf(stderr, "fsdp-emulate: error: %s (see --help)\n",
+                 fsdpcommon::printableMessage(error.what()).c_str());
     exitCode = FSDPRT_BAD_INPUT;
     return false;
   }

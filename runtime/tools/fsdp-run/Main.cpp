@@ -19,6 +19,7 @@
 #include "ProfileTable.h"
 #include "Simulate.h"
 #include "TraceFile.h"
+#include "fsdpcommon/ShortText.h"
 #include "fsdprt/emulator.h"
 #include "launch/Interrupts.h"
 #include "launch/LaunchPlan.h"
@@ -171,7 +172,8 @@ static int report(const Options &options, int channel, fsdprt_status status, con
   if (channel >= 0)
     reportToLauncher(options, channel, status, message);
   else
-    std::fprintf(stderr, "fsdp-run: error: %s%s\n", who.c_str(), message);
+    std::fprintf(stderr, "fsdp-run: error: %s%s\n", who.c_str(),
+                 fsdpcommon::printableMessage(message).c_str());
   return status == FSDPRT_ABANDONED ? status : failureStatus(status);
 }
 

@@ -6,6 +6,7 @@
 
 #include "ConfigFile.h"
 #include "OptionChecks.h"
+#include "fsdpcommon/ShortText.h"
 #include <cerrno>
 #include <charconv>
 #include <cmath>
@@ -419,7 +420,8 @@ bool fsdprt::parseOptions(int argc, char **argv, Options &options, int &exitCode
   }
   if (!problem)
     return true;
-  std::fprintf(stderr, "fsdp-run: error: %s (see --help)\n", problem->c_str());
+  std::fprintf(stderr, "fsdp-run: error: %s (see --help)\n",
+               fsdpcommon::printableMessage(*problem).c_str());
   options.problem = *problem;
   exitCode = FSDPRT_BAD_INPUT;
   return false;

@@ -12,6 +12,7 @@
 #include "core/Error.h"
 #include "core/FutexEvent.h"
 #include "core/NumberText.h"
+#include "fsdpcommon/ShortText.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -51,7 +52,7 @@ void Printer::write(const char *text, size_t size) {
 }
 
 void Printer::writeWarning(const char *text) {
-  std::fprintf(stderr, "fsdp-run: warning: %s\n", text);
+  std::fprintf(stderr, "fsdp-run: warning: %s\n", fsdpcommon::printableMessage(text).c_str());
 }
 
 /// Writes a text such as "loss 2.3145 norm 0.91 lr 3.0e-04 " to `text`. If `onlyTimes` is set,

@@ -1,20 +1,26 @@
-//===- WriteFile.cpp - Write a file as a whole or not at all ----*- C++ -*-===//
+//===- WriteOutput.cpp - Write a file as a whole or not at all --*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
+//
+//  1. A new file, or a regular file: write a temporary file beside it, wait until the bytes are on
+//     disk, and rename. On failure, remove the temporary file: the output keeps its old content.
+//     If the path is a symbolic link, the file that the link names is replaced, not the link.
+//  2. A device or a pipe: write in place. On failure, remove nothing.
+//
+//===----------------------------------------------------------------------===//
 
-#include "fsdp/Package/Package.h"
-#include "mlir/IR/Diagnostics.h"
+#include "fsdp/Tools/ToolMain.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include <fcntl.h>
 #include <unistd.h>
 
-using namespace mlir;
+using namespace llvm;
 
-static LogicalResult emitCannotWrite(Location loc, StringRef path, const Twine &why) {
-  return emitError(loc) << "cannot write '" << path << "': " << why.str();
+static std::string cannotWrite(StringRef path, const Twine &why) {
+  return ("cannot write '" + path + "': " + why).str();
 }
 
 /// Writes the byte ranges and, if the descriptor is a file, waits until they are on disk. Does not
@@ -49,51 +55,44 @@ static int openInPlace(StringRef path, std::error_code &error) {
 }
 
 /// Writes to a device or a pipe.
-static LogicalResult writeInPlace(StringRef path, ArrayRef<ArrayRef<char>> pieces, Location loc) {
+static std::string writeInPlace(StringRef path, ArrayRef<ArrayRef<char>> pieces) {
   std::error_code error;
   int descriptor = openInPlace(path, error);
   if (error == std::errc::no_such_device_or_address)
-    return emitCannotWrite(loc, path, "it is a named pipe that no process reads");
+    return cannotWrite(path, "it is a named pipe that no process reads");
   if (error)
-    return emitCannotWrite(loc, path, error.message());
+    return cannotWrite(path, error.message());
   error = writeAll(descriptor, pieces);
   ::close(descriptor);
-  return error ? emitCannotWrite(loc, path, error.message()) : success();
+  return error ? cannotWrite(path, error.message()) : "";
 }
 
-static LogicalResult writePieces(StringRef path, ArrayRef<ArrayRef<char>> pieces, Location loc) {
+std::string mlir::fsdp::writeOutput(StringRef path, ArrayRef<ArrayRef<char>> pieces) {
   if (path == "-") {
     std::error_code error = writeAll(STDOUT_FILENO, pieces);
-    return error ? emitCannotWrite(loc, "standard output", error.message()) : success();
+    return error ? cannotWrite("standard output", error.message()) : "";
   }
   llvm::sys::fs::file_status status;
   if (!llvm::sys::fs::status(path, status)) {
     if (llvm::sys::fs::is_directory(status))
-      return emitCannotWrite(loc, path, "it is a directory; give the name of a file");
+      return cannotWrite(path, "it is a directory; give the name of a file");
     if (!llvm::sys::fs::is_regular_file(status))
-      return writeInPlace(path, pieces, loc);
+      return writeInPlace(path, pieces);
   }
+  SmallString<256> target;
+  if (llvm::sys::fs::real_path(path, target))
+    target = path; // the file does not exist yet
   llvm::Expected<llvm::sys::fs::TempFile> file =
-      llvm::sys::fs::TempFile::create(path + ".tmp-%%%%%%");
+      llvm::sys::fs::TempFile::create(target + ".tmp-%%%%%%");
   if (!file)
-    return emitCannotWrite(loc, path, llvm::toString(file.takeError()));
+    return cannotWrite(path, llvm::toString(file.takeError()));
   if (std::error_code error = writeAll(file->FD, pieces)) {
     llvm::consumeError(file->discard());
-    return emitCannotWrite(loc, path, error.message());
+    return cannotWrite(path, error.message());
   }
-  if (llvm::Error error = file->keep(path)) {
+  if (llvm::Error error = file->keep(target)) {
     llvm::consumeError(file->discard());
-    return emitCannotWrite(loc, path, llvm::toString(std::move(error)));
+    return cannotWrite(path, llvm::toString(std::move(error)));
   }
-  return success();
-}
-
-LogicalResult fsdp::writeFile(StringRef path, ArrayRef<char> bytes, Location loc) {
-  return writePieces(path, ArrayRef<ArrayRef<char>>{bytes}, loc);
-}
-
-LogicalResult fsdp::writeFile(StringRef path, const ArtifactPieces &pieces, Location loc) {
-  SmallVector<ArrayRef<char>> all{pieces.head};
-  llvm::append_range(all, pieces.values);
-  return writePieces(path, all, loc);
+  return "";
 }
