@@ -101,7 +101,8 @@ static LogicalResult process(std::unique_ptr<llvm::MemoryBuffer> file, StringRef
     return asked.setupPassPipeline(pm);
   });
   bool toFile = output != "-";
-  if (failed(MlirOptMain(toFile ? os : llvm::outs(), std::move(file), registry, config)))
+  if (failed(MlirOptMain(toFile ? static_cast<llvm::raw_ostream &>(os) : llvm::outs(),
+                         std::move(file), registry, config)))
     return failure();
   std::string problem = toFile ? fsdp::writeOutput(output, text) : "";
   if (!problem.empty())
