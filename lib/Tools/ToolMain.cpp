@@ -17,6 +17,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
 #include <system_error>
@@ -36,6 +37,8 @@ static void reportFatal(void *name, const char *reason, bool) {
 }
 
 void fsdp::startTool(const char *name) {
+  // If SIGXFSZ is ignored, a write beyond a file-size limit fails and does not end the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   llvm::install_fatal_error_handler(reportFatal, const_cast<char *>(name));
   // After --help, llvm::cl ends the process itself, so stdout is flushed at exit.
   static const char *tool = name;

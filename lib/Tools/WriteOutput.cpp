@@ -70,7 +70,7 @@ static std::string writeInPlace(StringRef path, ArrayRef<ArrayRef<char>> pieces)
 std::string mlir::fsdp::writeOutput(StringRef path, ArrayRef<ArrayRef<char>> pieces) {
   if (path == "-") {
     std::error_code error = writeAll(STDOUT_FILENO, pieces);
-    return error ? cannotWrite("standard output", error.message()) : "";
+    return error ? cannotWrite("-", error.message()) : "";
   }
   llvm::sys::fs::file_status status;
   if (!llvm::sys::fs::status(path, status)) {

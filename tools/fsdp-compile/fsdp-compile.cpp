@@ -30,7 +30,6 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
-#include <csignal>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -205,8 +204,6 @@ static int compileAll(const CommandLine &line) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   startTool("fsdp-compile");
-  // If SIGXFSZ is ignored, a write beyond a file-size limit fails and does not end the process.
-  std::signal(SIGXFSZ, SIG_IGN);
   registerTargets();
   if (printedHelp(ArrayRef(argv, argc)))
     return 0;
