@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Comparison.h"
+#include "fsdp/IR/FSDP.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
@@ -73,9 +74,21 @@ static bool sameBits(std::vector<Buffer> &a, std::vector<Buffer> &b, StringRef n
   return true;
 }
 
-/// Number of draws of inputs over which errors are compared if a result has few values. In a single
-/// draw, the oracle that computes in the kernel's types may by chance have no errors.
+/// Number of draws of inputs over which errors are compared if a result has few independent errors.
+/// In a single draw, the oracle that computes in the kernel's types may by chance have no errors.
 static constexpr unsigned pooledDraws = 16;
+
+/// Returns true if a result has at most 16 independent errors. Gradients of attention are sums over
+/// scores: rounding a score or its weight changes all elements that the score contributes to by the
+/// same factor. There are no more independent errors than scores then.
+static bool hasFewErrors(func::FuncOp kernel, RankedTensorType type) {
+  int64_t errors = type.getNumElements();
+  kernel.walk([&](AttentionGradOp op) {
+    ArrayRef<int64_t> q = op.getQ().getType().getShape(), k = op.getK().getType().getShape();
+    errors = std::min(errors, q[0] * q[1] * q[2] * k[2]);
+  });
+  return errors <= 16;
+}
 
 namespace {
 /// Errors of a result over all elements and draws. `kernel` is the root mean square of the kernel's
@@ -214,7 +227,7 @@ static bool isWithinFactor(Trial &trial, BlockArgument argument) {
   double lowError = measureError(trial.low[number], trial.expected[number], type).first;
   // If the error of the oracle in the kernel's types is infinite, this error counts as zero.
   double allowed = *trial.bounds.errorFactor * (std::isfinite(lowError) ? lowError : 0) + rounding;
-  if (error > allowed && std::isfinite(error) && type.getNumElements() <= 16) {
+  if (error > allowed && std::isfinite(error) && hasFewErrors(trial.kernel, type)) {
     PooledError pooled =
         poolErrors(trial.kernel, trial.subject, trial.oracle, *trial.rough, trial.index, number);
     error = pooled.kernel;

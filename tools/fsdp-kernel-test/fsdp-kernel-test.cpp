@@ -21,9 +21,10 @@
 //   `fsdp.range = [lo, hi]`, and rounded to `fsdp.bits` significant bits. Integers in inputs are
 //   drawn from [0, fsdp.limit). Write-only bindings and scratch are filled with NaN before the run.
 // - With --error-factor=F, the error of a result may be at most F times the error that the oracle
-//   has in the kernel's own types, plus an allowance for rounding. If a result of at most 16 values
-//   exceeds this bound, the kernel is run on 16 draws of inputs, and the bound is applied to the
-//   root mean squares of the errors. No value of the result may be NaN.
+//   has in the kernel's own types, plus an allowance for rounding. If a result of at most 16
+//   values, or a gradient of attention with at most 16 scores, exceeds this bound, the kernel is
+//   run on 16 draws of inputs, and the bound is applied to the root mean squares of the errors. No
+//   value of the result may be NaN.
 // - The attribute `fsdp.values = dense<..>` gives the values of an input. For an argument that is
 //   only written (fsdp.out), the attribute gives the values that the kernel and the oracle must
 //   write.

@@ -215,7 +215,12 @@ KeyGradients::Sums KeyGradients::emitHead(Value group, Sums sums) {
   if (shape.group > 1)
     // Wait until all warps have finished reading the buffers of the previous head.
     b.barrier();
-  b.when(b.isLess(zero, scores.blocks->count), [&] { fetch(zero); });
+  // With a mask, the first block depends on the keys, and LLVM computes the addresses of its copies
+  // before the loop over heads. Factors of f32 products and values of functions leave too few
+  // registers for these addresses.
+  bool leavesFew = b.element.isF32() && !op.getScoreMod().empty() && !op.getMaskMod().empty();
+  b.when(b.isLess(zero, scores.blocks->count),
+         [&] { fetch(leavesFew && shape.group > 1 ? b.opaque(zero) : zero); });
   b.commit();
   sums.columns = scores.emptyColumns();
   sums =

@@ -17,6 +17,8 @@
 //   28, 32                  values of score functions, for exact products and for others
 //   56                      instead for weight_mod, whose random numbers are computed before the
 //                           products
+//   20                      beside weight_mod, if score_mod reads a tensor for each element: ptxas
+//                           loads several elements ahead
 //   1, 2                    a sum of contributions by head, by row; a factor of a table
 //
 // In the model, the steps of a warpgroup follow one another, and overlap with those of the other.
@@ -115,6 +117,14 @@ static int64_t registersOfContributions(AttentionPass pass, AttentionGradOp op) 
   return count;
 }
 
+/// Returns true if a function reads a captured tensor at indices that depend on query and key.
+static bool readsForEachElement(Region &function) {
+  RegionDependence dependences(function);
+  return llvm::any_of(function.getOps<tensor::ExtractOp>(), [&](tensor::ExtractOp op) {
+    return dependences.of(op.getResult()) == Dependence::Both;
+  });
+}
+
 static int64_t registersOf(const Sm90Wide &config, const Shape &shape, AttentionGradOp op) {
   int64_t sums = ((config.sumsGradients() ? paddedDim(shape) : 0) +
                   (config.sumsV() ? paddedValueDim(shape) : 0)) /
@@ -123,6 +133,8 @@ static int64_t registersOf(const Sm90Wide &config, const Shape &shape, Attention
        any = mixes || !op.getScoreMod().empty() || readsTensors(op.getMaskMod());
   int64_t cols = config.blockCols, products = config.splits ? std::max(cols + 44, 2 * cols) : cols;
   int64_t functions = mixes ? 56 : any ? (config.splits ? 28 : 32) : 0;
+  if (mixes && readsForEachElement(op.getScoreMod()))
+    functions += 20;
   return sums + products + 32 + (config.ownsKeys() && shape.group > 1 ? 4 : 0) + functions +
          registersOfContributions(config.pass, op);
 }
