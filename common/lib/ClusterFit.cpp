@@ -1,4 +1,4 @@
-//===- ClusterFit.cpp - Whether the links of a cluster fit a mesh *- C++ -*-===//
+//===- ClusterFit.cpp - Check cluster links against a mesh ------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -75,22 +75,25 @@ RankSpan CostModel::getGroup(CollectiveOp collective) {
   return group;
 }
 
+std::string fsdp::formatMesh(ArrayRef<std::pair<StringRef, int64_t>> axes) {
+  std::string text;
+  for (auto [name, ranks] : axes)
+    if (ranks > 1)
+      text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(ranks);
+  return text.empty() ? "shard=1" : text;
+}
+
 /// Returns the text of a mesh as in --mesh.
 static std::string getText(MeshOp mesh) {
-  std::string text;
-  auto add = [&](StringRef name, int64_t ranks) {
-    text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(ranks);
-  };
+  SmallVector<std::pair<StringRef, int64_t>> axes;
   std::optional<int64_t> context = mesh.getContextSize();
   for (auto axis : mesh.getAxes().getAsRange<AxisAttr>()) {
     bool isSplit = context && axis.getName() == "shard";
-    int64_t ranks = isSplit ? axis.getSize() / *context : axis.getSize();
-    if (ranks > 1)
-      add(axis.getName(), ranks);
+    axes.push_back({axis.getName(), isSplit ? axis.getSize() / *context : axis.getSize()});
     if (isSplit)
-      add(contextAxis, *context);
+      axes.push_back({contextAxis, *context});
   }
-  return text;
+  return formatMesh(axes);
 }
 
 std::optional<std::string> fsdp::whyUnfit(ModuleOp module, MeshOp mesh, const Cluster &cluster) {

@@ -49,6 +49,8 @@ using namespace mlir::fsdp;
 static constexpr int64_t smallElements = 16;
 
 StringRef fsdp::stringify(ClusterKind kind) {
+  static_assert(std::size(fsdpcommon::kernelKinds) == static_cast<size_t>(ClusterKind::Copy) + 2,
+                "a name for each kind, and 'memory'");
   return fsdpcommon::kernelKinds[static_cast<unsigned>(kind)];
 }
 

@@ -156,7 +156,7 @@ void OutputFile::openTemporary() {
 void OutputFile::openName(const std::string &name, int flags) {
   struct stat status;
   fd = openToWrite(name, O_CREAT | flags);
-  if (fd < 0 && errno == ENXIO) // expectWritable() cannot find this at the start
+  if (fd < 0 && errno == ENXIO) // expectWritable() does not open pipes
     failed("%s: cannot write: %s", name.c_str(), whyNot(errno));
   if (fd < 0)
     badInput("%s: cannot write: %s", name.c_str(), strerror(errno));

@@ -1,14 +1,15 @@
-//===- ClusterFit.h - Whether the links of a cluster fit a mesh -*- C++ -*-===//
+//===- ClusterFit.h - Check cluster links against a mesh --------*- C++ -*-===//
 // Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
 // See LICENSE for licence information.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Times of collectives follow from the links of a cluster only if the links join all ranks of the
-// mesh, and if all groups of a collective use the links alike:
+// The time of a collective can be computed from the links of a cluster only if the links join all
+// ranks of the mesh, and if the links divide all groups of the collective in the same way. Here
+// they do not, because a link divides the first group into 4 + 2 ranks and the second into 2 + 4:
 //
-//   links of 4   | 0 1 2 3 | 4 5 6 7 | 8 9 10 11 |
-//   groups of 6  | 0 1 2 3   4 5 | 6 7   8 9 10 11 |      a group's ranks are 4 + 2 or 2 + 4
+//   links of 4 ranks   | 0 1 2 3 | 4 5 6 7 | 8 9 10 11 |
+//   groups of 6 ranks  | 0 1 2 3   4 5 | 6 7   8 9 10 11 |
 //
 // Each function returns the reason why the links do not fit, or nothing if they fit. The text of a
 // reason follows the name of the cluster and ": ". `mesh` is the text of the mesh, such as

@@ -9,8 +9,8 @@
 
 namespace fsdpcommon {
 
-/// Names of the kinds of kernels, in the order of ClusterKind (lib/Fuse/Clusters.h), and, last, of
-/// fills and copies within device memory.
+/// Names of the kinds of kernels, in the order of ClusterKind (lib/Fuse/Clusters.h). The last name,
+/// `memory`, stands for fills and copies within device memory, which are not kernels.
 inline constexpr const char *kernelKinds[] = {
     "map", "row", "column", "contract", "attention", "scatter", "scalar", "copy", "memory"};
 

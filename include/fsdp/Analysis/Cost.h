@@ -27,6 +27,9 @@ namespace mlir::fsdp {
 /// position of the mistake in the file.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 
+/// Returns the text of a mesh as in --mesh, without its axes of one rank.
+std::string formatMesh(ArrayRef<std::pair<StringRef, int64_t>> axes);
+
 /// Returns the reason why the links of the cluster do not fit `mesh` or a collective of the
 /// module's programs (fsdpcommon/ClusterFit.h). Returns nothing if they fit.
 std::optional<std::string> whyUnfit(ModuleOp module, MeshOp mesh, const Cluster &cluster);

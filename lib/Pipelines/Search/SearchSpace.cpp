@@ -30,6 +30,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SearchSpace.h"
+#include "fsdp/Analysis/Cost.h"
 #include "fsdp/IR/TensorSplit.h"
 #include "fsdp/Pipelines/PlanSearch.h"
 #include "fsdp/Shard/MeshSpec.h"
@@ -100,15 +101,6 @@ static bool isAlike(const Space &space, uint64_t replicate, uint64_t shard, uint
   };
   return fits(tensor, 1) && fits(context, tensor) && fits(shard * context, tensor) &&
          fits(replicate, shard * context * tensor) && fits(replicate * shard * context, tensor);
-}
-
-/// Returns the text of a mesh without its axes of one rank.
-static std::string formatMesh(ArrayRef<std::pair<StringRef, int64_t>> axes) {
-  std::string text;
-  for (auto [name, ranks] : axes)
-    if (ranks > 1)
-      text += (text.empty() ? "" : ",") + name.str() + "=" + std::to_string(ranks);
-  return text.empty() ? "shard=1" : text;
 }
 
 static Values listMeshes(const Space &space, const StepOptions &options) {

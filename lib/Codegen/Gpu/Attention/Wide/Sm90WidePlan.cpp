@@ -17,8 +17,8 @@
 //   28, 32                  values of score functions, for exact products and for others
 //   56                      instead for weight_mod, whose random numbers are computed before the
 //                           products
-//   20                      beside weight_mod, if score_mod reads a tensor for each element: ptxas
-//                           loads several elements ahead
+//   20                      in addition to the 56, if score_mod reads a tensor for each score:
+//                           ptxas issues loads for several scores before it uses the first
 //   1, 2                    a sum of contributions by head, by row; a factor of a table
 //
 // In the model, the steps of a warpgroup follow one another, and overlap with those of the other.
