@@ -22,6 +22,5 @@ Cluster fsdprt::readCluster(const std::string &path) {
     badInput("%s: cannot read the cluster: expected a file such as examples/clusters/8xH200.json "
              "(%s)",
              path.c_str(), problem.message.c_str());
-  badInput("%s:%u:%u: %s", path.c_str(), problem.line, problem.column,
-           printable(problem.message).c_str());
+  badInput("%s:%u:%u: %s", path.c_str(), problem.line, problem.column, problem.message.c_str());
 }

@@ -16,7 +16,6 @@
 #include "fsdpcommon/LocatedJson.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <map>
 #include <numeric>
@@ -64,13 +63,10 @@ public:
 
   /// Reads the content of the file `name` into `text`. If the file is a pipe, the wait for its data
   /// is limited. Returns the name of an empty file, which CLI11 then opens. CLI11 also calls
-  /// from_config(), which parses `text`. If the file `name` does not exist or is a folder, returns
-  /// `name`.
+  /// from_config(), which parses `text`.
   std::string load(const std::string &name) {
-    std::error_code error;
-    if (name == path || !std::filesystem::exists(name, error) ||
-        std::filesystem::is_directory(name, error))
-      return name == path ? emptyFile : name;
+    if (name == path)
+      return emptyFile;
     std::string problem = fsdpcommon::readInput(name, mostBytes, text);
     if (!problem.empty())
       throw CLI::ConfigError("--config=" + name + ": " + problem, CLI::ExitCodes::ConfigError);
