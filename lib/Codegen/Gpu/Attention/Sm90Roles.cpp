@@ -90,10 +90,6 @@ KeySequence::KeySequence(Sm90Builder &b, const Sm90Problem &problem, const Fragm
   maskedCount = count;
   addUp(free);
   runs.append(free);
-  // LLVM would replace a loop over the second of two blocks by its body, whose values ptxas then
-  // keeps beside those of the first.
-  if (last <= 1)
-    count = b.opaque(count);
   isEmpty = b.isEqual(count, 0);
   count = b.max(count, b.i32(1));
 }
