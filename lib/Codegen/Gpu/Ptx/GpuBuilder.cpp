@@ -130,8 +130,9 @@ void GpuBuilder::barrier() { NVVM::BarrierOp::create(*this, loc); }
 void GpuBuilder::syncWarp() { NVVM::SyncWarpOp::create(*this, loc, i32(-1)); }
 
 void GpuBuilder::endBlock() {
+  // A trap would end the program, and before such an end ptxas waits for wgmma in flight (C7517).
   assembly("{ .reg .pred never; .reg .b32 number; mov.u32 number, %smid; "
-           "setp.eq.u32 never, number, 0xffffffff; @never trap; }",
+           "setp.eq.u32 never, number, 0xffffffff; @never brkpt; }",
            "", {}, {});
 }
 
