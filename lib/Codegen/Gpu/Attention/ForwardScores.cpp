@@ -110,7 +110,7 @@ Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked, bool end
     }
     s.registers[reg] = x;
     if (ends && reg % 16 == 15)
-      b.endBlock();
+      b.endBlock(/*productsRun=*/true);
   }
   return s;
 }
@@ -165,7 +165,7 @@ Fragment ForwardScores::weigh(Fragment p, Value firstCol, ArrayRef<Value> drawn,
           product = b.mulf(x, factor);
     x = isFinite(weight.function.result()) ? product : b.select(isNone, b.number(0), product);
     if (endsBlocks && reg % 16 == 15)
-      b.endBlock();
+      b.endBlock(/*productsRun=*/true);
   }
   return p;
 }

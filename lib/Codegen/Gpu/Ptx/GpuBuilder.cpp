@@ -129,10 +129,12 @@ Value GpuBuilder::block() { return NVVM::BlockIdXOp::create(*this, loc, getI32Ty
 void GpuBuilder::barrier() { NVVM::BarrierOp::create(*this, loc); }
 void GpuBuilder::syncWarp() { NVVM::SyncWarpOp::create(*this, loc, i32(-1)); }
 
-void GpuBuilder::endBlock() {
+void GpuBuilder::endBlock(bool productsRun) {
   // A trap would end the program, and before such an end ptxas waits for wgmma in flight (C7517).
-  assembly("{ .reg .pred never; .reg .b32 number; mov.u32 number, %smid; "
-           "setp.eq.u32 never, number, 0xffffffff; @never brkpt; }",
+  // Elsewhere a trap is better: ptxas keeps no registers for the code after it.
+  assembly(Twine("{ .reg .pred never; .reg .b32 number; mov.u32 number, %smid; "
+                 "setp.eq.u32 never, number, 0xffffffff; @never ") +
+               (productsRun ? "brkpt; }" : "trap; }"),
            "", {}, {});
 }
 

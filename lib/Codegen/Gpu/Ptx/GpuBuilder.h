@@ -81,8 +81,8 @@ public:
   Value overWarp(Value value, function_ref<Value(Value, Value)> combine);
 
   /// Ends the basic block, over whose end ptxas moves no instructions, by a branch that is never
-  /// taken: no multiprocessor has the number 2^32 - 1.
-  void endBlock();
+  /// taken: no multiprocessor has the number 2^32 - 1. With `productsRun`, wgmma may be in flight.
+  void endBlock(bool productsRun = false);
 
   //===--- Memory ----------------------------------------------------------===//
   /// Returns the address `bytes` bytes after the start of shared memory.
