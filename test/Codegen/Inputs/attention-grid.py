@@ -407,9 +407,12 @@ def spilled(dtype):
                  (2, 4, 2, 70, 140, 64, 64, "cap", "causal"), (2, 4, 2, 70, 140, 64, 64, "bias", "window"),
                  (2, 4, 2, 70, 140, 128, 128, "cap", "causal"), (2, 4, 2, 70, 140, 128, 128, "bias", "window"),
                  (2, 4, 2, 70, 140, 128, 128, "relative", "documents"), (2, 2, 2, 130, 90, 128, 128, "cap", "documents"),
-                 (2, 4, 2, 333, 520, 128, 128, "softcap", "documents"), (2, 2, 1, 257, 300, 128, 128, "alibi", "window")):
+                 (2, 4, 2, 333, 520, 128, 128, "softcap", "documents"), (2, 2, 1, 257, 300, 128, 128, "alibi", "window"),
+                 (1, 4, 2, 200, 333, 64, 64, "bias", "lengths"), (1, 4, 1, 199, 3, 64, 64, "softcap", "table"),
+                 (1, 4, 2, 500, 512, 64, 64, "softcap", "table")):
         yield Case(dtype, *case)
     yield Case(dtype, 1, 4, 2, 37, 111, 24, 40, "all", "documents", part=(2, 3, False))
+    yield Case(dtype, 1, 2, 1, 150, 300, 64, 64, "softcap", "table", part=(0, 2, False))
 
 
 def slices(dtype):

@@ -117,12 +117,9 @@ private:
   SmallVector<Value> multiplySums(ArrayRef<Value> sums, const Stages &stages, int64_t firstQuery,
                                   int64_t endQuery);
   Value rowsOfWarp();
-  /// Returns true if no branch divides the values of functions of the queries of a block, because
-  /// all blocks have masked elements, or if LLVM may compute them before the loop over heads.
-  bool isCrowded() {
-    return !config.sharesKeys && !scores.isEverFree() &&
-           (config.tileQueries == config.blockQueries || scores.isOneBlock());
-  }
+  /// Returns true if no branch between masked and other blocks divides the values of functions of
+  /// the queries of a block.
+  bool isCrowded() { return !config.sharesKeys && !scores.isEverFree(); }
   void roundSums(ArrayRef<Value> dq, Value visit, function_ref<Pointer(size_t)> sumsAt);
   void shareSums(ArrayRef<Value> dq);
   SharedFactor rowsOfGroup(int64_t place, int64_t k);
@@ -179,9 +176,11 @@ KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Valu
   };
   auto emit = [&](bool masked) {
     Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
-    // If all queries of a head fit one block, LLVM computes the values that depend only on queries
-    // and keys before the loop over heads, and registers do not hold them all.
-    if (scores.isOneBlock())
+    // If all queries of a head fit one block, or if one block has masked elements and one has none,
+    // LLVM computes the values that depend only on queries and keys before the loops over heads and
+    // blocks, and registers do not hold them all.
+    if (scores.isOneBlock() ||
+        (scores.isEverMasked() && scores.isEverFree() && shape.rows <= 2 * config.blockQueries))
       first = b.opaque(first);
     return scores.emit(s, dp, first, norms(places.lse, firstQuery, stages.queries),
                        norms(places.delta, firstQuery, stages.douts), masked, drawn, columns,
