@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|together|sums|narrow|wide|captured|alone|slices|large|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|dropout|huge|brief both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|together|sums|narrow|wide|captured|alone|spilled|paired|slices|large|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|dropout|huge|brief both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long at sizes that an emulator runs in seconds.
 # With both directions, gradients are computed at O and LSE of the forward kernel's oracle.
 import functools
@@ -400,6 +400,29 @@ def alone(dtype):
     yield Case(dtype, 1, 2, 1, 37, 300, 192, 128, "gathered", "strict", None, "none", 97)
 
 
+def spilled(dtype):
+    """Kernels of attention-spills-bf16.test, whose gradients once spilled registers: all queries in one block, blocks of queries that all have
+    masked elements, shared heads."""
+    for case in ((1, 4, 2, 70, 140, 64, 64, "alibi", "strict"), (1, 4, 2, 70, 140, 96, 64, "bias", "documents"),
+                 (2, 4, 2, 70, 140, 64, 64, "cap", "causal"), (2, 4, 2, 70, 140, 64, 64, "bias", "window"),
+                 (2, 4, 2, 70, 140, 128, 128, "cap", "causal"), (2, 4, 2, 70, 140, 128, 128, "bias", "window"),
+                 (2, 4, 2, 70, 140, 128, 128, "relative", "documents"), (2, 2, 2, 130, 90, 128, 128, "cap", "documents"),
+                 (2, 4, 2, 333, 520, 128, 128, "softcap", "documents"), (2, 2, 1, 257, 300, 128, 128, "alibi", "window"),
+                 (1, 4, 2, 200, 333, 64, 64, "bias", "lengths"), (1, 4, 1, 199, 3, 64, 64, "softcap", "table"),
+                 (1, 4, 2, 500, 512, 64, 64, "softcap", "table")):
+        yield Case(dtype, *case)
+    yield Case(dtype, 1, 4, 2, 37, 111, 24, 40, "all", "documents", part=(2, 3, False))
+    yield Case(dtype, 1, 2, 1, 150, 300, 64, 64, "softcap", "table", part=(0, 2, False))
+
+
+def paired(dtype):
+    """Kernels of attention-spills-bf16.test whose forward pass once spilled registers: two blocks of keys."""
+    for case in ((2, 4, 2, 70, 140, 192, 192, "alibi"), (1, 2, 2, 128, 256, 128, 128, "all"), (1, 2, 1, 130, 200, 192, 192),
+                 (1, 1, 1, 60, 352, 128, 128), (1, 6, 3, 200, 333, 128, 96, "none", "sink"), (2, 4, 2, 260, 270, 128, 128),
+                 (1, 4, 4, 200, 200, 64, 64)):
+        yield Case(dtype, *case)
+
+
 def slices(dtype):
     """The kernel of `rounds` for a head whose dQ is summed in two slices, of two panels and of one."""
     yield Case(dtype, 1, 1, 1, 200, 192, 192, 192, "none", "causal")
@@ -587,7 +610,7 @@ def huge(dtype):
 def main():
     emulated = "--emulated" in sys.argv
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
-    kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "together": together, "sums": sums, "narrow": narrow, "wide": wide, "captured": captured, "alone": alone, "slices": slices, "large": large, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
+    kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "together": together, "sums": sums, "narrow": narrow, "wide": wide, "captured": captured, "alone": alone, "spilled": spilled, "paired": paired, "slices": slices, "large": large, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
              "owned": owned, "entries": entries, "dropout": dropout, "huge": huge, "single": single, "brief": brief}
     for dtype in dtypes:

@@ -116,7 +116,8 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
   const int64_t perQueries = mixes() && !columns.empty() ? 4 : 8;
   int64_t count = layout.numRegisters();
   bool wantsK = !dp.empty(),
-       divides = after && (perHead.size() + perRow.size() + perElement.size() || mixes());
+       divides = after &&
+                 (perHead.size() + perRow.size() + perElement.size() || mixes() || !isEverFree());
   // Otherwise LLVM computes values of all queries before the loop over blocks, and keeps them.
   if (mixes())
     firstRow = b.opaque(firstRow);

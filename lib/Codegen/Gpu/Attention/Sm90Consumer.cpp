@@ -289,6 +289,10 @@ Consumer::State Consumer::processBlock(Value turn, Value met, State state) {
 }
 
 Consumer::State Consumer::loop(Value from, Value met, const State &state) {
+  // If there are two blocks, LLVM would replace the loop over the second one by the code of this
+  // block, and ptxas would compute values of both blocks at once.
+  if (shape.cols <= 2 * config.blockCols && !config.isWide)
+    from = b.opaque(from);
   return unflatten(
       b.loop(from, sequence->count, 1, state.flat(), [&](Value number, ValueRange carried) {
         return processBlock(number, met, unflatten(carried)).flat();

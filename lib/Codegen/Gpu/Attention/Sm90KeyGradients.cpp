@@ -117,6 +117,9 @@ private:
   SmallVector<Value> multiplySums(ArrayRef<Value> sums, const Stages &stages, int64_t firstQuery,
                                   int64_t endQuery);
   Value rowsOfWarp();
+  /// Returns true if no branch between masked and other blocks divides the values of functions of
+  /// the queries of a block.
+  bool isCrowded() { return !config.sharesKeys && !scores.isEverFree(); }
   void roundSums(ArrayRef<Value> dq, Value visit, function_ref<Pointer(size_t)> sumsAt);
   void shareSums(ArrayRef<Value> dq);
   SharedFactor rowsOfGroup(int64_t place, int64_t k);
@@ -163,15 +166,22 @@ KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Valu
                                                 int64_t firstQuery, const Stages &stages,
                                                 ArrayRef<Value> drawn, ArrayRef<Value> columns) {
   auto after = [&](int64_t queries, ArrayRef<Value> sums) {
-    if (queries % KeyScores::rowQueries == 0)
+    bool isWhole = queries % KeyScores::rowQueries == 0;
+    if (isWhole)
       shareRowSums(firstQuery + queries - KeyScores::rowQueries, sums);
     // Without the branches of masks, and with the many values of weight_mod, values of the
     // functions for all queries would otherwise be in registers at once.
-    if (!scores.isEverMasked() || scores.mixes())
+    if (!scores.isEverMasked() || scores.mixes() || (isWhole && isCrowded()))
       b.endBlock();
   };
   auto emit = [&](bool masked) {
     Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
+    // If all queries of a head fit one block, or if one block has masked elements and one has none,
+    // LLVM computes the values that depend only on queries and keys before the loops over heads and
+    // blocks, and registers do not hold them all.
+    if (scores.isOneBlock() ||
+        (scores.isEverMasked() && scores.isEverFree() && shape.rows <= 2 * config.blockQueries))
+      first = b.opaque(first);
     return scores.emit(s, dp, first, norms(places.lse, firstQuery, stages.queries),
                        norms(places.delta, firstQuery, stages.douts), masked, drawn, columns,
                        after);
@@ -266,7 +276,11 @@ Value KeyConsumer::rowsOfWarp() { return b.mul(b.mul(warpOfKeys(), 16), Sm90Buil
 
 /// Returns the address of P or dS in shared memory.
 Value KeyConsumer::gradientsAt(int64_t place, const Stage &stage) {
-  return b.shiftBytes(sharedAt(place), b.mul(stage.index, places.gradientBytes));
+  Value index = stage.index;
+  // Otherwise LLVM computes the first address of each store before the loop over heads.
+  if (shape.group > 1 && !scores.arePlain() && isCrowded())
+    index = b.opaque(index);
+  return b.shiftBytes(sharedAt(place), b.mul(index, places.gradientBytes));
 }
 
 /// Stores Pᵀ or dSᵀ to shared memory. The products that read this buffer two blocks ago are
