@@ -401,26 +401,45 @@ def alone(dtype):
 
 
 def spilled(dtype):
-    """Kernels of attention-spills-bf16.test, whose gradients once spilled registers: all queries in one block, blocks of queries that all have
-    masked elements, shared heads."""
+    """Kernels of attention-spills.test whose gradients once spilled registers, in the same type: all queries in one block, blocks of queries that
+    all have masked elements, shared heads, functions with many values, dropout."""
+    if dtype == "f32":
+        yield Case(dtype, 1, 4, 2, 70, 140, 64, 64, "alibi", "strict")
+        yield Case(dtype, 1, 3, 1, 100, 200, 96, 64, "batchbias", "strict", None, "dropout")
+        yield Case(dtype, 1, 2, 1, 37, 300, 192, 128, "gathered", "strict", None, "none", 97)
+        yield Case(dtype, 2, 4, 2, 70, 140, 128, 128, "batchbias", "none")
+        yield Case(dtype, 2, 4, 2, 37, 140, 16, 24, "all", "none", None, "dropout")
+        yield Case(dtype, 2, 4, 2, 37, 53, 24, 40, "none", "causal")
+        yield Case(dtype, 4, 16, 16, 2048, 2048, 256, 256, "all", "causal")
+        return
     for case in ((1, 4, 2, 70, 140, 64, 64, "alibi", "strict"), (1, 4, 2, 70, 140, 96, 64, "bias", "documents"),
                  (2, 4, 2, 70, 140, 64, 64, "cap", "causal"), (2, 4, 2, 70, 140, 64, 64, "bias", "window"),
                  (2, 4, 2, 70, 140, 128, 128, "cap", "causal"), (2, 4, 2, 70, 140, 128, 128, "bias", "window"),
                  (2, 4, 2, 70, 140, 128, 128, "relative", "documents"), (2, 2, 2, 130, 90, 128, 128, "cap", "documents"),
                  (2, 4, 2, 333, 520, 128, 128, "softcap", "documents"), (2, 2, 1, 257, 300, 128, 128, "alibi", "window"),
                  (1, 4, 2, 200, 333, 64, 64, "bias", "lengths"), (1, 4, 1, 199, 3, 64, 64, "softcap", "table"),
-                 (1, 4, 2, 500, 512, 64, 64, "softcap", "table")):
+                 (1, 4, 2, 500, 512, 64, 64, "softcap", "table"), (1, 8, 2, 2000, 2000, 128, 128, "none", "causal"),
+                 (1, 32, 8, 4096, 4096, 256, 256, "none", "window"), (4, 16, 16, 2048, 2048, 256, 256, "all", "causal")):
         yield Case(dtype, *case)
     yield Case(dtype, 1, 4, 2, 37, 111, 24, 40, "all", "documents", part=(2, 3, False))
     yield Case(dtype, 1, 2, 1, 150, 300, 64, 64, "softcap", "table", part=(0, 2, False))
+    yield Case(dtype, 4, 12, 12, 1024, 1024, 128, 128, "none", "causal", None, "dropout")
+    yield Case(dtype, 4, 16, 16, 2048, 2048, 64, 64, "rows", "causal", None, "dropout")
 
 
 def paired(dtype):
-    """Kernels of attention-spills-bf16.test whose forward pass once spilled registers: two blocks of keys."""
-    for case in ((2, 4, 2, 70, 140, 192, 192, "alibi"), (1, 2, 2, 128, 256, 128, 128, "all"), (1, 2, 1, 130, 200, 192, 192),
-                 (1, 1, 1, 60, 352, 128, 128), (1, 6, 3, 200, 333, 128, 96, "none", "sink"), (2, 4, 2, 260, 270, 128, 128),
-                 (1, 4, 4, 200, 200, 64, 64)):
-        yield Case(dtype, *case)
+    """Kernels of attention-spills.test whose forward pass once spilled registers, in the same type: two blocks of keys, shared heads, dropout."""
+    if dtype != "f32":
+        for case in ((2, 4, 2, 70, 140, 192, 192, "alibi"), (1, 2, 2, 128, 256, 128, 128, "all"), (1, 2, 1, 130, 200, 192, 192),
+                     (1, 1, 1, 60, 352, 128, 128), (1, 6, 3, 200, 333, 128, 96, "none", "sink"), (2, 4, 2, 260, 270, 128, 128),
+                     (1, 4, 4, 200, 200, 64, 64), (1, 8, 2, 2048, 2048, 64, 64, "none", "causal")):
+            yield Case(dtype, *case)
+        yield Case(dtype, 2, 4, 2, 37, 140, 16, 24, "all", "none", None, "dropout")
+        return
+    for dim in (64, 128):
+        yield Case(dtype, 4, 12, 12, 1024, 1024, dim, dim, "none", "causal", None, "dropout")
+        for function in ("softcap", "causal"), ("none", "documents"):
+            yield Case(dtype, 4, 16, 16, 2048, 2048, dim, dim, *function)
 
 
 def slices(dtype):
