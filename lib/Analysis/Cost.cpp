@@ -83,7 +83,7 @@ std::string fsdp::formatMesh(ArrayRef<std::pair<StringRef, int64_t>> axes) {
   return text.empty() ? "shard=1" : text;
 }
 
-/// Returns the text of a mesh as in --mesh.
+/// Returns the value of --mesh for `mesh`.
 static std::string getText(MeshOp mesh) {
   SmallVector<std::pair<StringRef, int64_t>> axes;
   std::optional<int64_t> context = mesh.getContextSize();

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The time of a collective can be computed from the links of a cluster only if the links join all
-// ranks of the mesh, and if the links divide all groups of the collective in the same way. Here
-// they do not, because a link divides the first group into 4 + 2 ranks and the second into 2 + 4:
+// ranks of the mesh, and if the links divide all groups of the collective in the same way. In this
+// example they do not: of the first group, 4 ranks share a link and then 2; of the second, 2 and
+// then 4.
 //
 //   links of 4 ranks   | 0 1 2 3 | 4 5 6 7 | 8 9 10 11 |
 //   groups of 6 ranks  | 0 1 2 3   4 5 | 6 7   8 9 10 11 |

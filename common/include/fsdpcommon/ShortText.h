@@ -15,8 +15,8 @@ namespace fsdpcommon {
 
 /// Returns at most about `most` bytes of `text`, which comes from a file, in a form that messages
 /// can print. Each control character, and each byte that is not part of a character in UTF-8, is
-/// replaced by '?'. A text that was shortened ends with "...". If `most` is npos, the
-/// text is not shortened.
+/// replaced by '?'. A text that was shortened ends with "...". If `most` is npos, the text is not
+/// shortened.
 std::string shortText(std::string_view text, size_t most = 80);
 
 /// Returns a message of any length, in which the same characters except line breaks are replaced.

@@ -27,7 +27,8 @@ namespace mlir::fsdp {
 /// position of the mistake in the file.
 FailureOr<Cluster> loadCluster(MLIRContext *context, StringRef path);
 
-/// Returns the text of a mesh as in --mesh, without its axes of one rank.
+/// Returns the value of --mesh for a mesh with these axes and sizes, such as "shard=4,tensor=2".
+/// Leaves out axes of one rank. If all axes have one rank, returns "shard=1".
 std::string formatMesh(ArrayRef<std::pair<StringRef, int64_t>> axes);
 
 /// Returns the reason why the links of the cluster do not fit `mesh` or a collective of the

@@ -39,9 +39,8 @@ std::optional<std::string> whyNotWritable(llvm::StringRef path, llvm::StringRef 
 
 /// Writes the bytes of `pieces`, one after the other, to the file `path`. The path "-" stands for
 /// the standard output. If `path` is a named pipe, waits at most 10 seconds for a process that
-/// reads from it. Returns an empty text on success, and otherwise the reason of the
-/// failure. After a failure, a regular file that existed has its old content, and no new file
-/// exists.
+/// reads from it. Returns an empty text on success, and otherwise the reason of the failure. After
+/// a failure, a regular file that existed has its old content, and no new file exists.
 std::string writeOutput(llvm::StringRef path, llvm::ArrayRef<llvm::ArrayRef<char>> pieces);
 
 /// Writes `text` to the file `path`, as writeOutput() does.

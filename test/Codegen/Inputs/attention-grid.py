@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes attention kernels, forward and backward, for fsdp-kernel-test:
-#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|together|sums|narrow|wide|captured|alone|spilled|paired|slices|large|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|dropout|huge|brief both|forward|backward DTYPE... [--emulated]
+#   attention-grid.py small|tiles|parts|shifted|faulty|rounds|apart|together|sums|narrow|wide|captured|alone|spilled|crowded|slices|large|few|blocks|orders|turns|balance|uneven|table|sizes|shared|full|softcap|long|owned|entries|dropout|huge|brief both|forward|backward DTYPE... [--emulated]
 # --emulated: full, softcap and long at sizes that an emulator runs in seconds.
 # With both directions, gradients are computed at O and LSE of the forward kernel's oracle.
 import functools
@@ -401,8 +401,8 @@ def alone(dtype):
 
 
 def spilled(dtype):
-    """Kernels of attention-spills.test whose gradients once spilled registers, in the same type: all queries in one block, blocks of queries that
-    all have masked elements, shared heads, functions with many values, dropout."""
+    """Kernels of attention-spills.test whose gradients take most registers of the type, most of which once spilled: all queries in one block,
+    blocks of queries that all have masked elements, shared heads, functions with many values, dropout."""
     if dtype == "f32":
         yield Case(dtype, 1, 4, 2, 70, 140, 64, 64, "alibi", "strict")
         yield Case(dtype, 1, 3, 1, 100, 200, 96, 64, "batchbias", "strict", None, "dropout")
@@ -427,8 +427,8 @@ def spilled(dtype):
     yield Case(dtype, 4, 16, 16, 2048, 2048, 64, 64, "rows", "causal", None, "dropout")
 
 
-def paired(dtype):
-    """Kernels of attention-spills.test whose forward pass once spilled registers, in the same type: two blocks of keys, shared heads, dropout."""
+def crowded(dtype):
+    """Kernels of attention-spills.test whose forward pass takes most registers of the type: two blocks of keys, shared heads, dropout."""
     if dtype != "f32":
         for case in ((2, 4, 2, 70, 140, 192, 192, "alibi"), (1, 2, 2, 128, 256, 128, 128, "all"), (1, 2, 1, 130, 200, 192, 192),
                      (1, 1, 1, 60, 352, 128, 128), (1, 6, 3, 200, 333, 128, 96, "none", "sink"), (2, 4, 2, 260, 270, 128, 128),
@@ -629,7 +629,7 @@ def huge(dtype):
 def main():
     emulated = "--emulated" in sys.argv
     kind, directions, *dtypes = [argument for argument in sys.argv[1:] if argument != "--emulated"]
-    kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "together": together, "sums": sums, "narrow": narrow, "wide": wide, "captured": captured, "alone": alone, "spilled": spilled, "paired": paired, "slices": slices, "large": large, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
+    kinds = {"small": small, "tiles": tiles, "parts": parts, "shifted": shifted, "faulty": faulty, "rounds": rounds, "apart": apart, "together": together, "sums": sums, "narrow": narrow, "wide": wide, "captured": captured, "alone": alone, "spilled": spilled, "crowded": crowded, "slices": slices, "large": large, "few": few, "blocks": blocks, "orders": orders, "turns": turns, "balance": balance, "uneven": uneven, "table": table, "sizes": sizes, "shared": shared, "full": functools.partial(full, emulated=emulated),
              "softcap": functools.partial(full, softcap=True, emulated=emulated), "long": functools.partial(long, emulated=emulated),
              "owned": owned, "entries": entries, "dropout": dropout, "huge": huge, "single": single, "brief": brief}
     for dtype in dtypes:

@@ -5,10 +5,10 @@
 RUN and REFERENCE are prefixes of RUN.jsonl (fsdp-run --metrics) and RUN.safetensors (--export).
 Losses and norms of each step, and each tensor of the weights, must be equal within 2e-6: relative
 for numbers, and by the Euclidean norm of the difference for tensors. If the weights are f64, each of
-their tensors must be equal within 1e-12. A tensor of f32 whose norm is below 1e-10 in both runs counts
-as zero: the gradient of a bias of keys consists of rounding errors, because softmax cancels it. With --bytes, each step of RUN must send N bytes to
-all_reduces, with --gathers to all_gathers, with --scatters to reduce_scatters, and with --shifts to
-shifts. Prints the largest differences.
+their tensors must be equal within 1e-12. A tensor of f32 whose norm is below 1e-10 in both runs
+counts as zero: the gradient of a bias of keys consists of rounding errors, because softmax cancels
+it. With --bytes, each step of RUN must send N bytes to all_reduces, with --gathers to all_gathers,
+with --scatters to reduce_scatters, and with --shifts to shifts. Prints the largest differences.
 """
 
 import array

@@ -37,9 +37,10 @@ public:
 
   int64_t keyBlocks() const { return llvm::divideCeil(shape.cols, blockKeys); }
   bool wholeRows() const { return shape.rows % blockQueries == 0; }
-  /// Returns true if query heads share keys and all queries of a head fit one block. LLVM computes
-  /// values that depend only on the block and the keys before the loop over these heads.
-  bool isOneBlock() const { return shape.group > 1 && shape.rows <= blockQueries; }
+  /// Returns true if several query heads share keys and each head has one block of queries. Then a
+  /// block of keys only loops over heads, and LLVM moves values that are equal for all heads, such
+  /// as masks, before this loop.
+  bool loopsOnlyOverHeads() const { return shape.group > 1 && shape.rows <= blockQueries; }
   /// Returns true if some block of queries may contain masked elements.
   bool isEverMasked() { return !op.getMaskMod().empty() || !wholeRows(); }
 
@@ -67,11 +68,11 @@ public:
   /// Type of a callback that returns lse or δ of a query. The argument is the distance of the query
   /// from the first query of the lane.
   using Norm = function_ref<Value(int64_t)>;
-  /// Type of a callback after each 16 queries of a tile that has a weight_mod or that is never free
-  /// of masked elements, or whose contributions are not summed by key alone. `queries` is the
-  /// number of queries so far. `sums` is complete after each `rowQueries` queries. For each
-  /// contribution that is summed by query, it has one sum over the keys of this lane for each query
-  /// of the lane.
+  /// Type of a callback that emit() calls after each 16 queries of a tile. emit() calls it only if
+  /// the tile has a weight_mod, if every block has masked elements, or if contributions are not
+  /// summed by key alone. `queries` is the number of queries for which emit() has emitted code.
+  /// `sums` belongs to contributions that are summed by query: each has one sum per query of this
+  /// lane, over the keys of the lane. `sums` is complete after each `rowQueries` queries.
   static constexpr int64_t rowQueries = 32, sumsOfRow = rowQueries / 4;
   using AfterQueries = function_ref<void(int64_t queries, ArrayRef<Value> sums)>;
   /// Emits the computation of P and dS for a tile whose first query is `firstRow`. Returns the

@@ -176,10 +176,10 @@ KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Valu
   };
   auto emit = [&](bool masked) {
     Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
-    // If all queries of a head fit one block, or if one block has masked elements and one has none,
-    // LLVM computes the values that depend only on queries and keys before the loops over heads and
-    // blocks, and registers do not hold them all.
-    if (scores.isOneBlock() ||
+    // If each head has one block of queries, or one with masked elements and one without, LLVM
+    // knows the number of the block here. It would compute all values that depend only on queries
+    // and keys before the loops over heads and blocks, and they exceed the registers.
+    if (scores.loopsOnlyOverHeads() ||
         (scores.isEverMasked() && scores.isEverFree() && shape.rows <= 2 * config.blockQueries))
       first = b.opaque(first);
     return scores.emit(s, dp, first, norms(places.lse, firstQuery, stages.queries),
@@ -277,7 +277,8 @@ Value KeyConsumer::rowsOfWarp() { return b.mul(b.mul(warpOfKeys(), 16), Sm90Buil
 /// Returns the address of P or dS in shared memory.
 Value KeyConsumer::gradientsAt(int64_t place, const Stage &stage) {
   Value index = stage.index;
-  // Otherwise LLVM computes the first address of each store before the loop over heads.
+  // Without this, LLVM computes the first address of each store before the loop over heads, and
+  // each address takes a register during the loop.
   if (shape.group > 1 && !scores.arePlain() && isCrowded())
     index = b.opaque(index);
   return b.shiftBytes(sharedAt(place), b.mul(index, places.gradientBytes));

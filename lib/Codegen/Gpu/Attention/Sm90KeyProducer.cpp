@@ -72,9 +72,9 @@ void KeyProducer::copyBlock(Value turn, Value number) {
   Value firstRow = b.mul(scores.blockAt(turn), config.blockQueries),
         head = b.to32(scores.headNumber());
   // With fewer buffers for dO than for Q, this thread has no register for a pointer to the norms,
-  // which LLVM would carry from one block to the next. If all queries of a head fit one block, LLVM
-  // would compute the row before the loop over heads.
-  if (config.doutStages < Places::stages || scores.isOneBlock())
+  // which LLVM would carry from one block to the next. If the only loop is over heads, LLVM would
+  // compute the row before this loop.
+  if (config.doutStages < Places::stages || scores.loopsOnlyOverHeads())
     firstRow = b.opaque(firstRow);
   auto copy = [&](Places::Barrier full, Places::Barrier empty, const Stage &stage, int64_t place,
                   int64_t bytes, int64_t cols, const HeadMap &map) {

@@ -130,8 +130,9 @@ void GpuBuilder::barrier() { NVVM::BarrierOp::create(*this, loc); }
 void GpuBuilder::syncWarp() { NVVM::SyncWarpOp::create(*this, loc, i32(-1)); }
 
 void GpuBuilder::endBlock(bool productsRun) {
-  // A trap would end the program, and before such an end ptxas waits for wgmma in flight (C7517).
-  // Elsewhere a trap is better: ptxas keeps no registers for the code after it.
+  // ptxas waits for wgmma in flight before an instruction that ends the program (warning C7517).
+  // `trap` ends it, `brkpt` does not. Without products `trap` is better, because no value has to
+  // stay in a register across it.
   assembly(Twine("{ .reg .pred never; .reg .b32 number; mov.u32 number, %smid; "
                  "setp.eq.u32 never, number, 0xffffffff; @never ") +
                (productsRun ? "brkpt; }" : "trap; }"),

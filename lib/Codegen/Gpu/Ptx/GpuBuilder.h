@@ -80,8 +80,9 @@ public:
   Value overQuad(Value value, function_ref<Value(Value, Value)> combine);
   Value overWarp(Value value, function_ref<Value(Value, Value)> combine);
 
-  /// Ends the basic block, over whose end ptxas moves no instructions, by a branch that is never
-  /// taken: no multiprocessor has the number 2^32 - 1. With `productsRun`, wgmma may be in flight.
+  /// Ends the basic block, so that ptxas moves no instructions across this place. The emitted
+  /// branch is never taken, because no multiprocessor has the number 2^32 - 1. `productsRun` must
+  /// be true if wgmma may be in flight at this place.
   void endBlock(bool productsRun = false);
 
   //===--- Memory ----------------------------------------------------------===//
