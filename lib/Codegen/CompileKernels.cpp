@@ -70,10 +70,11 @@ static FailureOr<CompiledKernels> compileForCpu(ModuleOp planned, const CodegenO
       return failure();
     cache = std::move(*opened);
   }
-  FailureOr<Image> image = options.target == "reference"
-                               ? compileReferenceImage(planned, *target, /*widen=*/true)
-                           : code ? compileCpuImage(planned, *target, cache.get())
-                                  : measureCpuKernels(planned, *target);
+  FailureOr<Image> image =
+      options.target == "reference"
+          ? compileReferenceImage(planned, *target, /*widen=*/true, cache.get())
+      : code ? compileCpuImage(planned, *target, cache.get())
+             : measureCpuKernels(planned, *target);
   if (failed(image))
     return failure();
   if (timing && cache)

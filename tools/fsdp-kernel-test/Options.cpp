@@ -39,6 +39,8 @@ static constexpr llvm::StringLiteral overview = R"(fsdp-kernel-test: run kernels
   of an input or the expected values of a result, fsdp.from = ["kernel", i] for the oracle's
   result i of an earlier kernel.
 
+  FSDP_KERNEL_CACHE names a folder in which compiled kernels of the oracle are kept and looked up.
+
   Exit codes: 0 all agree, 1 some differ or do not compile, 2 bad usage or input.
 )";
 

@@ -38,6 +38,7 @@
 #include "Options.h"
 #include "SaveBundle.h"
 #include "fsdp/Analysis/ParserGuard.h"
+#include "fsdp/Codegen/KernelCache.h"
 #include "fsdp/IR/CheckTexts.h"
 #include "fsdp/Import/ParseModel.h"
 #include "fsdp/Pipelines/Compiler.h"
@@ -224,11 +225,23 @@ static int bundleKernels(ModuleOp module) {
   return saveBundle(*image, module, options.saveBundle) ? 0 : 2;
 }
 
+/// Opens the cache that FSDP_KERNEL_CACHE names. Returns null if the variable is not set.
+static FailureOr<std::unique_ptr<KernelCache>> openCache(Location loc) {
+  const char *folder = std::getenv("FSDP_KERNEL_CACHE");
+  if (!folder || !*folder)
+    return std::unique_ptr<KernelCache>();
+  return KernelCache::open(folder, loc);
+}
+
 /// Compiles the kernels and runs the checks. Returns the exit code.
 static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const CpuTarget &target) {
   Compiled own, reference, low, other;
   GpuImage gpuImage;
   std::unique_ptr<Subject> emulated;
+  // Before an image is loaded, because a cache identifies the compiler by all loaded objects.
+  FailureOr<std::unique_ptr<KernelCache>> cache = openCache(module.getLoc());
+  if (failed(cache))
+    return 2;
   auto begin = std::chrono::steady_clock::now();
   if (options.emulates() ? !(emulated = emulateKernels(module, kernels.size(), gpuImage))
                          : !own.take(compileCpuImage(module, target)))
@@ -240,11 +253,12 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
                  << (emulated ? gpuImage.ptx.size() : own.image->elf.size()) << " bytes\n";
   if (!options.saveImage.empty() && !saveImage(*own.image))
     return 2;
-  if (!options.bench && !reference.take(compileReferenceImage(module, target, options.widen)))
+  if (!options.bench &&
+      !reference.take(compileReferenceImage(module, target, options.widen, cache->get())))
     return 1;
   auto needsLow = [](func::FuncOp kernel) { return errorFactorOf(kernel) && isNarrow(kernel); };
   if (!options.bench && llvm::any_of(kernels, needsLow) &&
-      !low.take(compileReferenceImage(module, target, /*widen=*/false)))
+      !low.take(compileReferenceImage(module, target, /*widen=*/false, cache->get())))
     return 1;
   if (!options.alsoCpu.empty()) {
     FailureOr<CpuTarget> second = findRunnableTarget("also-cpu", options.alsoCpu, module.getLoc());

@@ -51,7 +51,9 @@ FailureOr<Image> measureCpuKernels(ModuleOp module, const CpuTarget &target);
 /// Compiles the kernels to plain loops, which run in one thread and call libm. The loops are
 /// emitted by upstream passes. Their results serve to check the results of compileCpuImage(). If
 /// `widen` is true, all float arithmetic is in f64, but the types of bindings do not change.
-FailureOr<Image> compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen);
+/// Kernels found in `cache` are not compiled again.
+FailureOr<Image> compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen,
+                                       KernelCache *cache = nullptr);
 
 } // namespace mlir::fsdp
 

@@ -19,9 +19,9 @@
 namespace mlir::fsdp {
 
 /// Caches object files. The name of a file is a hash of everything that determines the object: the
-/// build of the compiler and of LLVM, the target and the kernel. A file is ignored if a user other
-/// than root and the current user can have written the file, because code from the file becomes
-/// part of artifacts. The class is thread-safe.
+/// build of the compiler and of LLVM, the lowering, the target and the kernel. A file is ignored if
+/// a user other than root and the current user can have written the file, because code from the
+/// file becomes part of artifacts. The class is thread-safe.
 class KernelCache {
 public:
   using Object = SmallVector<char, 0>;
@@ -35,7 +35,9 @@ public:
   /// Returns the object of `kernel` and sets `info` to the phases and scratch sizes of the kernel.
   /// If the folder contains the object, reads the object and `info` from there. Otherwise calls
   /// `compile` and stores the result. If the file in the folder is damaged, replaces the file.
-  FailureOr<Object> get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
+  /// `lowering` names the lowering that `compile` does.
+  FailureOr<Object> get(func::FuncOp kernel, StringRef lowering, const CpuTarget &target,
+                        KernelInfo &info,
                         function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
 
   /// Return the number of calls of get(), and the number of calls that found the object in the
@@ -50,7 +52,7 @@ public:
 private:
   KernelCache(StringRef folder, StringRef compiler) : folder(folder), compiler(compiler) {}
 
-  std::string getKey(func::FuncOp kernel, const CpuTarget &target) const;
+  std::string getKey(func::FuncOp kernel, StringRef lowering, const CpuTarget &target) const;
   std::string getPath(StringRef key) const;
   bool read(StringRef key, KernelInfo &info, Object &object);
   void write(StringRef key, const KernelInfo &info, const Object &object);

@@ -359,7 +359,8 @@ static LogicalResult lowerReference(ModuleOp module) {
   return runLowering(pm, module);
 }
 
-FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen) {
+FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &target, bool widen,
+                                             KernelCache *cache) {
   // Functions of the C library remain undefined symbols of the image, which the loader resolves.
   // The linker needs libm and libc as arguments, so that it accepts these symbols.
   SmallVector<StringRef> libraries;
@@ -388,5 +389,6 @@ FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &t
       return failure();
     return emitObject(parent, info, target, optimised);
   };
-  return compileImage(module, target, libraries, compile);
+  StringRef name = widen ? "reference in f64" : "reference";
+  return compileImage(module, target, {name, compile, libraries}, cache);
 }

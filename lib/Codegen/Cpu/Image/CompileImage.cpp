@@ -21,9 +21,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-FailureOr<Image>
-fsdp::compileImage(ModuleOp module, const CpuTarget &target, ArrayRef<StringRef> libraries,
-                   function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile) {
+FailureOr<Image> fsdp::compileImage(ModuleOp module, const CpuTarget &target,
+                                    const ObjectLowering &lowering, KernelCache *cache) {
   MLIRContext *context = module.getContext();
   loadCpuDialects(*context);
   SmallVector<OwningOpRef<ModuleOp>> modules;
@@ -41,7 +40,10 @@ fsdp::compileImage(ModuleOp module, const CpuTarget &target, ArrayRef<StringRef>
     auto kernel = *modules[index]->getOps<func::FuncOp>().begin();
     if (failed(describeKernel(kernel, image.kernels[index])) || failed(verifyFloatContract(kernel)))
       return failure();
-    FailureOr<Object> object = compile(kernel, image.kernels[index]);
+    KernelInfo &info = image.kernels[index];
+    FailureOr<Object> object =
+        cache ? cache->get(kernel, lowering.name, target, info, lowering.compile)
+              : lowering.compile(kernel, info);
     if (failed(object))
       return failure();
     objects[index] = std::move(*object);
@@ -49,7 +51,9 @@ fsdp::compileImage(ModuleOp module, const CpuTarget &target, ArrayRef<StringRef>
   };
   if (failed(failableParallelForEachN(context, 0, modules.size(), one)))
     return failure();
-  FailureOr<std::vector<char>> elf = linkImage(objects, libraries, module.getLoc());
+  if (cache)
+    cache->warnOfFiles(module.getLoc());
+  FailureOr<std::vector<char>> elf = linkImage(objects, lowering.libraries, module.getLoc());
   if (failed(elf))
     return failure();
   image.elf = std::move(*elf);
@@ -64,14 +68,7 @@ FailureOr<Image> fsdp::compileCpuImage(ModuleOp module, const CpuTarget &target,
       return failure();
     return emitObject(parent, info, target);
   };
-  if (!cache)
-    return compileImage(module, target, {}, compile);
-  FailureOr<Image> image =
-      compileImage(module, target, {}, [&](func::FuncOp kernel, KernelInfo &info) {
-        return cache->get(kernel, target, info, compile);
-      });
-  cache->warnOfFiles(module.getLoc());
-  return image;
+  return compileImage(module, target, {"cpu", compile}, cache);
 }
 
 FailureOr<Image> fsdp::measureCpuKernels(ModuleOp module, const CpuTarget &target) {

@@ -20,15 +20,22 @@ LogicalResult lowerToLLVMDialect(ModuleOp module);
 /// If `useLibm` is true, elementary functions become calls of the C library.
 void addLLVMConversions(PassManager &pm, bool useLibm);
 
+class KernelCache;
 using Object = SmallVector<char, 0>;
 /// Emits machine code for a module with one LLVM function per phase. `optimised` enables
 /// optimisations.
 FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                              bool optimised = true);
-/// Clones each kernel into a module of its own, compiles it with `compile` and links the objects.
+/// How a kernel, in a module of its own, becomes an object.
+struct ObjectLowering {
+  StringRef name; ///< distinguishes the objects of different lowerings in a cache
+  function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile;
+  ArrayRef<StringRef> libraries = {}; ///< shared objects that may define symbols of the objects
+};
+/// Clones each kernel into a module of its own, compiles it unless `cache` contains the object, and
+/// links the objects. `cache` may be null.
 FailureOr<Image> compileImage(ModuleOp module, const CpuTarget &target,
-                              ArrayRef<StringRef> libraries,
-                              function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);
+                              const ObjectLowering &lowering, KernelCache *cache);
 /// Links objects to a shared object. `libraries` are shared objects that may define symbols that
 /// the objects use.
 FailureOr<std::vector<char>> linkImage(ArrayRef<Object> objects, ArrayRef<StringRef> libraries,

@@ -8,7 +8,8 @@
 // kernel's code:
 //
 //     build ids of the compiler and its libraries   ─┐
-//     triple, CPU, features, tuning of the target   ─┼─ SHA-256 ─> llvmcache-4f1c…
+//     lowering: for a CPU, or as reference           ├─ SHA-256 ─> llvmcache-4f1c…
+//     triple, CPU, features, tuning of the target    │
 //     the printed kernel (its name is a hash too)   ─┘
 //
 //     llvmcache-4f1c…:   hash of the rest, 16 digits │
@@ -47,7 +48,7 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-static constexpr StringLiteral layout = "fsdp kernel cache 2";
+static constexpr StringLiteral layout = "fsdp kernel cache 3";
 static constexpr StringLiteral prefix = "llvmcache-"; // the prefix that LLVM's pruning requires
 static constexpr uint64_t mostBytes = UINT64_C(4) << 30;
 static constexpr size_t hashDigits = 16;
@@ -116,9 +117,11 @@ KernelCache::~KernelCache() {
   llvm::pruneCache(folder, policy);
 }
 
-std::string KernelCache::getKey(func::FuncOp kernel, const CpuTarget &target) const {
+std::string KernelCache::getKey(func::FuncOp kernel, StringRef lowering,
+                                const CpuTarget &target) const {
   std::string text = compiler;
   llvm::raw_string_ostream os(text);
+  os << "\n" << lowering;
   for (StringRef part : {StringRef(target.triple), StringRef(target.cpu),
                          StringRef(target.features), StringRef(target.tune)})
     os << "\n" << part;
@@ -259,10 +262,10 @@ void KernelCache::write(StringRef key, const KernelInfo &info, const Object &obj
 }
 
 FailureOr<KernelCache::Object>
-KernelCache::get(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info,
+KernelCache::get(func::FuncOp kernel, StringRef lowering, const CpuTarget &target, KernelInfo &info,
                  function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile) {
   ++asked;
-  std::string key = getKey(kernel, target);
+  std::string key = getKey(kernel, lowering, target);
   Object object;
   if (read(key, info, object)) {
     ++found;
