@@ -126,7 +126,8 @@ def FSDP_AttentionGradOp : FSDP_Op<"attention_grad", [Pure, IsolatedFromAbove,
   let description = [{
     s and lse are defined as in `fsdp.attention`. Let p = exp(s - lse) and f = weight_mod(b, h, q,
     k). The value p is 0 at masked positions, and in rows whose keys are all masked. The value δ
-    also equals Σ_k p · dp.
+    also equals Σ_k p · dp. The operand `lse` is -inf in rows whose keys are all masked, as
+    `fsdp.attention` computes it; with another value, dq of such a row is undefined.
 
     ```
       dv = Σ_q p · f · do    dp = f · (do · v)    δ = Σ_d o · do

@@ -419,8 +419,14 @@ def spilled(dtype):
                  (2, 4, 2, 333, 520, 128, 128, "softcap", "documents"), (2, 2, 1, 257, 300, 128, 128, "alibi", "window"),
                  (1, 4, 2, 200, 333, 64, 64, "bias", "lengths"), (1, 4, 1, 199, 3, 64, 64, "softcap", "table"),
                  (1, 4, 2, 500, 512, 64, 64, "softcap", "table"), (1, 8, 2, 2000, 2000, 128, 128, "none", "causal"),
-                 (1, 32, 8, 4096, 4096, 256, 256, "none", "window"), (4, 16, 16, 2048, 2048, 256, 256, "all", "causal")):
+                 (1, 32, 8, 4096, 4096, 256, 256, "none", "window"), (4, 16, 16, 2048, 2048, 256, 256, "all", "causal"),
+                 (1, 2, 1, 130, 140, 256, 256, "all", "documents"), (1, 2, 2, 70, 113, 33, 17, "all", "table"),
+                 (2, 2, 1, 199, 3, 128, 128, "relative", "table"), (1, 4, 1, 70, 113, 128, 128, "batchbias", "lengths"),
+                 (2, 2, 1, 257, 300, 128, 128, "batchbias", "strict"), (1, 2, 2, 500, 512, 128, 128, "relative", "causal"),
+                 (1, 2, 1, 1024, 1024, 64, 64, "alibi", "window"), (2, 4, 1, 113, 203, 33, 17, "rows", "table")):
         yield Case(dtype, *case)
+    yield Case(dtype, 1, 2, 1, 400, 400, 64, 64, "gathered", "causal", entries=2000)
+    yield Case(dtype, 2, 4, 2, 300, 300, 64, 64, "all", "window", None, "dropout")
     yield Case(dtype, 1, 4, 2, 37, 111, 24, 40, "all", "documents", part=(2, 3, False))
     yield Case(dtype, 1, 2, 1, 150, 300, 64, 64, "softcap", "table", part=(0, 2, False))
     yield Case(dtype, 4, 12, 12, 1024, 1024, 128, 128, "none", "causal", None, "dropout")

@@ -118,8 +118,10 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
   bool wantsK = !dp.empty(),
        divides = after &&
                  (perHead.size() + perRow.size() + perElement.size() || mixes() || !isEverFree());
-  // Otherwise LLVM computes values of all queries before the loop over blocks, and keeps them.
-  if (mixes())
+  // Otherwise LLVM computes values of all queries before the loops over heads and blocks, and they
+  // exceed the registers. It knows the number of a block if there is one, or one with masked
+  // elements. With weight_mod, it computes random numbers early.
+  if (mixes() || shape.rows <= blockQueries || (isEverMasked() && isEverFree()))
     firstRow = b.opaque(firstRow);
   SmallVector<std::optional<Query>> queries(layout.numCols());
   SmallVector<Value> all(wantsK ? 2 * count : count), words(all.size() / 2), sums(columns), rows;
@@ -146,7 +148,7 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
       for (size_t i = reg; i < all.size(); i += count)
         words[i / 2] = b.pack(all[i - 1], all[i], packed);
     if (divides && (reg + 1) % perQueries == 0) {
-      after((reg + 1) / 4 * 8, rows);
+      after((reg + 1) / 4 * 8, rows, sums);
       if ((reg + 1) / 4 * 8 % rowQueries == 0)
         rows.clear();
     }

@@ -71,10 +71,12 @@ public:
   /// Type of a callback that emit() calls after each 16 queries of a tile. emit() calls it only if
   /// the tile has a weight_mod, if every block has masked elements, or if contributions are not
   /// summed by key alone. `queries` is the number of queries for which emit() has emitted code.
-  /// `sums` belongs to contributions that are summed by query: each has one sum per query of this
-  /// lane, over the keys of the lane. `sums` is complete after each `rowQueries` queries.
+  /// `rows` belongs to contributions that are summed by query: each has one sum per query of this
+  /// lane, over the keys of the lane. `rows` is complete after each `rowQueries` queries. `sums`
+  /// are the other sums, which the callback may replace by equal values.
   static constexpr int64_t rowQueries = 32, sumsOfRow = rowQueries / 4;
-  using AfterQueries = function_ref<void(int64_t queries, ArrayRef<Value> sums)>;
+  using AfterQueries =
+      function_ref<void(int64_t queries, ArrayRef<Value> rows, MutableArrayRef<Value> sums)>;
   /// Emits the computation of P and dS for a tile whose first query is `firstRow`. Returns the
   /// registers of (f·P)ᵀ, then the registers of dSᵀ, then the updated sums `columns`. `dp` is empty
   /// if dS is not needed. `drawn` has the results of draw(), which computes the random numbers of

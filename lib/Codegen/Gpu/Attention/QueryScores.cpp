@@ -84,8 +84,7 @@ SmallVector<Value> QueryScores::draw(Value firstKey) const {
 
 SmallVector<Value> QueryScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value firstKey,
                                      bool masked, ArrayRef<Value> drawn, ArrayRef<Value> sums) {
-  // As in KeyScores::emit().
-  if (!functions->weight.empty())
+  if (masked || !functions->weight.empty()) // as in KeyScores::emit()
     firstKey = b.opaque(firstKey);
   Value own = b.add(firstKey, b.colOfLane());
   bool checks = masked && !wholeCols();
@@ -105,6 +104,11 @@ SmallVector<Value> QueryScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Valu
         functions
             ->emit(s[reg], dp[reg], queries[row], *keys[at], masked, draws.at(drawn, reg), also)
             .second);
+    // Otherwise ptxas computes contributions after dS, and keeps the values that they need.
+    constexpr int64_t perKeys = 8; // registers of 16 keys
+    constexpr size_t fewSums = 4;
+    if (sums.size() > fewSums && (reg + 1) % perKeys == 0)
+      b.endBlock(/*productsRun=*/false, next);
   }
   if (tables)
     return {};

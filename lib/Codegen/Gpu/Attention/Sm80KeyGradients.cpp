@@ -139,12 +139,11 @@ SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &
   };
   ArrayRef<Value> cotangents = wantsK ? ArrayRef(dp.registers) : ArrayRef<Value>();
   Value firstRow = b.mul(scores.blocks->at(turn), config.blockCols);
-  // If only one block has masked elements, LLVM computes the functions of its elements before the
-  // loop, and the values do not fit the registers beside factors of f32 products.
-  if (b.element.isF32())
-    firstRow = b.opaque(firstRow);
+  auto after = [&](int64_t, ArrayRef<Value>, MutableArrayRef<Value> sums) {
+    b.endBlock(/*productsRun=*/false, sums);
+  };
   return scores.emit(s.registers, cotangents, firstRow, of(lseTile), of(deltaTile), masked, drawn,
-                     columns);
+                     columns, after);
 }
 
 KeyGradients::Sums KeyGradients::processBlock(Value number, Sums sums) {

@@ -168,11 +168,8 @@ SmallVector<Value> QueryGradients::processBlock(Value number, ValueRange state) 
                                Sm80Tiles::paddedCols(shape.valueDim));
   if (!drawn.empty())
     b.endBlock(); // otherwise factors of products take registers that values of functions then lack
-  // As in KeyGradients::gradientsOf(): without a mask, only the last block has masked elements.
-  bool isConstant = b.element.isF32() && op.getMaskMod().empty() && !op.getScoreMod().empty();
   auto emit = [&](bool masked) {
-    return scores.emit(s.registers, dp.registers,
-                       masked && isConstant ? b.opaque(firstCol) : firstCol, masked, drawn, sums);
+    return scores.emit(s.registers, dp.registers, firstCol, masked, drawn, sums);
   };
   size_t count = tables ? 0 : s.registers.size();
   if (!scores.isEverMasked()) {

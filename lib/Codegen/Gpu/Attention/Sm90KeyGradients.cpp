@@ -117,9 +117,6 @@ private:
   SmallVector<Value> multiplySums(ArrayRef<Value> sums, const Stages &stages, int64_t firstQuery,
                                   int64_t endQuery);
   Value rowsOfWarp();
-  /// Returns true if no branch between masked and other blocks divides the values of functions of
-  /// the queries of a block.
-  bool isCrowded() { return !config.sharesKeys && !scores.isEverFree(); }
   void roundSums(ArrayRef<Value> dq, Value visit, function_ref<Pointer(size_t)> sumsAt);
   void shareSums(ArrayRef<Value> dq);
   SharedFactor rowsOfGroup(int64_t place, int64_t k);
@@ -165,23 +162,18 @@ SmallVector<Value> KeyConsumer::masked(Value block, TypeRange types,
 KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block,
                                                 int64_t firstQuery, const Stages &stages,
                                                 ArrayRef<Value> drawn, ArrayRef<Value> columns) {
-  auto after = [&](int64_t queries, ArrayRef<Value> sums) {
+  auto after = [&](int64_t queries, ArrayRef<Value> rows, MutableArrayRef<Value> sums) {
     bool isWhole = queries % KeyScores::rowQueries == 0;
     if (isWhole)
-      shareRowSums(firstQuery + queries - KeyScores::rowQueries, sums);
-    // Without the branches of masks, and with the many values of weight_mod, values of the
-    // functions for all queries would otherwise be in registers at once.
-    if (!scores.isEverMasked() || scores.mixes() || (isWhole && isCrowded()))
-      b.endBlock();
+      shareRowSums(firstQuery + queries - KeyScores::rowQueries, rows);
+    // Without a branch between masked and other blocks, and with the many values of weight_mod,
+    // values of the functions for all queries would otherwise be in registers at once.
+    if (!scores.isEverMasked() || scores.mixes() ||
+        (isWhole && !config.sharesKeys && !scores.isEverFree()))
+      b.endBlock(/*productsRun=*/false, sums);
   };
   auto emit = [&](bool masked) {
     Value first = b.add(b.mul(block, config.blockQueries), firstQuery);
-    // If each head has one block of queries, or one with masked elements and one without, LLVM
-    // knows the number of the block here. It would compute all values that depend only on queries
-    // and keys before the loops over heads and blocks, and they exceed the registers.
-    if (scores.loopsOnlyOverHeads() ||
-        (scores.isEverMasked() && scores.isEverFree() && shape.rows <= 2 * config.blockQueries))
-      first = b.opaque(first);
     return scores.emit(s, dp, first, norms(places.lse, firstQuery, stages.queries),
                        norms(places.delta, firstQuery, stages.douts), masked, drawn, columns,
                        after);
@@ -277,9 +269,9 @@ Value KeyConsumer::rowsOfWarp() { return b.mul(b.mul(warpOfKeys(), 16), Sm90Buil
 /// Returns the address of P or dS in shared memory.
 Value KeyConsumer::gradientsAt(int64_t place, const Stage &stage) {
   Value index = stage.index;
-  // Without this, LLVM computes the first address of each store before the loop over heads, and
-  // each address takes a register during the loop.
-  if (shape.group > 1 && !scores.arePlain() && isCrowded())
+  // Otherwise LLVM computes the first address of each store before the loops, and the addresses
+  // take registers that the values of functions then lack.
+  if (!scores.arePlain() && scores.isEverMasked())
     index = b.opaque(index);
   return b.shiftBytes(sharedAt(place), b.mul(index, places.gradientBytes));
 }

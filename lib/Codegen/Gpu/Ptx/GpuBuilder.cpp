@@ -129,14 +129,22 @@ Value GpuBuilder::block() { return NVVM::BlockIdXOp::create(*this, loc, getI32Ty
 void GpuBuilder::barrier() { NVVM::BarrierOp::create(*this, loc); }
 void GpuBuilder::syncWarp() { NVVM::SyncWarpOp::create(*this, loc, i32(-1)); }
 
-void GpuBuilder::endBlock(bool productsRun) {
+void GpuBuilder::endBlock(bool productsRun, MutableArrayRef<Value> sums) {
   // ptxas waits for wgmma in flight before an instruction that ends the program (warning C7517).
   // `trap` ends it, `brkpt` does not. Without products `trap` is better, because no value has to
   // stay in a register across it.
-  assembly(Twine("{ .reg .pred never; .reg .b32 number; mov.u32 number, %smid; "
-                 "setp.eq.u32 never, number, 0xffffffff; @never ") +
-               (productsRun ? "brkpt; }" : "trap; }"),
-           "", {}, {});
+  std::string results, operands;
+  for (size_t i = 0; i < sums.size(); ++i) {
+    results += "=f,";
+    operands += std::to_string(i) + ",";
+  }
+  SmallVector<Type> types(sums.size(), getF32Type());
+  SmallVector<Value> after = assembly(
+      Twine("{ .reg .pred never; .reg .b32 number; mov.u32 number, %smid; "
+            "setp.eq.u32 never, number, 0xffffffff; @never ") +
+          (productsRun ? "brkpt; }" : "trap; }"),
+      StringRef(results + operands).drop_back(!sums.empty()), SmallVector<Value>(sums), types);
+  llvm::copy(after, sums.begin());
 }
 
 Value GpuBuilder::opaque(Value value) {

@@ -82,8 +82,9 @@ public:
 
   /// Ends the basic block, so that ptxas moves no instructions across this place. The emitted
   /// branch is never taken, because no multiprocessor has the number 2^32 - 1. `productsRun` must
-  /// be true if wgmma may be in flight at this place.
-  void endBlock(bool productsRun = false);
+  /// be true if wgmma may be in flight at this place. The code before this place computes `sums`,
+  /// of type f32, completely; they become results of the branch.
+  void endBlock(bool productsRun = false, MutableArrayRef<Value> sums = {});
 
   //===--- Memory ----------------------------------------------------------===//
   /// Returns the address `bytes` bytes after the start of shared memory.
