@@ -153,6 +153,16 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
   return std::nullopt;
 }
 
+/// Returns the folder that FSDP_KERNEL_CACHE names, or an empty text if the command line has an
+/// option of LLVM. Such an option may change code, but the keys of the cache do not depend on it.
+static std::string chooseKernelCache(const cl::OptionCategory &own) {
+  for (const auto &[name, option] : cl::getRegisteredOptions())
+    if (option->getNumOccurrences() && !llvm::is_contained(option->Categories, &own))
+      return "";
+  const char *folder = std::getenv("FSDP_KERNEL_CACHE");
+  return folder ? folder : "";
+}
+
 Options fsdp::parseOptions(int argc, char **argv) {
   // This object is static, because the linker in this process resets registered options.
   static CommandLine line;
@@ -178,6 +188,7 @@ Options fsdp::parseOptions(int argc, char **argv) {
                      line.saveBundle,
                      line.emit,
                      line.gemm,
+                     chooseKernelCache(line.category),
                      {},
                      {},
                      f32Products,

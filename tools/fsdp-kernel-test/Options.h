@@ -16,7 +16,7 @@ namespace mlir::fsdp {
 /// Contains copies of the options, because the linker in this process resets options of llvm::cl.
 struct Options {
   std::string inputFile, device, target, targetCpu, alsoCpu, only, saveImage, saveBundle, emit,
-      gemm;
+      gemm, kernelCache;
   std::optional<double> tolerance, errorFactor;
   F32Products f32Products;
   double floor;

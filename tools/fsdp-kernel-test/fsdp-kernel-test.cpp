@@ -225,12 +225,11 @@ static int bundleKernels(ModuleOp module) {
   return saveBundle(*image, module, options.saveBundle) ? 0 : 2;
 }
 
-/// Opens the cache that FSDP_KERNEL_CACHE names. Returns null if the variable is not set.
+/// Opens the cache of the options. Returns null if they name none.
 static FailureOr<std::unique_ptr<KernelCache>> openCache(Location loc) {
-  const char *folder = std::getenv("FSDP_KERNEL_CACHE");
-  if (!folder || !*folder)
+  if (options.kernelCache.empty())
     return std::unique_ptr<KernelCache>();
-  return KernelCache::open(folder, loc);
+  return KernelCache::open(options.kernelCache, loc);
 }
 
 /// Compiles the kernels and runs the checks. Returns the exit code.
