@@ -92,6 +92,15 @@ static int tryToOpen(const std::string &path) {
   return 0;
 }
 
+std::string fsdp::chooseKernelCache(const std::optional<std::string> &given,
+                                    llvm::function_ref<bool(const llvm::cl::Option &)> isOwn) {
+  for (const auto &[name, option] : llvm::cl::getRegisteredOptions())
+    if (option->getNumOccurrences() && !isOwn(*option))
+      return "";
+  const char *folder = std::getenv("FSDP_KERNEL_CACHE");
+  return given ? *given : folder ? folder : "";
+}
+
 std::optional<std::string> fsdp::whyNotWritable(llvm::StringRef path, llvm::StringRef input) {
   if (path == "-")
     return std::nullopt;

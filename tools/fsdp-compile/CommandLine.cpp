@@ -163,17 +163,6 @@ static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
   return std::nullopt;
 }
 
-/// Returns the folder of --kernel-cache, or an empty text if the command line has an option of
-/// LLVM. Such an option may change the generated code, but the keys of the cache do not depend on
-/// it.
-static std::string chooseKernelCache(const StepOptions &options) {
-  for (const auto &[name, option] : cl::getRegisteredOptions())
-    if (option->getNumOccurrences() && !findOption(name))
-      return "";
-  const char *folder = std::getenv("FSDP_KERNEL_CACHE");
-  return options.isGiven("kernel-cache") ? options.codegen.kernelCache : folder ? folder : "";
-}
-
 void fsdp::printUsageError(const Twine &message, const FileOptions &file) {
   llvm::errs() << "fsdp-compile: " << fsdpcommon::printableMessage(message.str()) << "\n";
   file.noteOrigin(message.str());
@@ -207,7 +196,11 @@ std::optional<CommandLine> fsdp::readCommandLine(int argc, char **argv) {
   options.driver.compiler = "fsdp-compile " FSDP_VERSION " (LLVM " LLVM_VERSION_STRING ")";
   if (std::optional<std::string> problem = parsed.read(options))
     return fail(*problem);
-  options.codegen.kernelCache = chooseKernelCache(options);
+  std::optional<std::string> cache;
+  if (options.isGiven("kernel-cache"))
+    cache = options.codegen.kernelCache;
+  options.codegen.kernelCache = chooseKernelCache(
+      cache, [](const cl::Option &option) { return findOption(option.ArgStr) != nullptr; });
   if (line.listsKeys || line.listsOptions)
     return line;
   if (!options.driver.config.empty() && !line.file.read(options))

@@ -10,6 +10,7 @@
 
 #include "Options.h"
 #include "fsdp/Codegen/Gpu/GpuTarget.h"
+#include "fsdp/Tools/ToolMain.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/raw_ostream.h"
@@ -153,16 +154,6 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
   return std::nullopt;
 }
 
-/// Returns the folder that FSDP_KERNEL_CACHE names, or an empty text if the command line has an
-/// option of LLVM. Such an option may change code, but the keys of the cache do not depend on it.
-static std::string chooseKernelCache(const cl::OptionCategory &own) {
-  for (const auto &[name, option] : cl::getRegisteredOptions())
-    if (option->getNumOccurrences() && !llvm::is_contained(option->Categories, &own))
-      return "";
-  const char *folder = std::getenv("FSDP_KERNEL_CACHE");
-  return folder ? folder : "";
-}
-
 Options fsdp::parseOptions(int argc, char **argv) {
   // This object is static, because the linker in this process resets registered options.
   static CommandLine line;
@@ -176,6 +167,9 @@ Options fsdp::parseOptions(int argc, char **argv) {
     llvm::errs() << "fsdp-kernel-test: " << *problem << "\n";
     std::exit(2);
   }
+  auto isOwn = [](const cl::Option &option) {
+    return llvm::is_contained(option.Categories, &line.category);
+  };
   F32Products f32Products{};
   (void)readValue(line.f32Products, f32Products); // checkValues() has already checked the value
   Options options = {line.inputFile,
@@ -188,7 +182,7 @@ Options fsdp::parseOptions(int argc, char **argv) {
                      line.saveBundle,
                      line.emit,
                      line.gemm,
-                     chooseKernelCache(line.category),
+                     chooseKernelCache({}, isOwn),
                      {},
                      {},
                      f32Products,

@@ -237,7 +237,8 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
   Compiled own, reference, low, other;
   GpuImage gpuImage;
   std::unique_ptr<Subject> emulated;
-  // Before an image is loaded, because a cache identifies the compiler by all loaded objects.
+  // Open the cache before an image is loaded. The cache identifies this build of the compiler by
+  // all objects that are loaded in the process.
   FailureOr<std::unique_ptr<KernelCache>> cache = openCache(module.getLoc());
   if (failed(cache))
     return 2;

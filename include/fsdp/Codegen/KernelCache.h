@@ -19,9 +19,9 @@
 namespace mlir::fsdp {
 
 /// Caches object files. The name of a file is a hash of everything that determines the object: the
-/// build of the compiler and of LLVM, the lowering, the target and the kernel. A file is ignored if
-/// a user other than root and the current user can have written the file, because code from the
-/// file becomes part of artifacts. The class is thread-safe.
+/// builds of the compiler and of LLVM, the lowering (for a CPU, or to the loops of the reference),
+/// the target and the kernel. Code from a file becomes part of artifacts. Therefore a file is
+/// ignored unless only root and the current user can have written it. The class is thread-safe.
 class KernelCache {
 public:
   using Object = SmallVector<char, 0>;
@@ -35,7 +35,7 @@ public:
   /// Returns the object of `kernel` and sets `info` to the phases and scratch sizes of the kernel.
   /// If the folder contains the object, reads the object and `info` from there. Otherwise calls
   /// `compile` and stores the result. If the file in the folder is damaged, replaces the file.
-  /// `lowering` names the lowering that `compile` does.
+  /// `lowering` is the name of the lowering that `compile` uses.
   FailureOr<Object> get(func::FuncOp kernel, StringRef lowering, const CpuTarget &target,
                         KernelInfo &info,
                         function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile);

@@ -14,9 +14,14 @@
 #define FSDP_TOOLS_TOOLMAIN_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/StringRef.h"
 #include <optional>
 #include <string>
+
+namespace llvm::cl {
+class Option;
+}
 
 namespace mlir::fsdp {
 
@@ -30,6 +35,14 @@ bool printedHelp(int argc, char **argv, const char *name, llvm::StringRef text);
 
 /// Sets the text that llvm::cl prints for --version, such as "NAME 0.1.0 (LLVM/MLIR 22.1.8)".
 void setVersion(const char *name);
+
+/// Returns the folder in which compiled kernels are cached: `given`, or else the folder that the
+/// variable FSDP_KERNEL_CACHE names. Returns an empty text if both are missing, or if the command
+/// line has an option for which `isOwn` returns false. Such an option belongs to LLVM and may
+/// change code, but the keys of the cache do not depend on it. Call this function after the command
+/// line was parsed.
+std::string chooseKernelCache(const std::optional<std::string> &given,
+                              llvm::function_ref<bool(const llvm::cl::Option &option)> isOwn);
 
 /// Returns the reason why `path` cannot be opened for writing, or why writing to `path` would
 /// overwrite `input`. Returns nothing if the tool may write to `path`. The check leaves no new

@@ -26,14 +26,14 @@ using Object = SmallVector<char, 0>;
 /// optimisations.
 FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
                              bool optimised = true);
-/// How a kernel, in a module of its own, becomes an object.
+/// Describes how a kernel is compiled to an object file. Each kernel is in a module of its own.
 struct ObjectLowering {
   StringRef name; ///< distinguishes the objects of different lowerings in a cache
   function_ref<FailureOr<Object>(func::FuncOp, KernelInfo &)> compile;
   ArrayRef<StringRef> libraries = {}; ///< shared objects that may define symbols of the objects
 };
-/// Clones each kernel into a module of its own, compiles it unless `cache` contains the object, and
-/// links the objects. `cache` may be null.
+/// Clones each kernel into a module of its own, compiles it, and links the objects. If `cache` is
+/// not null, objects that it contains are not compiled again.
 FailureOr<Image> compileImage(ModuleOp module, const CpuTarget &target,
                               const ObjectLowering &lowering, KernelCache *cache);
 /// Links objects to a shared object. `libraries` are shared objects that may define symbols that

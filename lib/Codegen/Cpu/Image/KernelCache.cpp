@@ -8,7 +8,7 @@
 // kernel's code:
 //
 //     build ids of the compiler and its libraries   ─┐
-//     lowering: for a CPU, or as reference           ├─ SHA-256 ─> llvmcache-4f1c…
+//     lowering: for a CPU, or of the reference       ├─ SHA-256 ─> llvmcache-4f1c…
 //     triple, CPU, features, tuning of the target    │
 //     the printed kernel (its name is a hash too)   ─┘
 //

@@ -118,9 +118,10 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
   bool wantsK = !dp.empty(),
        divides = after &&
                  (perHead.size() + perRow.size() + perElement.size() || mixes() || !isEverFree());
-  // Otherwise LLVM computes values of all queries before the loops over heads and blocks, and they
-  // exceed the registers. It knows the number of a block if there is one, or one with masked
-  // elements. With weight_mod, it computes random numbers early.
+  // If LLVM knows the number of the block, it computes values of all queries before the loops over
+  // heads and blocks. These values do not fit the registers. LLVM can know the number if all
+  // queries are in one block, or if only some blocks have masked elements, because there may be one
+  // of them. With weight_mod, LLVM computes random numbers before the loops in any case.
   if (mixes() || shape.rows <= blockQueries || (isEverMasked() && isEverFree()))
     firstRow = b.opaque(firstRow);
   SmallVector<std::optional<Query>> queries(layout.numCols());
@@ -148,7 +149,8 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
       for (size_t i = reg; i < all.size(); i += count)
         words[i / 2] = b.pack(all[i - 1], all[i], packed);
     if (divides && (reg + 1) % perQueries == 0) {
-      after((reg + 1) / 4 * 8, rows, sums);
+      if (after((reg + 1) / 4 * 8, rows))
+        b.endBlock(/*productsRun=*/false, sums);
       if ((reg + 1) / 4 * 8 % rowQueries == 0)
         rows.clear();
     }

@@ -68,15 +68,14 @@ public:
   /// Type of a callback that returns lse or δ of a query. The argument is the distance of the query
   /// from the first query of the lane.
   using Norm = function_ref<Value(int64_t)>;
-  /// Type of a callback that emit() calls after each 16 queries of a tile. emit() calls it only if
-  /// the tile has a weight_mod, if every block has masked elements, or if contributions are not
+  /// Type of a callback that emit() calls after each 16 queries of a tile. If it returns true,
+  /// emit() ends the block of code there (GpuBuilder::endBlock()). emit() calls it only if the tile
+  /// has a weight_mod, if every block has masked elements, or if contributions are not
   /// summed by key alone. `queries` is the number of queries for which emit() has emitted code.
   /// `rows` belongs to contributions that are summed by query: each has one sum per query of this
-  /// lane, over the keys of the lane. `rows` is complete after each `rowQueries` queries. `sums`
-  /// are the other sums, which the callback may replace by equal values.
+  /// lane, over the keys of the lane. `rows` is complete after each `rowQueries` queries.
   static constexpr int64_t rowQueries = 32, sumsOfRow = rowQueries / 4;
-  using AfterQueries =
-      function_ref<void(int64_t queries, ArrayRef<Value> rows, MutableArrayRef<Value> sums)>;
+  using AfterQueries = function_ref<bool(int64_t queries, ArrayRef<Value> rows)>;
   /// Emits the computation of P and dS for a tile whose first query is `firstRow`. Returns the
   /// registers of (f·P)ᵀ, then the registers of dSᵀ, then the updated sums `columns`. `dp` is empty
   /// if dS is not needed. `drawn` has the results of draw(), which computes the random numbers of

@@ -139,11 +139,9 @@ SmallVector<Value> KeyGradients::gradientsOf(const Fragment &s, const Fragment &
   };
   ArrayRef<Value> cotangents = wantsK ? ArrayRef(dp.registers) : ArrayRef<Value>();
   Value firstRow = b.mul(scores.blocks->at(turn), config.blockCols);
-  auto after = [&](int64_t, ArrayRef<Value>, MutableArrayRef<Value> sums) {
-    b.endBlock(/*productsRun=*/false, sums);
-  };
+  auto endsBlock = [](int64_t, ArrayRef<Value>) { return true; };
   return scores.emit(s.registers, cotangents, firstRow, of(lseTile), of(deltaTile), masked, drawn,
-                     columns, after);
+                     columns, endsBlock);
 }
 
 KeyGradients::Sums KeyGradients::processBlock(Value number, Sums sums) {

@@ -162,15 +162,14 @@ SmallVector<Value> KeyConsumer::masked(Value block, TypeRange types,
 KeyConsumer::Gradients KeyConsumer::gradientsOf(ArrayRef<Value> s, ArrayRef<Value> dp, Value block,
                                                 int64_t firstQuery, const Stages &stages,
                                                 ArrayRef<Value> drawn, ArrayRef<Value> columns) {
-  auto after = [&](int64_t queries, ArrayRef<Value> rows, MutableArrayRef<Value> sums) {
+  auto after = [&](int64_t queries, ArrayRef<Value> rows) {
     bool isWhole = queries % KeyScores::rowQueries == 0;
     if (isWhole)
       shareRowSums(firstQuery + queries - KeyScores::rowQueries, rows);
-    // Without a branch between masked and other blocks, and with the many values of weight_mod,
-    // values of the functions for all queries would otherwise be in registers at once.
-    if (!scores.isEverMasked() || scores.mixes() ||
-        (isWhole && !config.sharesKeys && !scores.isEverFree()))
-      b.endBlock(/*productsRun=*/false, sums);
+    // A branch between masked and other blocks also separates the queries. Without it, or with the
+    // many values of weight_mod, values of functions for all queries would be in registers at once.
+    return !scores.isEverMasked() || scores.mixes() ||
+           (isWhole && !config.sharesKeys && !scores.isEverFree());
   };
   auto emit = [&](bool masked) {
     Value first = b.add(b.mul(block, config.blockQueries), firstQuery);

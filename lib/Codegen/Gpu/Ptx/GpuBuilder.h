@@ -82,8 +82,9 @@ public:
 
   /// Ends the basic block, so that ptxas moves no instructions across this place. The emitted
   /// branch is never taken, because no multiprocessor has the number 2^32 - 1. `productsRun` must
-  /// be true if wgmma may be in flight at this place. The code before this place computes `sums`,
-  /// of type f32, completely; they become results of the branch.
+  /// be true if wgmma may be in flight at this place. The values `sums`, of type f32, are computed
+  /// before the branch. They are replaced by results of the branch with the same values, so that
+  /// no operation that computes them can move to code after this place.
   void endBlock(bool productsRun = false, MutableArrayRef<Value> sums = {});
 
   //===--- Memory ----------------------------------------------------------===//
