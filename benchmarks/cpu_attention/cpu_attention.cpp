@@ -292,18 +292,18 @@ static void measure(MLIRContext &context, const CpuTarget &target, const Problem
     fprintf(stderr, "%s %s: does not compile\n", problem.dtype.c_str(), problem.mask.c_str());
     exit(1);
   }
-  bool dots = problem.dtype == "bf16" && target.bf16 == Bf16Products::Dot;
+  PeakKind kind = problem.dtype == "bf16" ? peakOf(target) : PeakKind::F32;
   for (int threads : {1, 2}) {
     Result result;
     for (int round = 0; round < options.rounds; ++round) {
       Workers workers(threads);
-      result.peak = std::max(result.peak, measurePeaks(workers, dots));
+      result.peak = std::max(result.peak, measurePeaks(workers, kind));
       int runs = std::clamp(int(2e10 / problem.flops()), 1, 10);
       for (int run = 0; run < runs; ++run)
         result.best = std::min(result.best, fused->run(workers));
       if (whole)
         result.bestUnfused = std::min(result.bestUnfused, whole->run(workers));
-      result.peak = std::max(result.peak, measurePeaks(workers, dots));
+      result.peak = std::max(result.peak, measurePeaks(workers, kind));
     }
     if (options.json)
       printJson(problem, threads, result, whole.get());

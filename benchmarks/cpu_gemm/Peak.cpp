@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Peak.h"
+#include "fsdpcommon/TileData.h"
+#include <cstdint>
 #include <ctime>
 #include <immintrin.h>
 
@@ -58,9 +60,34 @@ __attribute__((target("avx512f,avx512bf16"))) static void runPairs() {
     }
 }
 
-double measurePeak(bool bf16) {
-  if (bf16)
+// Adds products of 16 x 32 and 32 x 16 elements to four tiles of sums in each step.
+__attribute__((target("amx-tile,amx-bf16"))) static void runTiles() {
+  alignas(64) uint8_t config[64] = {1}; // palette 1
+  for (int tile = 0; tile < 8; ++tile) {
+    config[16 + 2 * tile] = 64; // bytes of a row
+    config[48 + tile] = 16;     // rows
+  }
+  _tile_loadconfig(config);
+  _tile_zero(4);
+  _tile_zero(5);
+  for (int64_t step = 0; step < steps / 8; ++step) {
+    _tile_dpbf16ps(0, 4, 5);
+    _tile_dpbf16ps(1, 4, 5);
+    _tile_dpbf16ps(2, 4, 5);
+    _tile_dpbf16ps(3, 4, 5);
+  }
+  _tile_release();
+}
+
+double measurePeak(PeakKind kind) {
+  switch (kind) {
+  case PeakKind::Tiles:
+    return fsdpcommon::requestTileData() ? rate(runTiles, 4.0 * 16 * 16 * 32 * 2 / 8) : 0;
+  case PeakKind::Dots:
     return rate(runPairs, chains * 16 * 4);
+  case PeakKind::F32:
+    break;
+  }
   if (__builtin_cpu_supports("avx512f"))
     return rate(runWide, chains * 16 * 2);
   return rate(runNarrow, 12 * 8 * 2);

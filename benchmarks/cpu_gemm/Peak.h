@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
-/// Returns the GFLOP/s that this thread reaches with instructions on independent vector registers.
-/// The instructions are fused multiply-adds or, if `bf16` is set, vdpbf16ps.
-double measurePeak(bool bf16);
+/// Instructions of a peak: fused multiply-adds in f32, vdpbf16ps, or tdpbf16ps of AMX.
+enum class PeakKind { F32, Dots, Tiles };
+
+/// Returns the GFLOP/s that this thread reaches with instructions on independent registers.
+double measurePeak(PeakKind kind);
 
 /// Computes a product `runs` times with oneDNN. Returns the seconds of each run, or an empty vector
 /// if oneDNN is not available. If `cpuTime` is set, the seconds are CPU time of the calling thread.

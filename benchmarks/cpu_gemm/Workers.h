@@ -8,6 +8,7 @@
 #define FSDP_BENCHMARKS_CPU_GEMM_WORKERS_H
 
 #include "Peak.h"
+#include "fsdp/Codegen/CpuTarget.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 #include <atomic>
@@ -80,10 +81,24 @@ private:
 };
 
 /// Measures the peak on all threads at once, and returns the GFLOP/s of the fastest thread.
-inline double measurePeaks(Workers &workers, bool bf16) {
+inline double measurePeaks(Workers &workers, PeakKind kind) {
   std::vector<double> rates(workers.count());
-  workers.run([&](int worker) { rates[worker] = measurePeak(bf16); });
+  workers.run([&](int worker) { rates[worker] = measurePeak(kind); });
   return *std::max_element(rates.begin(), rates.end());
+}
+
+/// Returns the instructions of the products of bf16 on `target`.
+inline PeakKind peakOf(const mlir::fsdp::CpuTarget &target) {
+  switch (target.bf16) {
+  case mlir::fsdp::Bf16Products::Dot:
+    return PeakKind::Dots;
+  case mlir::fsdp::Bf16Products::Tiles:
+    return PeakKind::Tiles;
+  case mlir::fsdp::Bf16Products::Widened:
+  case mlir::fsdp::Bf16Products::TileLoops:
+    break;
+  }
+  return PeakKind::F32;
 }
 
 #endif // FSDP_BENCHMARKS_CPU_GEMM_WORKERS_H
