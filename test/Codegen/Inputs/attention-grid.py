@@ -402,7 +402,7 @@ def alone(dtype):
 
 def spilled(dtype):
     """Kernels of attention-spills.test whose gradients take most registers of the type, most of which once spilled: all queries in one block,
-    blocks of queries that all have masked elements, shared heads, functions with many values, dropout."""
+    blocks of queries that all have masked elements, shared heads, functions with many values, dropout. f16 has those for sm_80."""
     if dtype == "f32":
         yield Case(dtype, 1, 4, 2, 70, 140, 64, 64, "alibi", "strict")
         yield Case(dtype, 1, 3, 1, 100, 200, 96, 64, "batchbias", "strict", None, "dropout")
@@ -411,6 +411,14 @@ def spilled(dtype):
         yield Case(dtype, 2, 4, 2, 37, 140, 16, 24, "all", "none", None, "dropout")
         yield Case(dtype, 2, 4, 2, 37, 53, 24, 40, "none", "causal")
         yield Case(dtype, 4, 16, 16, 2048, 2048, 256, 256, "all", "causal")
+        for case in ((1, 4, 1, 130, 130, 128, 128, "none", "strict"), (1, 4, 1, 199, 3, 256, 256, "relative", "sink"),
+                     (1, 4, 1, 1, 150, 96, 96, "alibi", "sink"), (1, 2, 2, 1, 150, 256, 256, "transposed", "documents"),
+                     (1, 4, 1, 1, 1, 128, 128, "none", "causal")):
+            yield Case(dtype, *case)
+        return
+    if dtype == "f16":
+        for case in ((1, 2, 2, 128, 256, 256, 256, "all"), (1, 2, 2, 128, 256, 128, 128, "all"), (1, 2, 2, 70, 113, 80, 100, "transposed", "sink")):
+            yield Case(dtype, *case)
         return
     for case in ((1, 4, 2, 70, 140, 64, 64, "alibi", "strict"), (1, 4, 2, 70, 140, 96, 64, "bias", "documents"),
                  (2, 4, 2, 70, 140, 64, 64, "cap", "causal"), (2, 4, 2, 70, 140, 64, 64, "bias", "window"),
@@ -434,7 +442,14 @@ def spilled(dtype):
 
 
 def crowded(dtype):
-    """Kernels of attention-spills.test whose forward pass takes most registers of the type: two blocks of keys, shared heads, dropout."""
+    """Kernels of attention-spills.test whose forward pass takes most registers of the type: two blocks of keys, shared heads, dropout. f16 has those
+    for sm_80."""
+    if dtype == "f16":
+        yield Case(dtype, 1, 2, 2, 130, 130, 16, 16, "none", "causal", None, "place")
+        yield Case(dtype, 1, 4, 1, 70, 113, 96, 96, "all", "none")
+        yield Case(dtype, 1, 4, 1, 130, 130, 40, 72, "gathered", "window", entries=97)
+        yield Case(dtype, 1, 2, 2, 70, 270, 64, 64, "alibi", "causal", None, "dropout")
+        return
     if dtype != "f32":
         for case in ((2, 4, 2, 70, 140, 192, 192, "alibi"), (1, 2, 2, 128, 256, 128, 128, "all"), (1, 2, 1, 130, 200, 192, 192),
                      (1, 1, 1, 60, 352, 128, 128), (1, 6, 3, 200, 333, 128, 96, "none", "sink"), (2, 4, 2, 260, 270, 128, 128),
@@ -446,6 +461,8 @@ def crowded(dtype):
         yield Case(dtype, 4, 12, 12, 1024, 1024, dim, dim, "none", "causal", None, "dropout")
         for function in ("softcap", "causal"), ("none", "documents"):
             yield Case(dtype, 4, 16, 16, 2048, 2048, dim, dim, *function)
+    yield Case(dtype, 4, 16, 4, 2048, 2048, 128, 128, "all", "documents")
+    yield Case(dtype, 1, 4, 2, 130, 300, 256, 256, "rows", "causal", None, "dropout")
 
 
 def slices(dtype):

@@ -78,8 +78,9 @@ SmallVector<Value> ForwardScores::rowNumbers() const {
 }
 
 /// The values that depend only on a column are computed once and used for all rows.
-Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked, bool endsBlocks) const {
-  bool ends = endsBlocks && masked && readsTensors(op.getScoreMod());
+Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked) const {
+  // Otherwise ptxas keeps values of captured tensors for all masked columns in registers at once.
+  bool ends = masked && readsTensors(op.getScoreMod());
   Value own = b.add(firstCol, b.colOfLane()), scale = b.number(op.getScale().convertToDouble());
   SmallVector<std::pair<FragmentFunction::Values, FragmentFunction::Values>> columns(
       layout.numCols());
@@ -149,8 +150,7 @@ SmallVector<Value> ForwardScores::draw(Value firstCol) const {
   return draws.emit(rows[0].number, b.add(firstCol, b.colOfLane()), shape.rows);
 }
 
-Fragment ForwardScores::weigh(Fragment p, Value firstCol, ArrayRef<Value> drawn,
-                              bool endsBlocks) const {
+Fragment ForwardScores::weigh(Fragment p, Value firstCol, ArrayRef<Value> drawn) const {
   if (weight.empty())
     return p;
   Value own = b.add(firstCol, b.colOfLane());
@@ -164,7 +164,7 @@ Fragment ForwardScores::weigh(Fragment p, Value firstCol, ArrayRef<Value> drawn,
     Value isNone = arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(0)),
           product = b.mulf(x, factor);
     x = isFinite(weight.function.result()) ? product : b.select(isNone, b.number(0), product);
-    if (endsBlocks && reg % 16 == 15)
+    if (reg % 16 == 15)
       b.endBlock(/*productsRun=*/true);
   }
   return p;

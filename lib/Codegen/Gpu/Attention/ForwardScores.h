@@ -37,10 +37,8 @@ public:
 
   /// Returns true if some block can contain masked elements.
   bool canBeMasked() const { return !mask.empty() || !wholeCols(); }
-  /// Applies score_mod to scores and, if `masked` is true, also mask_mod. If `endsBlocks` is true,
-  /// ptxas does not keep values of captured tensors for all masked columns in registers at once.
-  tile::Fragment modify(tile::Fragment s, Value firstCol, bool masked,
-                        bool endsBlocks = false) const;
+  /// Applies score_mod to scores and, if `masked` is true, also mask_mod.
+  tile::Fragment modify(tile::Fragment s, Value firstCol, bool masked) const;
   bool mixes() const { return !weight.empty(); }
   /// Returns true if modify() must also be called for blocks without masked elements.
   bool alwaysModifies() const { return !score.empty() || !foldsScale(); }
@@ -51,8 +49,7 @@ public:
   /// Returns P · weight_mod. If P is 0, the result is 0 even if weight_mod is NaN or infinity,
   /// which is possible for masked elements. `drawn` has the results of draw(), which computes the
   /// random numbers of the tile.
-  tile::Fragment weigh(tile::Fragment p, Value firstCol, ArrayRef<Value> drawn,
-                       bool endsBlocks = false) const;
+  tile::Fragment weigh(tile::Fragment p, Value firstCol, ArrayRef<Value> drawn) const;
   SmallVector<Value> draw(Value firstCol) const;
   /// Returns, for each row, the factor by which the sums of O must be multiplied at the end. The
   /// factor is 0 for rows whose keys are all masked. Also stores log-sum-exps to `lse`, unless the

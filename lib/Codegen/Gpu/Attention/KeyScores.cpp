@@ -115,14 +115,20 @@ SmallVector<Value> KeyScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Value 
   // Registers of 16 queries, or of 8 if sums of contributions are live with random numbers.
   const int64_t perQueries = mixes() && !columns.empty() ? 4 : 8;
   int64_t count = layout.numRegisters();
-  bool wantsK = !dp.empty(),
-       divides = after &&
-                 (perHead.size() + perRow.size() + perElement.size() || mixes() || !isEverFree());
+  // Fragments of mma.sync, which are not packed, leave fewer registers than those of wgmma. f32 is
+  // multiplied with mma.sync.
+  bool wantsK = !dp.empty(), isMma = !packed, isF32 = op.getQ().getType().getElementType().isF32();
+  bool sumsElements = perHead.size() + perRow.size() + perElement.size(),
+       divides =
+           after && (isF32 || mixes() || !isEverFree() || (isMma ? !arePlain() : sumsElements));
   // If LLVM knows the number of the block, it computes values of all queries before the loops over
   // heads and blocks. These values do not fit the registers. LLVM can know the number if all
-  // queries are in one block, or if only some blocks have masked elements, because there may be one
-  // of them. With weight_mod, LLVM computes random numbers before the loops in any case.
-  if (mixes() || shape.rows <= blockQueries || (isEverMasked() && isEverFree()))
+  // queries are in one block, or in few blocks without masks, whose loop it unrolls, or if only
+  // some blocks have masked elements, because there may be one of them. With weight_mod, LLVM
+  // computes random numbers before the loops in any case.
+  int64_t fewBlocks = isMma && !isEverMasked() ? 4 : 1;
+  if (isF32 || mixes() || shape.rows <= fewBlocks * blockQueries ||
+      (isEverMasked() && isEverFree()))
     firstRow = b.opaque(firstRow);
   SmallVector<std::optional<Query>> queries(layout.numCols());
   SmallVector<Value> all(wantsK ? 2 * count : count), words(all.size() / 2), sums(columns), rows;

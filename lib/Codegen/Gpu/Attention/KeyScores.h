@@ -69,11 +69,11 @@ public:
   /// from the first query of the lane.
   using Norm = function_ref<Value(int64_t)>;
   /// Type of a callback that emit() calls after each 16 queries of a tile. If it returns true,
-  /// emit() ends the block of code there (GpuBuilder::endBlock()). emit() calls it only if the tile
-  /// has a weight_mod, if every block has masked elements, or if contributions are not
-  /// summed by key alone. `queries` is the number of queries for which emit() has emitted code.
-  /// `rows` belongs to contributions that are summed by query: each has one sum per query of this
-  /// lane, over the keys of the lane. `rows` is complete after each `rowQueries` queries.
+  /// emit() ends the block of code there (GpuBuilder::endBlock()). emit() calls it for tiles that
+  /// take most registers, and for all tiles with sums by query. `queries` is the number of queries
+  /// for which emit() has emitted code. `rows` belongs to contributions that are summed by query:
+  /// each has one sum per query of this lane, over the keys of the lane. `rows` is complete after
+  /// each `rowQueries` queries.
   static constexpr int64_t rowQueries = 32, sumsOfRow = rowQueries / 4;
   using AfterQueries = function_ref<bool(int64_t queries, ArrayRef<Value> rows)>;
   /// Emits the computation of P and dS for a tile whose first query is `firstRow`. Returns the

@@ -104,10 +104,10 @@ SmallVector<Value> QueryScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Valu
         functions
             ->emit(s[reg], dp[reg], queries[row], *keys[at], masked, draws.at(drawn, reg), also)
             .second);
-    // Otherwise ptxas computes contributions after dS, and keeps the values that they need.
+    // Otherwise ptxas computes contributions after dS, and keeps the values that they need. Sums by
+    // query alone do not need it, and code in blocks takes more registers for their masks.
     constexpr int64_t perKeys = 8; // registers of 16 keys
-    constexpr size_t fewSums = 4;
-    if (sums.size() > fewSums && (reg + 1) % perKeys == 0)
+    if (perHead.size() + perElement.size() && (reg + 1) % perKeys == 0)
       b.endBlock(/*productsRun=*/false, next);
   }
   if (tables)

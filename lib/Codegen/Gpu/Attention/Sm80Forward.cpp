@@ -111,14 +111,17 @@ Fragment Sm80Forward::scoresOf(Value number, Value firstCol) {
       b.multiplyRows(b.fill(scoreLayout, b.number(0)), rowsOfWarp(b, qTile, config.warpRows()),
                      stageOf(b, kTile, config.blockCols, number), Sm80Tiles::paddedCols(shape.dim));
   bool always = scores->alwaysModifies();
+  // LLVM computes values of the columns of a last block that is not whole before the products.
+  auto modify = [&](bool masked) {
+    return scores->modify(s, wholeCols() ? firstCol : b.opaque(firstCol), masked);
+  };
   if (!scores->canBeMasked())
-    return always ? scores->modify(s, firstCol, false) : s;
+    return always ? modify(false) : s;
   Value free = blocks->isFree(b.div(firstCol, config.blockCols));
   SmallVector<Type> types(s.registers.size(), b.getF32Type());
   s.registers = b.choose(
-      free, types,
-      [&] { return always ? scores->modify(s, firstCol, false).registers : s.registers; },
-      [&] { return scores->modify(s, firstCol, true).registers; });
+      free, types, [&] { return always ? modify(false).registers : s.registers; },
+      [&] { return modify(true).registers; });
   return s;
 }
 
@@ -146,13 +149,12 @@ Sm80Forward::State Sm80Forward::processBlock(Value number, State state) {
     b.commit();
   };
   begin(kTile, kRows);
-  SmallVector<Value> drawn = scores->draw(firstCol);
   Fragment s = scoresOf(number, firstCol);
   SmallVector<Value> correction;
   Fragment p = scores->softmax(s, state.rows, correction);
   for (auto [reg, x] : llvm::enumerate(state.o.registers))
     x = b.mulf(x, correction[outputLayout.rowOf(reg)]);
-  p = scores->weigh(p, firstCol, drawn);
+  p = scores->weigh(p, firstCol, scores->draw(firstCol));
   begin(vTile, vRows);
   state.o = b.multiplyAcross(state.o, p, stageOf(b, vTile, config.blockCols, number));
   return state;

@@ -212,12 +212,10 @@ KeyGradients::Sums KeyGradients::emitHead(Value group, Sums sums) {
   if (shape.group > 1)
     // Wait until all warps have finished reading the buffers of the previous head.
     b.barrier();
-  // With a mask, the first block depends on the keys, and LLVM computes the addresses of its copies
-  // before the loop over heads. Factors of f32 products and values of functions leave too few
-  // registers for these addresses.
-  bool leavesFew = b.element.isF32() && !op.getScoreMod().empty() && !op.getMaskMod().empty();
+  // LLVM computes the addresses of the first copies before the loop over heads. Factors of f32
+  // products leave too few registers for these addresses.
   b.when(b.isLess(zero, scores.blocks->count),
-         [&] { fetch(leavesFew && shape.group > 1 ? b.opaque(zero) : zero); });
+         [&] { fetch(b.element.isF32() && shape.group > 1 ? b.opaque(zero) : zero); });
   b.commit();
   sums.columns = scores.emptyColumns();
   sums =

@@ -197,13 +197,15 @@ Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ArrayRef<Value
                              bool masked) {
   Fragment s{scoreLayout, std::move(sums)};
   Value firstCol = firstColOf(turn);
+  // Otherwise LLVM computes values of the columns before the code of other blocks, where factors of
+  // f32 products take the registers.
   if (masked || scores->alwaysModifies())
-    s = scores->modify(s, firstCol, masked, /*endsBlocks=*/true);
+    s = scores->modify(s, config.isWide ? b.opaque(firstCol) : firstCol, masked);
   Fragment p = scores->softmax(s, rows, correction);
   // Otherwise LLVM keeps values of the columns since modify() in registers.
   if (scores->mixes())
     firstCol = b.opaque(firstCol);
-  return scores->weigh(p, firstCol, drawn, /*endsBlocks=*/true);
+  return scores->weigh(p, firstCol, drawn);
 }
 
 /// Returns the words of the left factor of P · V. In f32, TransposeTile.cpp has put the keys of V
