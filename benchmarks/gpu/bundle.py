@@ -32,6 +32,8 @@ def read_json(path, expected):
 def read_bundle(folder):
     """Reads and checks bundle.json."""
     path = pathlib.Path(folder) / "bundle.json"
+    if not path.exists():
+        raise BundleError(f"{path}: expected a bundle, found no file; build one with benchmarks/gpu/build OUT")
     description = read_json(path, {"chips": list, "built": str, "headline": list, "smoke": list, **{name: dict for name in MEMBERS}})
     for chip in description["chips"]:
         if not isinstance(chip, str) or not re.fullmatch(r"sm_\d+a?", chip):
@@ -41,6 +43,12 @@ def read_bundle(folder):
             for each in group if isinstance(group, list) else [group]:
                 if not isinstance(each, dict) or any(not isinstance(each.get(member), kind) for member, kind in members.items()):
                     raise BundleError(f"{path}: {name}: expected objects with {', '.join(members)}, found {json.dumps(each)[:80]}")
+                if any(not isinstance(ranks, int) for ranks in each.get("ranks", [])):
+                    raise BundleError(f"{path}: {name}: expected ranks that are integers, found {json.dumps(each['ranks'])[:80]}")
+    for name, kinds in (("smoke", [str, str, int]), ("headline", [str, str])):
+        for each in description[name]:
+            if not isinstance(each, list) or [type(value) for value in each] != kinds:
+                raise BundleError(f"{path}: {name}: expected lists of {', '.join(kind.__name__ for kind in kinds)}, found {json.dumps(each)[:80]}")
     return description
 
 

@@ -39,6 +39,8 @@ class Driver:
             self.driver = ctypes.CDLL(file)
         except OSError as error:
             raise CudaError(f"no CUDA driver: {error}") from None
+        if not hasattr(self.driver, "cuInit"):
+            raise CudaError(f"{file}: expected a library with CUDA's driver API, found no function cuInit")
         self.call("cuInit", 0)
         count = ctypes.c_int()
         self.call("cuDeviceGetCount", ctypes.byref(count))

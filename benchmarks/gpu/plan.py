@@ -21,7 +21,7 @@ FAST_PEERS = ("cuBLASLt", "cuDNN", "FA3")  # those of the headline, which need n
 BY = {"ptx": 0.15, "smoke": 0.35, "headline": 0.65, "steps": 0.9}
 TINY_SECONDS, LARGE_SECONDS, COMPILED_SECONDS = 30, 90, 150
 LARGE = 1 << 22  # elements of a result above which a kernel has more time
-NEED_NUMPY = ("repeat", "check", "time")  # kinds of jobs
+NEED_NUMPY = ("repeat", "check", "time", "copies")  # kinds of jobs
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 

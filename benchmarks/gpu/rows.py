@@ -10,6 +10,9 @@ UNKNOWN = ("absent", "other chip", "skipped")  # nothing to measure here, or the
 LEFT = ("left out", "out of time")             # a continued run does them
 WRONG = ("wrong", "unequal", "hang", "crash", "error", "refused", "no start", "lost")
 
+HEADER = {"part", "bundle", "device", "date"}
+MEMBERS = {"id", "part", "what", "name", "chip", "kind", "child", "status", "text"}
+
 
 class Rows:
     def __init__(self, path):
@@ -42,6 +45,15 @@ class Rows:
         if data and not data.endswith(b"\n"):
             with self.path.open("a") as file:
                 file.write("\n")
+
+
+def find_wrong(rows):
+    """Returns the first row that lacks a member of its kind, as text, or "no row" if there is none. Returns None if all rows are right."""
+    for row in rows:
+        header = isinstance(row, dict) and row.get("part") == "header"
+        if not isinstance(row, dict) or not (HEADER if header else MEMBERS) <= set(row):
+            return json.dumps(row)[:80]
+    return None if rows else "no row"
 
 
 def latest(rows):

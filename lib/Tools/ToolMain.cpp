@@ -92,6 +92,20 @@ static int tryToOpen(const std::string &path) {
   return 0;
 }
 
+std::optional<std::string> fsdp::findRepeatedOption(llvm::ArrayRef<char *> arguments) {
+  namespace cl = llvm::cl;
+  for (llvm::StringRef argument : arguments) {
+    llvm::StringRef name = argument.ltrim('-').split('=').first;
+    cl::Option *option =
+        argument.starts_with("-") ? cl::getRegisteredOptions().lookup(name) : nullptr;
+    if (option && option->getNumOccurrencesFlag() == cl::Optional &&
+        option->getNumOccurrences() > 1)
+      return (name.size() == 1 ? "-" : "--") + name.str() + ": expected at most once, found " +
+             std::to_string(option->getNumOccurrences()) + " times";
+  }
+  return std::nullopt;
+}
+
 std::string fsdp::chooseKernelCache(const std::optional<std::string> &given,
                                     llvm::function_ref<bool(const llvm::cl::Option &)> isOwn) {
   for (const auto &[name, option] : llvm::cl::getRegisteredOptions())

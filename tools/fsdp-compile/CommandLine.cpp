@@ -149,20 +149,6 @@ private:
 };
 } // namespace
 
-/// Returns an error if the command line repeats an option that may be given only once.
-static std::optional<std::string> findRepeated(ArrayRef<char *> arguments) {
-  for (StringRef argument : arguments) {
-    StringRef name = argument.ltrim('-').split('=').first;
-    cl::Option *option =
-        argument.starts_with("-") ? cl::getRegisteredOptions().lookup(name) : nullptr;
-    if (option && option->getNumOccurrencesFlag() == cl::Optional &&
-        option->getNumOccurrences() > 1)
-      return (name.size() == 1 ? "-" : "--") + name.str() + ": expected at most once, found " +
-             std::to_string(option->getNumOccurrences()) + " times";
-  }
-  return std::nullopt;
-}
-
 void fsdp::printUsageError(const Twine &message, const FileOptions &file) {
   llvm::errs() << "fsdp-compile: " << fsdpcommon::printableMessage(message.str()) << "\n";
   file.noteOrigin(message.str());
@@ -185,7 +171,7 @@ std::optional<CommandLine> fsdp::readCommandLine(int argc, char **argv) {
   line.compileFrom = parsed.compileFrom;
   line.listsKeys = parsed.listsKeys;
   line.listsOptions = parsed.listsOptions;
-  if (std::optional<std::string> problem = findRepeated(arguments))
+  if (std::optional<std::string> problem = findRepeatedOption(arguments))
     return fail(*problem);
   for (StringRef argument : arguments)
     if (argument.starts_with("--") && argument.find('=') == argument.size() - 1 &&

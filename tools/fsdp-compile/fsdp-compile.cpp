@@ -174,10 +174,14 @@ static int compile(const CommandLine &line, StepOptions &compiled) {
     return badUsage;
   if (failed(checkLinks(*step.module, step.options)))
     return badUsage;
-  if (driver.emit != EmitKind::None)
-    return succeeded(printGpuKernels(*step.module, step.options.codegen, driver.emit, llvm::outs()))
+  if (driver.emit != EmitKind::None) {
+    int64_t limit = step.options.plan.memoryLimit;
+    bool fits = !limit || succeeded(checkMemoryLimit(*step.module, limit));
+    return fits && succeeded(printGpuKernels(*step.module, step.options.codegen, driver.emit,
+                                             llvm::outs()))
                ? 0
                : 1;
+  }
   if (last == "codegen") {
     PassManager pm(&context, ModuleOp::getOperationName());
     buildCodegenPipeline(pm, step.options);

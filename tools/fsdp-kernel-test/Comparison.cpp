@@ -210,9 +210,12 @@ static bool givesValues(Trial &trial, BlockArgument argument) {
     if (compare(*buffer, given, cast<RankedTensorType>(argument.getType()), trial.bounds.floor,
                 &at) == 0)
       continue;
+    ElementCodec codec(cast<RankedTensorType>(argument.getType()).getElementType());
     llvm::errs() << "error: " << whose << " of @" << trial.name()
-                 << " does not give the values of binding " << number << ", first in element " << at
-                 << "\n";
+                 << " does not give the values of binding " << number << ": element " << at
+                 << llvm::format(": expected %e, found %e\n",
+                                 codec.read(given.data() + at * codec.size),
+                                 codec.read(buffer->data() + at * codec.size));
     fine = false;
   }
   return fine;

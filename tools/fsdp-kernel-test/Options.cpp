@@ -13,7 +13,9 @@
 #include "fsdp/Tools/ToolMain.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -76,7 +78,9 @@ struct CommandLine {
   cl::opt<std::string> alsoCpu{
       "also-cpu", cl::desc("Second CPU to compile for; its results must be equal bit for bit"),
       cl::cat(category)};
-  cl::opt<std::string> only{"only", cl::desc("Name of the only kernel to run"), cl::cat(category)};
+  cl::opt<std::string> only{
+      "only", cl::desc("Name of the only kernel to run, beside those that fsdp.from names"),
+      cl::cat(category)};
   cl::opt<double> tolerance{"tolerance", cl::desc("Largest error (default: by the element type)"),
                             cl::cat(category)};
   cl::opt<double> errorFactor{
@@ -120,6 +124,13 @@ static std::optional<std::string> checkValues(const CommandLine &line) {
     return "--emit=" + line.emit + ": expected ptx, kernel-mlir, sass-stats or clocks";
   if (F32Products how{}; readValue(line.f32Products, how))
     return "--f32-products=" + line.f32Products + ": expected exact or tf32";
+  for (const cl::opt<double> *option : {&line.tolerance, &line.errorFactor, &line.floor})
+    if (double value = *option; !std::isfinite(value) || value < 0) {
+      std::string text = "--" + option->ArgStr.str() + "=";
+      llvm::raw_string_ostream(text)
+          << llvm::format("%g", value) << ": expected a finite number of at least 0";
+      return text;
+    }
   if (!GpuTarget::isKnown(line.target))
     return "--target=" + line.target + ": expected " + GpuTarget::getNames();
   return std::nullopt;
@@ -139,6 +150,14 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
   if (line.f32Products.getNumOccurrences() && !emulates && !emits && !saves)
     return std::string(
         "--f32-products has no effect without --device=emulate, --emit or --save-bundle");
+  for (const cl::Option *option :
+       {static_cast<const cl::Option *>(&line.tolerance),
+        static_cast<const cl::Option *>(&line.errorFactor),
+        static_cast<const cl::Option *>(&line.floor), static_cast<const cl::Option *>(&line.widen),
+        static_cast<const cl::Option *>(&line.alsoCpu)})
+    if (option->getNumOccurrences() && line.bench)
+      return "--" + option->ArgStr.str() +
+             " has no effect with --bench, which compares no results: remove it";
   const cl::Option *ofRuns[] = {&line.device,      &line.targetCpu, &line.alsoCpu, &line.tolerance,
                                 &line.errorFactor, &line.floor,     &line.times,   &line.widen,
                                 &line.bench,       &line.saveImage};
@@ -160,7 +179,9 @@ Options fsdp::parseOptions(int argc, char **argv) {
   cl::HideUnrelatedOptions(line.category);
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
     std::exit(2);
-  std::optional<std::string> problem = checkValues(line);
+  std::optional<std::string> problem = findRepeatedOption(ArrayRef(argv, argc).drop_front());
+  if (!problem)
+    problem = checkValues(line);
   if (!problem)
     problem = checkUnread(line);
   if (problem) {

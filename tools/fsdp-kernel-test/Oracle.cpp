@@ -5,16 +5,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "Oracle.h"
+#include "fsdp/Import/Traps.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 #include <random>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace mlir::fsdp;
 
 DenseElementsAttr fsdp::valuesOf(BlockArgument argument) {
   auto kernel = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  auto values = kernel.getArgAttrOfType<DenseElementsAttr>(argument.getArgNumber(), "fsdp.values");
-  return values && values.getType() == argument.getType() ? values : DenseElementsAttr();
+  return kernel.getArgAttrOfType<DenseElementsAttr>(argument.getArgNumber(), "fsdp.values");
 }
 
 std::optional<std::pair<std::string, int64_t>> fsdp::sourceOf(func::FuncOp kernel,
@@ -39,11 +41,23 @@ static LogicalResult verifyArgument(func::FuncOp kernel, BlockArgument argument)
     return kernel.emitError("argument ")
            << number << ": expected a tensor of a static shape with integers or floats, found "
            << argument.getType();
+  if (type.getNumElements() == 0)
+    return kernel.emitError("argument ")
+           << number << ": expected at least one element, found " << type;
+  if (Attribute values = kernel.getArgAttr(number, "fsdp.values"))
+    if (auto dense = dyn_cast<DenseElementsAttr>(values); !dense || dense.getType() != type)
+      return kernel.emitError("argument ")
+             << number << ": expected fsdp.values = dense<..> : " << type << ", found " << values;
   if (Attribute range = kernel.getArgAttr(number, "fsdp.range")) {
     auto bounds = dyn_cast<ArrayAttr>(range);
     if (!bounds || bounds.size() != 2 || !llvm::all_of(bounds, llvm::IsaPred<FloatAttr>))
       return kernel.emitError("argument ")
              << number << ": expected fsdp.range = [lo, hi] of two floats, found " << range;
+    double lo = cast<FloatAttr>(bounds[0]).getValueAsDouble(),
+           hi = cast<FloatAttr>(bounds[1]).getValueAsDouble();
+    if (!std::isfinite(lo) || !std::isfinite(hi) || lo > hi)
+      return kernel.emitError("argument ")
+             << number << ": expected fsdp.range = [lo, hi] of finite lo <= hi, found " << range;
   }
   if (Attribute bits = kernel.getArgAttr(number, "fsdp.bits"))
     if (auto integer = dyn_cast<IntegerAttr>(bits);
@@ -62,6 +76,24 @@ LogicalResult fsdp::verifyArguments(ArrayRef<func::FuncOp> kernels) {
     for (BlockArgument argument : kernel.getArguments())
       if (failed(verifyArgument(kernel, argument)))
         return failure();
+  return success();
+}
+
+LogicalResult fsdp::verifyRuns(ArrayRef<func::FuncOp> kernels) {
+  auto memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  for (func::FuncOp kernel : kernels) {
+    double bytes = 0;
+    for (Type type : kernel.getArgumentTypes())
+      bytes += static_cast<double>(getStorageBytes(cast<RankedTensorType>(type)));
+    if (bytes > memory)
+      return kernel.emitError("expected arguments that fit the memory of this machine, ")
+             << llvm::formatv("{0:f1} GiB, found {1:f1} GiB; use smaller tensors, or compile only "
+                              "(--emit)",
+                              memory / (1 << 30), bytes / (1 << 30))
+                    .str();
+    if (kernel.walk([](Operation *op) { return WalkResult(refuseTraps(op)); }).wasInterrupted())
+      return failure();
+  }
   return success();
 }
 

@@ -13,17 +13,21 @@
 
 namespace mlir::fsdp {
 
-/// Returns the attribute `fsdp.values` of an argument. Returns null if the argument has no such
-/// attribute, or if the type of the attribute is not the type of the argument.
+/// Returns the attribute `fsdp.values` of an argument, or null if it has no such attribute.
 DenseElementsAttr valuesOf(BlockArgument argument);
 
 /// The attribute fsdp.from of argument `number` names a result of a kernel. The argument gets the
 /// values of this result. Returns the name of this kernel and the index of the result.
 std::optional<std::pair<std::string, int64_t>> sourceOf(func::FuncOp kernel, unsigned number);
 
-/// Checks that all arguments are tensors of static shape, that each fsdp.range contains two floats,
-/// that each fsdp.bits is from 1 to 53, and that each fsdp.limit is positive.
+/// Checks that all arguments are tensors of static shape with elements, that each fsdp.values has
+/// the argument's type, that each fsdp.range contains two finite floats in order, that each
+/// fsdp.bits is from 1 to 53, and that each fsdp.limit is positive.
 LogicalResult verifyArguments(ArrayRef<func::FuncOp> kernels);
+
+/// Checks that the arguments of each kernel fit the memory of this machine, and that no op of a
+/// kernel may divide by 0, which would end this process.
+LogicalResult verifyRuns(ArrayRef<func::FuncOp> kernels);
 
 /// Checks that each fsdp.from names a result of an earlier kernel that has the argument's type.
 LogicalResult verifySources(ArrayRef<func::FuncOp> kernels);

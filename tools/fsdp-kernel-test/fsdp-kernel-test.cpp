@@ -318,6 +318,7 @@ int main(int argc, char **argv) {
     return 2;
   SmallVector<func::FuncOp> kernels = chooseKernels(*module);
   if (failed(verifyArguments(kernels)) ||
+      (!options.onlyCompiles() && failed(verifyRuns(kernels))) ||
       (!options.bench && !options.onlyCompiles() && failed(verifySources(kernels))))
     return 2;
   if (!options.saveBundle.empty())

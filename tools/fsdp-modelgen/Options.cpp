@@ -11,6 +11,7 @@
 
 #include "Options.h"
 #include "HuggingFace.h"
+#include "fsdp/Tools/ToolMain.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/WithColor.h"
 
@@ -226,6 +227,10 @@ std::optional<Request> modelgen::parseCommandLine(int argc, char **argv) {
   cl::SetVersionPrinter([](raw_ostream &os) { os << "fsdp-modelgen " FSDP_VERSION "\n"; });
   if (!cl::ParseCommandLineOptions(argc, argv, overview, &llvm::errs()))
     return std::nullopt;
+  if (auto problem = findRepeatedOption(llvm::ArrayRef(argv, argc).drop_front())) {
+    llvm::errs() << "fsdp-modelgen: error: " << *problem << "\n";
+    return std::nullopt;
+  }
   std::optional<ModelConfig> config = line.configure();
   for (const std::string &note : line.notes)
     llvm::errs() << "fsdp-modelgen: note: " << note << "\n";

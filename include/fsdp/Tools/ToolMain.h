@@ -44,6 +44,10 @@ void setVersion(const char *name);
 std::string chooseKernelCache(const std::optional<std::string> &given,
                               llvm::function_ref<bool(const llvm::cl::Option &option)> isOwn);
 
+/// Returns an error if `arguments` repeat an option of the command line that may be given only
+/// once, and otherwise nothing. Call this function after the command line was parsed.
+std::optional<std::string> findRepeatedOption(llvm::ArrayRef<char *> arguments);
+
 /// Returns the reason why `path` cannot be opened for writing, or why writing to `path` would
 /// overwrite `input`. Returns nothing if the tool may write to `path`. The check leaves no new
 /// file. A tool calls this function before it starts its work. The path "-" stands for the standard

@@ -26,6 +26,10 @@ run fine.mlir --save-bundle=b --save-image=i
 run fine.mlir --device=emulate --save-image=i
 run fine.mlir --device=emulate --also-cpu=x86-64-v3
 run fine.mlir --save-bundle=b --tolerance=1
+for option in tolerance=nan tolerance=inf error-factor=-1 floor=-5; do run fine.mlir --$option; done
+run fine.mlir --only=k --only=l
+run fine.mlir --bench --tolerance=1
+run wide.mlir --emit=clocks
 [ ! -e b ] || echo "a folder was made"
 run fine.mlir --device=emulate --only=k
 run fine.mlir --save-bundle=b --only=l

@@ -78,9 +78,8 @@ SmallVector<Value> ForwardScores::rowNumbers() const {
 }
 
 /// The values that depend only on a column are computed once and used for all rows.
-Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked) const {
-  // Otherwise ptxas keeps values of captured tensors for all masked columns in registers at once.
-  bool ends = masked && readsTensors(op.getScoreMod());
+Fragment ForwardScores::modify(Fragment s, Value firstCol, bool masked, bool endsBlocks) const {
+  bool ends = endsBlocks && masked && readsTensors(op.getScoreMod());
   Value own = b.add(firstCol, b.colOfLane()), scale = b.number(op.getScale().convertToDouble());
   SmallVector<std::pair<FragmentFunction::Values, FragmentFunction::Values>> columns(
       layout.numCols());

@@ -37,8 +37,10 @@ public:
 
   /// Returns true if some block can contain masked elements.
   bool canBeMasked() const { return !mask.empty() || !wholeCols(); }
-  /// Applies score_mod to scores and, if `masked` is true, also mask_mod.
-  tile::Fragment modify(tile::Fragment s, Value firstCol, bool masked) const;
+  /// Applies score_mod to scores and, if `masked` is true, also mask_mod. If `endsBlocks` is true,
+  /// ptxas does not keep values of captured tensors for all masked columns in registers at once.
+  tile::Fragment modify(tile::Fragment s, Value firstCol, bool masked,
+                        bool endsBlocks = false) const;
   bool mixes() const { return !weight.empty(); }
   /// Returns true if modify() must also be called for blocks without masked elements.
   bool alwaysModifies() const { return !score.empty() || !foldsScale(); }

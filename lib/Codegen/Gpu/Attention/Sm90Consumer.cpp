@@ -200,7 +200,8 @@ Fragment Consumer::weightsOf(SmallVector<Value> sums, Value turn, ArrayRef<Value
   // Otherwise LLVM computes values of the columns before the code of other blocks, where factors of
   // f32 products take the registers.
   if (masked || scores->alwaysModifies())
-    s = scores->modify(s, config.isWide ? b.opaque(firstCol) : firstCol, masked);
+    s = scores->modify(s, config.isWide ? b.opaque(firstCol) : firstCol, masked,
+                       /*endsBlocks=*/true);
   Fragment p = scores->softmax(s, rows, correction);
   // Otherwise LLVM keeps values of the columns since modify() in registers.
   if (scores->mixes())

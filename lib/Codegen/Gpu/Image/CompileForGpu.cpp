@@ -82,18 +82,24 @@ LogicalResult fsdp::printGpuKernels(ModuleOp planned, const CodegenOptions &opti
   FailureOr<GpuTarget> target = GpuTarget::get(options, planned.getLoc());
   if (failed(target))
     return failure();
+  auto none = [&]() -> LogicalResult {
+    return emitError(planned.getLoc()) << "no kernel was generated for " << options.target;
+  };
   if (what == EmitKind::Clocks) {
     FailureOr<GpuImage> measured = measureGpuKernels(planned, *target);
-    if (succeeded(measured))
-      printCosts(*measured, os);
-    return measured;
+    if (failed(measured))
+      return failure();
+    if (measured->kernels.empty())
+      return none();
+    printCosts(*measured, os);
+    return success();
   }
   FailureOr<GpuImage> image = compileGpuImage(
       planned, *target, options, what == EmitKind::KernelMlir ? GpuOutput::Mlir : GpuOutput::Cubin);
   if (failed(image))
     return failure();
   if (image->kernels.empty())
-    return emitError(planned.getLoc()) << "no kernel was generated for " << options.target;
+    return none();
   if (what == EmitKind::SassStats) {
     if (image->cubin.empty())
       return emitError(planned.getLoc())

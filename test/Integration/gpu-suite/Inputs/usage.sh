@@ -27,6 +27,17 @@ suite "$@"
 rm "$kernels"
 suite "$@"
 cp whole.json "$kernels"
+cp b/bundle.json bundle.json
+sed 's/"smoke": *\[/"smoke": [5, /' bundle.json >b/bundle.json
+suite "$@"
+cp bundle.json b/bundle.json
+mkdir -p rows
+run "$@" --page --out=rows/none
+for row in '{bad' 5 '{"part": "smoke"}'; do
+  echo "$row" >rows/gpu_rows.jsonl
+  run "$@" --page --out=rows
+done
+ls rows
 echo '{}' >b/bundle.json
 suite "$@"
 echo x >b/bundle.json
