@@ -150,11 +150,9 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
   if (line.f32Products.getNumOccurrences() && !emulates && !emits && !saves)
     return std::string(
         "--f32-products has no effect without --device=emulate, --emit or --save-bundle");
-  for (const cl::Option *option :
-       {static_cast<const cl::Option *>(&line.tolerance),
-        static_cast<const cl::Option *>(&line.errorFactor),
-        static_cast<const cl::Option *>(&line.floor), static_cast<const cl::Option *>(&line.widen),
-        static_cast<const cl::Option *>(&line.alsoCpu)})
+  const cl::Option *ofComparisons[] = {&line.tolerance, &line.errorFactor, &line.floor, &line.widen,
+                                       &line.alsoCpu};
+  for (const cl::Option *option : ofComparisons)
     if (option->getNumOccurrences() && line.bench)
       return "--" + option->ArgStr.str() +
              " has no effect with --bench, which compares no results: remove it";
@@ -165,8 +163,8 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
     if (option->getNumOccurrences() && (emits || saves))
       return "--" + option->ArgStr.str() + " has no effect with " +
              (emits ? "--emit" : "--save-bundle") + ", which only compiles: remove it";
-  for (const cl::Option *option : {static_cast<const cl::Option *>(&line.alsoCpu),
-                                   static_cast<const cl::Option *>(&line.saveImage)})
+  const cl::Option *ofCpus[] = {&line.alsoCpu, &line.saveImage, &line.times, &line.bench};
+  for (const cl::Option *option : ofCpus)
     if (option->getNumOccurrences() && emulates)
       return "--" + option->ArgStr.str() +
              " has no effect with --device=emulate: it applies to CPU kernels";

@@ -449,6 +449,9 @@ def crowded(dtype):
         yield Case(dtype, 1, 4, 1, 70, 113, 96, 96, "all", "none")
         yield Case(dtype, 1, 4, 1, 130, 130, 40, 72, "gathered", "window", entries=97)
         yield Case(dtype, 1, 4, 2, 70, 140, 96, 64, "bias", "documents")
+        yield Case(dtype, 1, 2, 2, 70, 113, 40, 72, "relative", "window")
+        yield Case(dtype, 1, 2, 2, 70, 113, 33, 17, "all", "table")
+        yield Case(dtype, 1, 3, 1, 100, 200, 64, 64, "all", "none", None, "dropout")
         yield Case(dtype, 1, 2, 2, 70, 270, 64, 64, "alibi", "causal", None, "dropout")
         return
     if dtype != "f32":

@@ -25,6 +25,7 @@ run fine.mlir --emit=ptx --save-image=i
 run fine.mlir --save-bundle=b --save-image=i
 run fine.mlir --device=emulate --save-image=i
 run fine.mlir --device=emulate --also-cpu=x86-64-v3
+run fine.mlir --device=emulate --bench
 run fine.mlir --save-bundle=b --tolerance=1
 for option in tolerance=nan tolerance=inf error-factor=-1 floor=-5; do run fine.mlir --$option; done
 run fine.mlir --only=k --only=l
