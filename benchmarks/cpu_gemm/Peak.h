@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-/// Instructions of a peak: fused multiply-adds in f32, vdpbf16ps, or tdpbf16ps of AMX.
+/// The instructions whose rate is measured: fused multiply-adds in f32, vdpbf16ps, or tdpbf16ps.
 enum class PeakKind { F32, Dots, Tiles };
 
 /// Returns the GFLOP/s that this thread reaches with instructions on independent registers.

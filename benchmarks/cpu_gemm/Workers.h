@@ -87,7 +87,7 @@ inline double measurePeaks(Workers &workers, PeakKind kind) {
   return *std::max_element(rates.begin(), rates.end());
 }
 
-/// Returns the instructions of the products of bf16 on `target`.
+/// Returns the instructions that kernels for `target` use to multiply bf16.
 inline PeakKind peakOf(const mlir::fsdp::CpuTarget &target) {
   switch (target.bf16) {
   case mlir::fsdp::Bf16Products::Dot:

@@ -25,8 +25,8 @@ std::optional<std::pair<std::string, int64_t>> sourceOf(func::FuncOp kernel, uns
 /// fsdp.bits is from 1 to 53, and that each fsdp.limit is positive.
 LogicalResult verifyArguments(ArrayRef<func::FuncOp> kernels);
 
-/// Checks that the arguments of each kernel fit the memory of this machine, and that no op of a
-/// kernel may divide by 0, which would end this process.
+/// Checks that the arguments of each kernel fit the memory of this machine. Also checks that no op
+/// of a kernel may divide by 0, because such a division would end this process.
 LogicalResult verifyRuns(ArrayRef<func::FuncOp> kernels);
 
 /// Checks that each fsdp.from names a result of an earlier kernel that has the argument's type.

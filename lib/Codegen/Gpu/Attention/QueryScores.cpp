@@ -104,8 +104,8 @@ SmallVector<Value> QueryScores::emit(ArrayRef<Value> s, ArrayRef<Value> dp, Valu
         functions
             ->emit(s[reg], dp[reg], queries[row], *keys[at], masked, draws.at(drawn, reg), also)
             .second);
-    // Otherwise ptxas computes contributions after dS, and keeps the values that they need. Sums by
-    // query alone do not need it, and code in blocks takes more registers for their masks.
+    // Otherwise ptxas computes contributions after dS, and keeps the values that they need. If
+    // contributions are only summed by query, kernels take fewer registers without these ends.
     constexpr int64_t perKeys = 8; // registers of 16 keys
     if (perHead.size() + perElement.size() && (reg + 1) % perKeys == 0)
       b.endBlock(/*productsRun=*/false, next);

@@ -111,8 +111,9 @@ Fragment Sm80Forward::scoresOf(Value number, Value firstCol) {
       b.multiplyRows(b.fill(scoreLayout, b.number(0)), rowsOfWarp(b, qTile, config.warpRows()),
                      stageOf(b, kTile, config.blockCols, number), Sm80Tiles::paddedCols(shape.dim));
   bool always = scores->alwaysModifies();
-  // LLVM computes values of the columns of a last block that is not whole before the products. With
-  // masks that read tensors, or with weight_mod, hiding the columns takes more registers.
+  // If the last block has fewer columns than the others, LLVM computes values of its columns before
+  // the products. Hiding the number of the column from LLVM prevents this. With masks that read
+  // tensors, or with weight_mod, kernels take fewer registers if the number is not hidden.
   bool hides = !wholeCols() && !scores->mixes() && !readsTensors(op.getMaskMod());
   auto modify = [&](bool masked) {
     return scores->modify(s, hides ? b.opaque(firstCol) : firstCol, masked);

@@ -212,8 +212,8 @@ KeyGradients::Sums KeyGradients::emitHead(Value group, Sums sums) {
   if (shape.group > 1)
     // Wait until all warps have finished reading the buffers of the previous head.
     b.barrier();
-  // LLVM computes the addresses of the first copies before the loop over heads. Factors of f32
-  // products leave too few registers for these addresses.
+  // LLVM computes the addresses of the first copies before the loop over heads. In f32, the
+  // products of this loop leave too few registers for these addresses.
   b.when(b.isLess(zero, scores.blocks->count),
          [&] { fetch(b.element.isF32() && shape.group > 1 ? b.opaque(zero) : zero); });
   b.commit();
