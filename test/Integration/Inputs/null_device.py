@@ -116,7 +116,8 @@ def walk(cell, folder, number):
 def main():
     folder = sys.argv[1]
     os.makedirs(folder, exist_ok=True)
-    even = {f"{name}-even": [*options, "--seq=14", "--heads=4"] for name, options in MODELS.items()}
+    even = {f"{name}-even": [re.sub("--seq=.*", "--seq=14", re.sub("--heads=.*", "--heads=4", option)) for option in options]
+            for name, options in MODELS.items()}
     for name, options in (MODELS | even).items():
         subprocess.run(["fsdp-modelgen", *options, "-o", f"{folder}/{name}.mlir"], check=True, capture_output=True)
     cells = list(two_off("".join(sys.argv[3:]))) if "--all" in sys.argv else all_pairs()
