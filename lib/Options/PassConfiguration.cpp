@@ -103,7 +103,7 @@ void fsdp::registerStepPipeline(StringRef name, StringRef description, unsigned 
         build(pm, options);
         return success();
       },
-      [=](function_ref<void(const detail::PassOptions &)> print) {
+      [=](function_ref<void(const mlir::detail::PassOptions &)> print) {
         print(StepPipelineOptions(stages));
       });
 }
