@@ -68,9 +68,16 @@ LogicalResult lowerLoopKernel(func::FuncOp kernel, KernelInfo &info);
 /// large ops. Sets info.phases.
 SmallVector<func::FuncOp> splitLoopPhases(func::FuncOp phase, KernelInfo &info);
 
-/// Runs LLVM's -O3 pipeline for `machine`, but does not unroll loops or replace code by library
-/// calls. Ends with scalariseStores().
-void optimise(llvm::Module &module, llvm::TargetMachine &machine);
+/// The effort with which LLVM optimises a kernel.
+enum class Effort {
+  None,  ///< no optimisations
+  Short, ///< the pipeline of -O1 without vectorisation: takes less time than the pipeline of -O3
+  Full,  ///< the pipeline of -O3
+};
+/// Runs LLVM's pipeline of the effort for `machine`, but does not unroll loops or replace code by
+/// library calls. Ends with scalariseStores(). With Effort::None, only sets the level of the code
+/// generator.
+void optimise(llvm::Module &module, llvm::TargetMachine &machine, Effort effort = Effort::Full);
 /// Rewrites masked stores of a single lane, whose lane is constant, as scalar stores; see
 /// ScalarStores.cpp.
 void scalariseStores(llvm::Module &module);

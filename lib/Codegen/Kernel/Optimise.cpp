@@ -13,13 +13,16 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-void fsdp::optimise(llvm::Module &module, llvm::TargetMachine &machine) {
+void fsdp::optimise(llvm::Module &module, llvm::TargetMachine &machine, Effort effort) {
+  if (effort == Effort::None)
+    return machine.setOptLevel(llvm::CodeGenOptLevel::None);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager sccs;
   llvm::ModuleAnalysisManager modules;
   llvm::PipelineTuningOptions tuning;
   tuning.LoopUnrolling = false;
+  tuning.LoopVectorization = tuning.LoopInterleaving = effort == Effort::Full;
   llvm::PassBuilder builder(&machine, tuning);
   llvm::TargetLibraryInfoImpl library(machine.getTargetTriple());
   library.disableAllFunctions();
@@ -29,6 +32,8 @@ void fsdp::optimise(llvm::Module &module, llvm::TargetMachine &machine) {
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, sccs, modules);
-  builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+  llvm::OptimizationLevel level =
+      effort == Effort::Full ? llvm::OptimizationLevel::O3 : llvm::OptimizationLevel::O1;
+  builder.buildPerModuleDefaultPipeline(level).run(module, modules);
   scalariseStores(module);
 }

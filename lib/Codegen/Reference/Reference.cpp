@@ -377,9 +377,10 @@ FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &t
     storeResults(kernel);
     if (failed(expandOps(kernel)))
       return failure();
-    // Without optimisations, this many iterations take longer than optimisations.
+    // Without optimisations, this many iterations take longer than optimisations. The pipeline of
+    // -O3 would take longer than it saves.
     constexpr int64_t shortest = 1 << 24;
-    bool optimised = orderLoops(kernel) >= shortest;
+    Effort effort = orderLoops(kernel) >= shortest ? Effort::Short : Effort::None;
     if (failed(bufferiseReference(parent, info)))
       return failure();
     expandCopies(parent);
@@ -387,7 +388,7 @@ FailureOr<Image> fsdp::compileReferenceImage(ModuleOp module, const CpuTarget &t
       makeScratchStatic(phase);
     if (failed(lowerReference(parent)))
       return failure();
-    return emitObject(parent, info, target, optimised);
+    return emitObject(parent, info, target, effort);
   };
   StringRef name = widen ? "reference in f64" : "reference";
   return compileImage(module, target, {name, compile, libraries}, cache);

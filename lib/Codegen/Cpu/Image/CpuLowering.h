@@ -22,10 +22,9 @@ void addLLVMConversions(PassManager &pm, bool useLibm);
 
 class KernelCache;
 using Object = SmallVector<char, 0>;
-/// Emits machine code for a module with one LLVM function per phase. `optimised` enables
-/// optimisations.
+/// Emits machine code for a module with one LLVM function per phase.
 FailureOr<Object> emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
-                             bool optimised = true);
+                             Effort effort = Effort::Full);
 /// Describes how a kernel is compiled to an object file. Each kernel is in a module of its own.
 struct ObjectLowering {
   StringRef name; ///< distinguishes the objects of different lowerings in a cache

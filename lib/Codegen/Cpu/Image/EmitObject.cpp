@@ -94,7 +94,7 @@ static void setFunctionAttributes(llvm::Module &module, const CpuTarget &target)
 }
 
 FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, const CpuTarget &target,
-                                   bool optimised) {
+                                   Effort effort) {
   // Remove the argument attributes of the FSDP dialect, because the translation would emit a
   // warning for each of them.
   module.walk([](FunctionOpInterface function) {
@@ -118,10 +118,7 @@ FailureOr<Object> fsdp::emitObject(ModuleOp module, const KernelInfo &info, cons
     addLaunchRecord(*ir, info, phase);
   }
   setFunctionAttributes(*ir, target);
-  if (optimised)
-    optimise(*ir, *machine);
-  else
-    machine->setOptLevel(llvm::CodeGenOptLevel::None);
+  optimise(*ir, *machine, effort);
 
   Object object;
   llvm::raw_svector_ostream stream(object);
