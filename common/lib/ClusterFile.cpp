@@ -179,6 +179,14 @@ bool ClusterReader::readDevice(const JsonValue &device) {
   return !kinds || readKinds(kinds->value);
 }
 
+/// Returns true if `name` is a target of ptxas, such as "sm_80" or "sm_90a".
+static bool namesChip(const std::string &name) {
+  size_t digits = name.rfind("sm_", 0) == 0 ? 3 : name.size();
+  size_t end = name.find_first_not_of("0123456789", digits);
+  return digits < name.size() && end != digits &&
+         (end == name.npos || name.substr(end) == "a" || name.substr(end) == "f");
+}
+
 /// Reads the chip and its clock rate, which need each other.
 bool ClusterReader::readChip(const JsonValue &device, const Text &what) {
   const JsonMember *chip = device.find("chip"), *clocks = device.find("clocks_per_second");
@@ -186,7 +194,7 @@ bool ClusterReader::readChip(const JsonValue &device, const Text &what) {
     return fail(device, what + ": expected both \"chip\" and \"clocks_per_second\", or neither");
   if (!chip)
     return true;
-  if (!chip->value.is(Kind::string) || chip->value.text.empty())
+  if (!chip->value.is(Kind::string) || !namesChip(chip->value.text))
     return fail(chip->value, what + ": \"chip\": expected a name such as \"sm_90a\", found " +
                                  chip->value.describe());
   cluster.chip = chip->value.text;

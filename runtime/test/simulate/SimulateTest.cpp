@@ -290,6 +290,12 @@ INSTANTIATE_TEST_SUITE_P(
                  "\"launch_seconds\": 0, \"chip\": 90, \"clocks_per_second\": 1e9",
                  "\"chip\": expected a name such as \"sm_90a\", found the number 90"},
         Misspelt{"\"launch_seconds\": 0",
+                 "\"launch_seconds\": 0, \"chip\": \"sm90a\", \"clocks_per_second\": 1e9",
+                 "\"chip\": expected a name such as \"sm_90a\", found the string \"sm90a\""},
+        Misspelt{"\"launch_seconds\": 0",
+                 "\"launch_seconds\": 0, \"chip\": \"sm_a\", \"clocks_per_second\": 1e9",
+                 "\"chip\": expected a name such as \"sm_90a\", found the string \"sm_a\""},
+        Misspelt{"\"launch_seconds\": 0",
                  "\"launch_seconds\": 0, \"chip\": \"sm_90a\", \"clocks_per_second\": 0",
                  "\"clocks_per_second\": expected a number from 1 to 1e24, found the number 0"},
         Misspelt{
