@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Oracle.h"
+#include "fsdp/IR/FSDP.h"
 #include "fsdp/Import/Traps.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -34,6 +35,13 @@ static double roundTo(double value, int64_t bits) {
   return std::ldexp(std::nearbyint(std::ldexp(fraction, int(bits))), exponent - int(bits));
 }
 
+static bool hasAttention(func::FuncOp kernel) {
+  auto isAttention = [](Operation *op) {
+    return isa<AttentionOp, AttentionGradOp>(op) ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  return kernel.walk(isAttention).wasInterrupted();
+}
+
 static LogicalResult verifyArgument(func::FuncOp kernel, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = dyn_cast<RankedTensorType>(argument.getType());
@@ -41,9 +49,9 @@ static LogicalResult verifyArgument(func::FuncOp kernel, BlockArgument argument)
     return kernel.emitError("argument ")
            << number << ": expected a tensor of a static shape with integers or floats, found "
            << argument.getType();
-  if (type.getNumElements() == 0)
+  if (type.getNumElements() == 0 && hasAttention(kernel))
     return kernel.emitError("argument ")
-           << number << ": expected at least one element, found " << type;
+           << number << ": expected at least one element for attention, found " << type;
   if (Attribute values = kernel.getArgAttr(number, "fsdp.values"))
     if (auto dense = dyn_cast<DenseElementsAttr>(values); !dense || dense.getType() != type)
       return kernel.emitError("argument ")
