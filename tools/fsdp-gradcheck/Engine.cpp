@@ -150,6 +150,9 @@ static void buildLowering(PassManager &pm) {
   emulate.sourceTypeStrs = narrow;
   emulate.targetTypeStr = "f32";
   pm.addPass(arith::createArithEmulateUnsupportedFloats(emulate));
+  // Conversions of math ops to bf16 must exist before the next pass expands them, because
+  // processors without such an instruction would need a function that the C library lacks.
+  pm.addPass(math::createMathExtendToSupportedTypes());
   arith::ArithExpandOpsPassOptions expand;
   expand.includeBf16 = true;
   pm.addPass(arith::createArithExpandOpsPass(expand));
