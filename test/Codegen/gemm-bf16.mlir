@@ -140,3 +140,38 @@ func.func private @nn_650x817x70_bf16_f32(%a: tensor<650x70xbf16>, %b: tensor<70
   %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<650x70xbf16>, tensor<70x817xbf16>) outs(%i : tensor<650x817xf32>) -> tensor<650x817xf32>
   return %r : tensor<650x817xf32>
 }
+
+// Two blocks of rows, and strips of two panels, each of which is finished beside the next one. The last strip is a part of a panel.
+// CHECK: @nt_530x552x1000_bf16_residual: {{.*}} ok
+func.func private @nt_530x552x1000_bf16_residual(%a: tensor<530x1000xbf16>, %b: tensor<552x1000xbf16>, %x: tensor<530x552xf32>, %c: tensor<530x552xbf16> {fsdp.out = 0 : i64}) -> tensor<530x552xbf16> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<530x552xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<530x552xf32>) -> tensor<530x552xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(n,k)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<530x1000xbf16>, tensor<552x1000xbf16>) outs(%i : tensor<530x552xf32>) -> tensor<530x552xf32>
+  %e2 = tensor.empty() : tensor<530x552xbf16>
+  %t = linalg.generic {indexing_maps=[affine_map<(i,j)->(i,j)>,affine_map<(i,j)->(i,j)>,affine_map<(i,j)->(i,j)>],iterator_types=["parallel","parallel"]} ins(%r, %x : tensor<530x552xf32>, tensor<530x552xf32>) outs(%e2 : tensor<530x552xbf16>) {
+  ^bb0(%p: f32, %q: f32, %y: bf16):
+    %sum = arith.addf %p, %q : f32
+    %half = arith.truncf %sum : f32 to bf16
+    linalg.yield %half : bf16
+  } -> tensor<530x552xbf16>
+  return %t : tensor<530x552xbf16>
+}
+
+// Results of more than 2 MiB, in f32 and in bf16, whose rows are whole cache lines: AMX kernels store them past the caches.
+// CHECK: @nn_1090x992x40_bf16_two: {{.*}} ok
+func.func private @nn_1090x992x40_bf16_two(%a: tensor<1090x40xbf16>, %b: tensor<40x992xbf16>, %x: tensor<992xf32>, %c: tensor<1090x992xf32> {fsdp.out = 0 : i64}, %d: tensor<1090x992xbf16> {fsdp.out = 1 : i64}) -> (tensor<1090x992xf32>, tensor<1090x992xbf16>) attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<1090x992xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<1090x992xf32>) -> tensor<1090x992xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(m,n,k)->(m,k)>, affine_map<(m,n,k)->(k,n)>, affine_map<(m,n,k)->(m,n)>] ins(%a, %b : tensor<1090x40xbf16>, tensor<40x992xbf16>) outs(%i : tensor<1090x992xf32>) -> tensor<1090x992xf32>
+  %e2 = tensor.empty() : tensor<1090x992xbf16>
+  %t:2 = linalg.generic {indexing_maps=[affine_map<(i,j)->(i,j)>,affine_map<(i,j)->(j)>,affine_map<(i,j)->(i,j)>,affine_map<(i,j)->(i,j)>],iterator_types=["parallel","parallel"]} ins(%r, %x : tensor<1090x992xf32>, tensor<992xf32>) outs(%e, %e2 : tensor<1090x992xf32>, tensor<1090x992xbf16>) {
+  ^bb0(%p: f32, %q: f32, %y: f32, %w: bf16):
+    %sum = arith.addf %p, %q : f32
+    %product = arith.mulf %sum, %p : f32
+    %half = arith.truncf %product : f32 to bf16
+    linalg.yield %sum, %half : f32, bf16
+  } -> (tensor<1090x992xf32>, tensor<1090x992xbf16>)
+  return %t#0, %t#1 : tensor<1090x992xf32>, tensor<1090x992xbf16>
+}

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CodeBuilder.h"
+#include "CacheLine.h"
 #include "Lowering.h"
 
 using namespace mlir;
@@ -164,7 +165,8 @@ void CodeBuilder::storeStreaming(Value value, const Pointer &place) {
   value = toMemory(*this, value);
   auto type = cast<VectorType>(value.getType());
   unsigned size = elementBytes(type) * type.getNumElements();
-  LLVM::StoreOp::create(*this, loc, value, address(place), size, /*isVolatile=*/false,
+  unsigned alignment = std::min<unsigned>(size, lineBytes);
+  LLVM::StoreOp::create(*this, loc, value, address(place), alignment, /*isVolatile=*/false,
                         /*isNonTemporal=*/true);
 }
 

@@ -74,8 +74,9 @@ public:
   /// Loads with the alignment of an element. Lanes with a clear mask bit are not read and become 0.
   Value load(Type type, const Pointer &place, Value mask = nullptr);
   void store(Value value, const Pointer &place, Value mask = nullptr);
-  /// Stores a vector without reading its cache line first. The address is a multiple of the
-  /// vector's size. Other threads see the value after storeFence() and a synchronisation.
+  /// Stores a vector without reading its cache lines first. The address is a multiple of the
+  /// vector's size or of a cache line. Other threads see the value after storeFence() and a
+  /// synchronisation.
   void storeStreaming(Value value, const Pointer &place);
   /// Emits the fence that completes streaming stores (x86 only).
   void storeFence();

@@ -252,12 +252,22 @@ void EmulatedTiles::run(Value steps, Value accumulate, TypedAttr constant) {
 }
 
 void amx::emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
-                      TypedAttr constant) {
+                      TypedAttr constant, function_ref<void(Value)> beside) {
   TilePlaces places(b, product);
-  if (product.emulated)
+  auto eachStep = [&](function_ref<void(Value)> body) {
+    b.loop(b.constant(0), steps, tileSize, [&](Value step) {
+      body(step);
+      if (beside)
+        beside(step);
+    });
+  };
+  if (product.emulated) {
+    if (beside)
+      eachStep([](Value) {});
     return EmulatedTiles(places).run(steps, accumulate, constant);
+  }
   TileRegisters registers(places);
   registers.start(accumulate, constant);
-  b.loop(b.constant(0), steps, tileSize, [&](Value step) { registers.step(step); });
+  eachStep([&](Value step) { registers.step(step); });
   registers.store();
 }

@@ -34,9 +34,10 @@ struct Product {
 };
 
 /// Emits code for sums = start + Σ over `steps` of left · right. `start` is the old value of the
-/// sums if `accumulate` is true, otherwise `constant` (f32). `steps` is a multiple of 16.
+/// sums if `accumulate` is true, otherwise `constant` (f32). `steps` is a multiple of 16. `beside`
+/// emits code that runs beside the products of 16 steps. Its argument is the first of these steps.
 void emitProduct(CodeBuilder &b, const Product &product, Value steps, Value accumulate,
-                 TypedAttr constant);
+                 TypedAttr constant, llvm::function_ref<void(Value)> beside = nullptr);
 
 /// Emits the configuration of the tile registers, with 16 rows of 64 bytes each. `place` has
 /// configBytes bytes.

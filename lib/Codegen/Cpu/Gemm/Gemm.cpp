@@ -4,8 +4,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //===----------------------------------------------------------------------===//
 //
-// Emits one phase. A worker processes a range of panels of columns, or of panels of rows if
-// Plan::splitRows is true:
+// Emits one phase. A worker processes a range of units. A unit is a panel of columns of a block of
+// mc rows, or a panel of rows if Plan::splitRows is true. The units of a block of rows are
+// adjacent, so that few workers pack the same block:
 //
 //   for each position                              values of the outer digits
 //     for each block                               nc columns, then mc rows, then kc values of k
@@ -20,7 +21,11 @@
 //
 // Without AMX, a strip has one panel, and a slab has all kc values of k. With AMX, the slab of a
 // panel of rows stays in the L1 cache for all panels of a strip, and whole cache lines of results
-// are written.
+// are written. Tile registers and vector registers work at the same time. Therefore a strip is
+// finished in chunks beside the products of the next strip of the block:
+//
+//   products of strip 1     strip 2                   strip 3                   after the block
+//                           chunks of strip 1         chunks of strip 2         chunks of strip 3
 //
 // The sums of a strip are in the worker's scratch. If the strip is whole and needs no epilogue,
 // the sums can instead be in the buffer of the result. The scratch has space for mc × nc sums if
@@ -52,6 +57,10 @@ private:
   struct Range {
     Value from, to;
   };
+  /// Returns the range of units `from` to `to`, each of `unit` rows or columns, of `size` in all.
+  Range rangeOf(Value from, Value to, int64_t unit, int64_t size) {
+    return {b.mul(from, unit), b.min(b.mul(to, unit), b.constant(size))};
+  }
   void emitOuter(Value outer, Range rows, Range cols);
   void emitBlock(Position position, Range rows, Range cols, Range sumCols, Value kBlock);
   /// A worker computes the elements in `rows` and `cols`. The sums of the columns `sumCols` are in
@@ -66,10 +75,22 @@ private:
     Value from, count;
     Value isFirst; ///< true if these values are the first values of k that are added to a tile
   };
-  void emitStrip(const Position &position, Value row, Value col, const Ranges &ranges, Value kCount,
-                 Value kBlock);
+  /// The strip that is finished beside the products of the next strip. It has no rows if no strip
+  /// is waiting.
+  struct Waiting {
+    Value row, col;
+    Value buffer; ///< number of the buffer of its sums: 0 or 1
+  };
+  CodeBuilder::Carried emitStrip(const Position &position, Value row, Value col,
+                                 const Ranges &ranges, Value kCount, Value kBlock,
+                                 ValueRange waiting);
+  Strip stripAt(const Position &corner, Value row, Value col, const Ranges &ranges);
+  StripFinisher finisherOf(const Position &corner, const Ranges &ranges, const Waiting &waiting);
+  void emitProducts(const Strip &strip, Value row, Value col, const Ranges &ranges, Value kCount,
+                    Value kBlock, Pointer sums, Value stride, StripFinisher *previous,
+                    StripFinisher *next);
   void emitSums(const Strip &strip, Value row, Value col, const Ranges &ranges, const Slab &slab,
-                Pointer sums, Value stride);
+                Pointer sums, Value stride, function_ref<void(Value)> beside);
   /// Returns true if the group of panels that begins at column `firstCol` is the first group of a
   /// block.
   Value isFirstGroup(Value firstCol, Range sumCols) {
@@ -80,7 +101,7 @@ private:
   void prefetchRow(Pointer first);
   Value kSteps(Value count);
   Pointer panel(const Side &side, Value number, Value fromStep);
-  Pointer waitingStrip(Value row, Value col, Range rows, Range sumCols);
+  Pointer sumsInScratch(Value row, Value col, const Ranges &ranges, Value buffer);
 
   CodeBuilder &b;
   Kernel kernel;
@@ -112,14 +133,15 @@ Pointer PhaseEmitter::panel(const Side &side, Value number, Value fromStep) {
           b.add(b.mul(number, plan.panelSize(side.width)), b.mul(fromStep, side.width))};
 }
 
-/// Returns the address of a strip's sums in scratch. If no partial sums must be kept, all strips
-/// use the same address.
-Pointer PhaseEmitter::waitingStrip(Value row, Value col, Range rows, Range sumCols) {
+/// Returns the address of a strip's sums in scratch. If no partial sums must be kept, the strips
+/// use one buffer, or two buffers in turns if strips are finished beside products.
+Pointer PhaseEmitter::sumsInScratch(Value row, Value col, const Ranges &ranges, Value buffer) {
   Value base = b.address({kernel.worker, b.getI8Type(), b.constant(plan.tileOffset)});
-  Value number = b.constant(0);
+  Value number = buffer;
   if (!plan.direct && plan.kBlocks > 1)
-    number = b.add(b.mul(b.div(b.sub(col, sumCols.from), plan.stripCols()), plan.mc / plan.mr),
-                   b.div(b.sub(row, rows.from), plan.mr));
+    number =
+        b.add(b.mul(b.div(b.sub(col, ranges.sumCols.from), plan.stripCols()), plan.mc / plan.mr),
+              b.div(b.sub(row, ranges.rows.from), plan.mr));
   return {base, plan.accType, b.mul(number, plan.mr * plan.stripCols())};
 }
 
@@ -152,7 +174,8 @@ static Value isFalse(CodeBuilder &b, Value flag) {
 
 /// Emits the micro-kernel of one panel of columns, at column `col` of `strip`.
 void PhaseEmitter::emitSums(const Strip &strip, Value row, Value col, const Ranges &ranges,
-                            const Slab &slab, Pointer sums, Value stride) {
+                            const Slab &slab, Pointer sums, Value stride,
+                            function_ref<void(Value)> beside) {
   Value lhsPanel = b.div(b.sub(row, ranges.rows.from), plan.mr);
   Value rhsPanel = b.div(b.sub(col, ranges.firstCol), plan.nr);
   Value from = b.div(slab.from, plan.kPerStep());
@@ -161,7 +184,7 @@ void PhaseEmitter::emitSums(const Strip &strip, Value row, Value col, const Rang
   Value accumulate = problem.startsAtConstant() ? isFalse(b, slab.isFirst) : b.boolean(true);
   FloatAttr start = startOf(b, problem, cast<FloatType>(plan.accType));
   if (plan.arithmetic == Arithmetic::Tiles)
-    return emitTileKernel(b, plan, left, right, steps, sums, stride, accumulate, start);
+    return emitTileKernel(b, plan, left, right, steps, sums, stride, accumulate, start, beside);
   NextRows rows;
   if (plan.prefetchesLhs) {
     Value isPacked = plan.packsLhsOnUse ? isFalse(b, isFirstGroup(ranges.firstCol, ranges.sumCols))
@@ -185,10 +208,10 @@ void PhaseEmitter::emitSums(const Strip &strip, Value row, Value col, const Rang
     if (plan.prefetchesRhs && inParts)
       emitPrefetchInPart(b, plan, rhs, next(), lhsPanel, part);
   };
-  Beside beside;
+  Beside prefetches;
   if (plan.prefetchesRhs || plan.parts > 1)
-    beside = {eachTurn, eachPart};
-  emitMicroKernel(b, plan, left, right, steps, sums, stride, accumulate, start, beside);
+    prefetches = {eachTurn, eachPart};
+  emitMicroKernel(b, plan, left, right, steps, sums, stride, accumulate, start, prefetches);
 }
 
 /// Prefetches a part of the result: a few rows of the next tile or, if there is an epilogue, of the
@@ -219,20 +242,66 @@ void PhaseEmitter::prefetchNextRows(Pointer inResult, int64_t rowStride) {
     prefetchRow(b.shift(inResult, b.constant((plan.mr + r) * rowStride)));
 }
 
-void PhaseEmitter::emitStrip(const Position &corner, Value row, Value col, const Ranges &ranges,
-                             Value kCount, Value kBlock) {
-  const auto &[rows, cols, sumCols, firstCol] = ranges;
+Strip PhaseEmitter::stripAt(const Position &corner, Value row, Value col, const Ranges &ranges) {
   Strip strip;
   strip.position = corner;
   setDigits(b, problem, strip.position, row, plan.rows);
   setDigits(b, problem, strip.position, col, plan.cols);
-  strip.rows = b.min(b.constant(plan.mr), b.sub(rows.to, row));
-  strip.cols = b.min(b.constant(plan.stripCols()), b.sub(cols.to, col));
+  strip.rows = b.min(b.constant(plan.mr), b.sub(ranges.rows.to, row));
+  strip.cols = b.min(b.constant(plan.stripCols()), b.sub(ranges.cols.to, col));
+  return strip;
+}
+
+StripFinisher PhaseEmitter::finisherOf(const Position &corner, const Ranges &ranges,
+                                       const Waiting &waiting) {
+  return {b, kernel, stripAt(corner, waiting.row, waiting.col, ranges),
+          sumsInScratch(waiting.row, waiting.col, ranges, waiting.buffer)};
+}
+
+/// Emits the micro-kernels of a strip. If `previous` is given, finishes the previous strip beside
+/// them.
+void PhaseEmitter::emitProducts(const Strip &strip, Value row, Value col, const Ranges &ranges,
+                                Value kCount, Value kBlock, Pointer sums, Value stride,
+                                StripFinisher *previous, StripFinisher *next) {
+  // The turns of a strip are the iterations of its micro-kernels: of all panels in the first slab,
+  // then of all panels in the next slab, and so on.
+  Value panels = b.div(b.add(strip.cols, plan.nr - 1), plan.nr);
+  auto turns = [&](Value count) { return b.div(kSteps(count), tileSize); };
+  b.loop(b.constant(0), kCount, plan.kSlab, [&](Value from) {
+    Slab slab = {from, b.min(b.constant(plan.kSlab), b.sub(kCount, from)),
+                 b.both(b.isEqual(kBlock, 0), b.isEqual(from, 0))};
+    b.loop(b.constant(0), strip.cols, plan.nr, [&](Value shift) {
+      auto finishChunks = [&](Value step) {
+        Value before =
+            b.add(b.mul(turns(from), panels), b.mul(turns(slab.count), b.div(shift, plan.nr)));
+        Value chunk = b.mul(b.add(before, b.div(step, tileSize)), plan.chunksPerTurn());
+        for (int64_t i = 0; i < plan.chunksPerTurn(); ++i) {
+          previous->finishChunk(b.add(chunk, i));
+          next->prefetchChunk(b.add(chunk, i));
+        }
+      };
+      function_ref<void(Value)> beside = finishChunks;
+      emitSums(strip, row, b.add(col, shift), ranges, slab, b.shift(sums, shift), stride,
+               previous ? beside : nullptr);
+    });
+  });
+  if (previous)
+    previous->finishChunksFrom(b.mul(b.mul(turns(kCount), panels), plan.chunksPerTurn()));
+}
+
+/// Emits the code of one strip. Returns the strip that waits afterwards (Waiting).
+CodeBuilder::Carried PhaseEmitter::emitStrip(const Position &corner, Value row, Value col,
+                                             const Ranges &ranges, Value kCount, Value kBlock,
+                                             ValueRange waiting) {
+  Strip strip = stripAt(corner, row, col, ranges);
   Value isFirst = b.isEqual(kBlock, 0);
   Value isLast = strip.isLast = b.isEqual(kBlock, plan.kBlocks - 1);
   bool constantStart = problem.startsAtConstant();
 
-  Pointer scratch = waitingStrip(row, col, rows, sumCols), sums = scratch;
+  Value buffer = b.constant(0);
+  if (plan.finishesBeside)
+    buffer = b.sub(b.constant(1), waiting[2]);
+  Pointer scratch = sumsInScratch(row, col, ranges, buffer), sums = scratch;
   Value stride = b.constant(plan.stripCols()), isWhole;
   if (plan.direct) {
     const Operand &dest = problem.stores.front().dest;
@@ -249,24 +318,25 @@ void PhaseEmitter::emitStrip(const Position &corner, Value row, Value col, const
   } else if (!constantStart) {
     b.when(isFirst, [&] { emitLoadStrip(b, kernel, problem.init, strip, scratch); });
   }
-  if (!plan.direct && plan.parts == 1)
+  if (!plan.direct && !plan.finishesBeside && plan.parts == 1)
     b.when(isLast, [&] {
       emitPrefetchOfStrip(b, kernel, strip, [&](function_ref<void(Value)> body) {
         b.loop(b.constant(0), b.constant(plan.mr), 1, body);
       });
     });
-  b.loop(b.constant(0), kCount, plan.kSlab, [&](Value from) {
-    Slab slab = {from, b.min(b.constant(plan.kSlab), b.sub(kCount, from)),
-                 b.both(isFirst, b.isEqual(from, 0))};
-    b.loop(b.constant(0), strip.cols, plan.nr, [&](Value shift) {
-      emitSums(strip, row, b.add(col, shift), ranges, slab, b.shift(sums, shift), stride);
-    });
-  });
-  if (!plan.direct) {
-    b.when(isLast, [&] { emitFinishStrip(b, kernel, strip, scratch); });
-    return;
+  if (plan.finishesBeside) {
+    StripFinisher previous = finisherOf(corner, ranges, {waiting[0], waiting[1], waiting[2]});
+    StripFinisher next(b, kernel, strip, scratch);
+    emitProducts(strip, row, col, ranges, kCount, kBlock, sums, stride, &previous, &next);
+    return {b.select(isLast, row, ranges.rows.to), col, buffer};
   }
-  b.when(isWhole, [] {}, [&] { emitFinishStrip(b, kernel, strip, scratch); });
+  emitProducts(strip, row, col, ranges, kCount, kBlock, sums, stride, nullptr, nullptr);
+  auto finish = [&] { StripFinisher(b, kernel, strip, scratch).finish(); };
+  if (plan.direct)
+    b.when(isWhole, [] {}, finish);
+  else
+    b.when(isLast, finish);
+  return {};
 }
 
 void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range sumCols,
@@ -284,22 +354,30 @@ void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range su
   if (!plan.packsLhsOnUse)
     packLhs(rows.from, rows.to);
   int64_t groupCols = plan.colGroup * plan.nr;
-  b.loop(sumCols.from, sumCols.to, groupCols, [&](Value first) {
-    Value end = b.min(b.add(first, groupCols), sumCols.to);
-    emitPackPanels(b, kernel, rhs, position, first, b.min(end, cols.to), kCount,
-                   panel(rhs, zero, zero));
-    b.loop(rows.from, rows.to, plan.mr, [&](Value row) {
-      if (plan.packsLhsOnUse) {
-        int64_t packed = plan.lhsPanelsPerUse * plan.mr;
-        Value begins = b.isEqual(b.rem(b.sub(row, rows.from), packed), 0);
-        b.when(b.both(isFirstGroup(first, sumCols), begins),
-               [&] { packLhs(row, b.min(b.add(row, packed), rows.to)); });
-      }
-      b.loop(first, end, plan.stripCols(), [&](Value col) {
-        emitStrip(position, row, col, {rows, cols, sumCols, first}, kCount, kBlock);
+  CodeBuilder::Carried waiting;
+  if (plan.finishesBeside)
+    waiting = {rows.to, sumCols.from, zero};
+  waiting =
+      b.loop(sumCols.from, sumCols.to, groupCols, waiting, [&](Value first, ValueRange before) {
+        Value end = b.min(b.add(first, groupCols), sumCols.to);
+        emitPackPanels(b, kernel, rhs, position, first, b.min(end, cols.to), kCount,
+                       panel(rhs, zero, zero));
+        return b.loop(rows.from, rows.to, plan.mr, before, [&](Value row, ValueRange before) {
+          if (plan.packsLhsOnUse) {
+            int64_t packed = plan.lhsPanelsPerUse * plan.mr;
+            Value begins = b.isEqual(b.rem(b.sub(row, rows.from), packed), 0);
+            b.when(b.both(isFirstGroup(first, sumCols), begins),
+                   [&] { packLhs(row, b.min(b.add(row, packed), rows.to)); });
+          }
+          return b.loop(first, end, plan.stripCols(), before, [&](Value col, ValueRange before) {
+            return emitStrip(position, row, col, {rows, cols, sumCols, first}, kCount, kBlock,
+                             before);
+          });
+        });
       });
-    });
-  });
+  if (plan.finishesBeside)
+    finisherOf(position, {rows, cols, sumCols, zero}, {waiting[0], waiting[1], waiting[2]})
+        .finishChunksFrom(zero);
 }
 
 void PhaseEmitter::emitOuter(Value outer, Range rows, Range cols) {
@@ -334,15 +412,18 @@ void PhaseEmitter::emit(func::FuncOp phase) {
   if (usesTiles)
     amx::emitConfigure(b, {kernel.worker, b.getI8Type(), b.constant(plan.configOffset)});
 
-  int64_t units = plan.unitsPerOuter;
-  b.loop(b.div(begin, units), b.div(b.add(end, units - 1), units), 1, [&](Value outer) {
-    Value first = b.mul(outer, units);
+  int64_t units = plan.unitsPerBlock;
+  b.loop(b.div(begin, units), b.div(b.add(end, units - 1), units), 1, [&](Value block) {
+    Value first = b.mul(block, units);
     Value from = b.max(b.sub(begin, first), b.constant(0));
     Value to = b.min(b.sub(end, first), b.constant(units));
-    int64_t unit = plan.splitRows ? plan.mr : plan.nr, size = plan.splitRows ? plan.m : plan.n;
-    Range part = {b.mul(from, unit), b.min(b.mul(to, unit), b.constant(size))};
-    Range rows = {b.constant(0), b.constant(plan.m)}, cols = {b.constant(0), b.constant(plan.n)};
-    emitOuter(outer, plan.splitRows ? part : rows, plan.splitRows ? cols : part);
+    Value outer = b.div(block, plan.rowBlocks);
+    if (plan.splitRows)
+      return emitOuter(outer, rangeOf(from, to, plan.mr, plan.m),
+                       {b.constant(0), b.constant(plan.n)});
+    Value row = b.rem(block, plan.rowBlocks);
+    emitOuter(outer, rangeOf(row, b.add(row, 1), plan.mc, plan.m),
+              rangeOf(from, to, plan.nr, plan.n));
   });
   if (plan.streams)
     b.storeFence();

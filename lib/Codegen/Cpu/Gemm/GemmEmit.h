@@ -69,8 +69,10 @@ void emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs,
                      const Beside &beside);
 
 /// Emits the same computation as emitMicroKernel(), but for AMX tiles. `steps` is a multiple of 16.
+/// `beside` emits code that runs beside the products of the 16 steps that begin with its argument.
 void emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
-                    Pointer tile, Value tileStride, Value accumulate, TypedAttr start);
+                    Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
+                    llvm::function_ref<void(Value)> beside);
 
 /// Emits a prefetch of one cache line of the source of the panel that is packed next. `next` is the
 /// first element of this panel in the operand of `side`. The micro-kernel of row panel `tile`
@@ -111,8 +113,37 @@ void emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &stri
 /// columns.
 void emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source, const Strip &strip,
                    Pointer sums);
-/// Applies the elementwise ops after the contraction to the sums of a strip and stores the results.
-void emitFinishStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip, Pointer sums);
+
+/// Emits code that applies the elementwise ops after the contraction to the sums of a strip and
+/// stores the results. The constructor emits the addresses of the strip.
+class StripFinisher {
+public:
+  StripFinisher(CodeBuilder &b, const Kernel &kernel, const Strip &strip, Pointer sums);
+  /// Finishes the whole strip.
+  void finish();
+  /// Finishes chunk `number`, or all chunks from `number` on (Plan::chunksPerStrip()). Chunks of
+  /// the same row are adjacent. Chunks outside the strip have no effect. A chunk is one vector that
+  /// LLVM splits into two, whose instructions alternate. Long chains of operations thus overlap.
+  void finishChunk(Value number);
+  void finishChunksFrom(Value number);
+  /// Prefetches what finishChunk() reads.
+  void prefetchChunk(Value number);
+
+private:
+  /// Calls `body` with the row and column of chunk `number`, if the chunk is in the strip.
+  void atChunk(Value number, llvm::function_ref<void(Value row, Value col)> body);
+  /// Finishes `width` columns of a row. If `streaming` is true, the row consists of whole cache
+  /// lines and of whole vectors.
+  void finishVector(Value row, Value col, int64_t width, bool streaming);
+
+  CodeBuilder &b;
+  const Kernel &kernel;
+  Strip strip;
+  Pointer sums;
+  SmallVector<Pointer> loads, stores; ///< addresses at the corner of the strip
+  SmallVector<SmallVector<Value>> indices;
+  Value wholeLines; ///< true if streamed rows consist of whole cache lines
+};
 
 } // namespace mlir::fsdp::gemm
 

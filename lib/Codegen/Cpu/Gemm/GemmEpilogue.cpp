@@ -26,7 +26,9 @@ namespace {
 /// Emits loads, bodies and stores for vectors of one row of a strip.
 class RowEmitter {
 public:
-  RowEmitter(CodeBuilder &b, const Kernel &kernel) : b(b), kernel(kernel), plan(kernel.plan) {}
+  /// `width` is the number of elements of a vector.
+  RowEmitter(CodeBuilder &b, const Kernel &kernel, int64_t width)
+      : b(b), kernel(kernel), plan(kernel.plan), width(width) {}
   /// An operand, and the address of its element at the corner of the strip. The code computes the
   /// address before the loops.
   using Corner = std::pair<const Operand *, Pointer>;
@@ -41,10 +43,10 @@ public:
   }
   Value index(ArrayRef<int64_t> strides, Value corner);
 
-  void setPoint(Value newRow, Value newCol, Value newMask) {
+  void setPoint(const Strip &strip, Value newRow, Value newCol) {
     row = newRow;
     col = newCol;
-    mask = newMask;
+    mask = b.maskBelow(width, b.sub(strip.cols, col));
   }
 
 private:
@@ -57,13 +59,14 @@ private:
   CodeBuilder &b;
   const Kernel &kernel;
   const Plan &plan;
+  int64_t width;
   Value row, col, mask;
 };
 } // namespace
 
 Value RowEmitter::load(const Operand &operand, const Pointer &corner) {
   const Access &access = operand.access;
-  auto type = VectorType::get({plan.lanes}, access.elementType);
+  auto type = VectorType::get({width}, access.elementType);
   Value value;
   if (access.binding < 0) {
     value = arith::ConstantOp::create(b, b.loc, DenseElementsAttr::get(type, access.splat));
@@ -71,14 +74,14 @@ Value RowEmitter::load(const Operand &operand, const Pointer &corner) {
     Pointer place = b.shift(corner, along(operand.strides));
     int64_t stride = colStride(operand.strides);
     if (stride == 0)
-      value = b.splat(b.load(access.elementType, place), plan.lanes);
+      value = b.splat(b.load(access.elementType, place), width);
     else if (stride == 1)
       value = b.load(type, place, mask);
     else
       value = b.gather(type, place, stride, mask);
   }
   for (linalg::LinalgOp op : access.maps)
-    value = b.inlineBody(op, {value, Value()}, plan.lanes).front();
+    value = b.inlineBody(op, {value, Value()}, width).front();
   return value;
 }
 
@@ -92,40 +95,37 @@ void RowEmitter::store(Value value, const Operand &operand, const Pointer &corne
 }
 
 Value RowEmitter::index(ArrayRef<int64_t> strides, Value corner) {
-  Value first = b.splat(b.add(corner, along(strides)), plan.lanes);
-  Value lane = arith::MulIOp::create(b, b.loc, b.iota(plan.lanes, b.getI64Type()),
-                                     b.splat(b.constant(colStride(strides)), plan.lanes));
+  Value first = b.splat(b.add(corner, along(strides)), width);
+  Value lane = arith::MulIOp::create(b, b.loc, b.iota(width, b.getI64Type()),
+                                     b.splat(b.constant(colStride(strides)), width));
   Value value = arith::AddIOp::create(b, b.loc, first, lane);
-  return arith::IndexCastOp::create(b, b.loc, VectorType::get({plan.lanes}, b.getIndexType()),
-                                    value);
+  return arith::IndexCastOp::create(b, b.loc, VectorType::get({width}, b.getIndexType()), value);
 }
 
 /// Emits loops over the rows and column vectors of a strip that call `body(row, col)`.
-static void forEachVector(CodeBuilder &b, const Plan &plan, const Strip &strip, RowEmitter &emitter,
+static void forEachVector(CodeBuilder &b, const Plan &plan, const Strip &strip,
                           function_ref<void(Value, Value)> body) {
   b.loop(b.constant(0), strip.rows, 1, [&](Value row) {
-    b.loop(b.constant(0), strip.cols, plan.lanes, [&](Value col) {
-      emitter.setPoint(row, col, b.maskBelow(plan.lanes, b.sub(strip.cols, col)));
-      body(row, col);
-    });
+    b.loop(b.constant(0), strip.cols, plan.lanes, [&](Value col) { body(row, col); });
   });
 }
 
 void gemm::emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &source,
                          const Strip &strip, Pointer sums) {
-  RowEmitter emitter(b, kernel);
+  RowEmitter emitter(b, kernel, kernel.plan.lanes);
   Pointer corner = emitter.corner(source, strip);
-  forEachVector(b, kernel.plan, strip, emitter, [&](Value row, Value col) {
+  forEachVector(b, kernel.plan, strip, [&](Value row, Value col) {
+    emitter.setPoint(strip, row, col);
     Value value = b.convertFloat(emitter.load(source, corner), kernel.plan.accType);
     b.store(value, b.shift(sums, b.add(b.mul(row, kernel.plan.stripCols()), col)));
   });
 }
 
-/// Returns true if the rows of a strip consist of whole cache lines in all streamed results.
-/// `corners` has the address of each result's element at the strip's corner.
+/// Returns true if the rows of a strip consist of whole cache lines in all streamed results, and of
+/// whole chunks. `corners` has the address of each result's element at the strip's corner.
 static Value hasWholeLines(CodeBuilder &b, const Kernel &kernel, const Strip &strip,
                            ArrayRef<Pointer> corners) {
-  Value whole = b.boolean(true);
+  Value whole = b.isEqual(b.rem(strip.cols, kernel.plan.chunkCols()), 0);
   for (auto [store, corner] : llvm::zip_equal(kernel.problem.stores, corners)) {
     if (!isStreamed(kernel.problem, kernel.plan, store))
       continue;
@@ -137,42 +137,88 @@ static Value hasWholeLines(CodeBuilder &b, const Kernel &kernel, const Strip &st
   return whole;
 }
 
-void gemm::emitFinishStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip, Pointer sums) {
+StripFinisher::StripFinisher(CodeBuilder &b, const Kernel &kernel, const Strip &strip, Pointer sums)
+    : b(b), kernel(kernel), strip(strip), sums(sums) {
+  RowEmitter emitter(b, kernel, kernel.plan.lanes);
   const Problem &problem = kernel.problem;
-  const Plan &plan = kernel.plan;
-  RowEmitter emitter(b, kernel);
-  auto corner = [&](const Operand &operand) { return emitter.corner(operand, strip); };
-  auto loads = llvm::map_to_vector(problem.loads, corner);
-  auto stores = llvm::map_to_vector(problem.stores,
-                                    [&](const StoreStep &store) { return corner(store.dest); });
-  SmallVector<SmallVector<Value>> indices;
+  for (const Operand &operand : problem.loads)
+    loads.push_back(emitter.corner(operand, strip));
+  for (const StoreStep &store : problem.stores)
+    stores.push_back(emitter.corner(store.dest, strip));
   for (const MapStep &map : problem.maps)
     indices.push_back(llvm::map_to_vector(map.indexStrides, [&](ArrayRef<int64_t> strides) {
       return emitOffset(b, strides, strip.position);
     }));
+  if (kernel.plan.streams)
+    wholeLines = hasWholeLines(b, kernel, strip, stores);
+}
 
-  auto emitRows = [&](bool streaming) {
-    forEachVector(b, plan, strip, emitter, [&](Value row, Value col) {
-      Value vector = b.load(VectorType::get({plan.lanes}, plan.accType),
-                            b.shift(sums, b.add(b.mul(row, plan.stripCols()), col)));
-      DenseMap<Value, Value> vectors = emitMaps(
-          b, problem, vector, plan.lanes,
-          [&](unsigned load) { return emitter.load(problem.loads[load], loads[load]); },
-          [&](unsigned map, unsigned loop) {
-            return emitter.index(problem.maps[map].indexStrides[loop], indices[map][loop]);
-          });
-      for (auto [store, place] : llvm::zip_equal(problem.stores, stores)) {
-        Value result = vectors.lookup(store.value);
-        if (streaming && isStreamed(problem, plan, store))
-          emitter.storeStreaming(result, store.dest, place);
-        else
-          emitter.store(result, store.dest, place);
-      }
-    });
+void StripFinisher::finishVector(Value row, Value col, int64_t width, bool streaming) {
+  const Problem &problem = kernel.problem;
+  const Plan &plan = kernel.plan;
+  RowEmitter emitter(b, kernel, width);
+  emitter.setPoint(strip, row, col);
+  Value vector = b.load(VectorType::get({width}, plan.accType),
+                        b.shift(sums, b.add(b.mul(row, plan.stripCols()), col)));
+  DenseMap<Value, Value> vectors = emitMaps(
+      b, problem, vector, width,
+      [&](unsigned load) { return emitter.load(problem.loads[load], loads[load]); },
+      [&](unsigned map, unsigned loop) {
+        return emitter.index(problem.maps[map].indexStrides[loop], indices[map][loop]);
+      });
+  for (auto [store, place] : llvm::zip_equal(problem.stores, stores)) {
+    Value result = vectors.lookup(store.value);
+    if (streaming && isStreamed(problem, plan, store))
+      emitter.storeStreaming(result, store.dest, place);
+    else
+      emitter.store(result, store.dest, place);
+  }
+}
+
+void StripFinisher::finish() {
+  int64_t lanes = kernel.plan.lanes;
+  forEachVector(b, kernel.plan, strip,
+                [&](Value row, Value col) { finishVector(row, col, lanes, /*streaming=*/false); });
+}
+
+void StripFinisher::atChunk(Value number, function_ref<void(Value, Value)> body) {
+  const Plan &plan = kernel.plan;
+  int64_t perRow = plan.stripCols() / plan.chunkCols();
+  Value row = b.div(number, perRow), col = b.mul(b.rem(number, perRow), plan.chunkCols());
+  b.when(b.both(b.isLess(row, strip.rows), b.isLess(col, strip.cols)), [&] { body(row, col); });
+}
+
+void StripFinisher::finishChunk(Value number) {
+  const Plan &plan = kernel.plan;
+  atChunk(number, [&](Value row, Value col) {
+    auto finish = [&](bool streaming) { finishVector(row, col, plan.chunkCols(), streaming); };
+    if (!plan.streams)
+      return finish(/*streaming=*/false);
+    b.when(wholeLines, [&] { finish(/*streaming=*/true); }, [&] { finish(/*streaming=*/false); });
+  });
+}
+
+void StripFinisher::prefetchChunk(Value number) {
+  const Plan &plan = kernel.plan;
+  auto isRead = [&](const Operand &operand) {
+    return operand.access.binding >= 0 && operand.strides[plan.rows.back()] != 0 &&
+           operand.strides[plan.cols.back()] == 1;
   };
-  if (!plan.streams)
-    return emitRows(/*streaming=*/false);
-  b.when(
-      hasWholeLines(b, kernel, strip, stores), [&] { emitRows(/*streaming=*/true); },
-      [&] { emitRows(/*streaming=*/false); });
+  if (llvm::none_of(kernel.problem.loads, isRead))
+    return;
+  atChunk(number, [&](Value row, Value col) {
+    for (auto [operand, corner] : llvm::zip_equal(kernel.problem.loads, loads)) {
+      if (!isRead(operand))
+        continue;
+      int64_t bits = getStorageType(operand.access.elementType).getIntOrFloatBitWidth();
+      Pointer first = b.shift(corner, b.add(b.mul(row, operand.strides[plan.rows.back()]), col));
+      for (int64_t i = 0; i < plan.chunkCols(); i += lineBytes * 8 / bits)
+        b.prefetch(b.shift(first, b.constant(i)));
+    }
+  });
+}
+
+void StripFinisher::finishChunksFrom(Value number) {
+  b.loop(number, b.constant(kernel.plan.chunksPerStrip()), 1,
+         [&](Value chunk) { finishChunk(chunk); });
 }

@@ -143,7 +143,8 @@ void gemm::emitMicroKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointe
 }
 
 void gemm::emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer rhs, Value steps,
-                          Pointer tile, Value tileStride, Value accumulate, TypedAttr start) {
+                          Pointer tile, Value tileStride, Value accumulate, TypedAttr start,
+                          function_ref<void(Value)> beside) {
   amx::Product product;
   product.rowTiles = plan.mr / tileSize;
   product.colTiles = plan.nr / tileSize;
@@ -156,5 +157,5 @@ void gemm::emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer
   product.sums = tile;
   product.sumRow = tileStride;
   product.emulated = plan.emulatesTiles;
-  amx::emitProduct(b, product, steps, accumulate, start);
+  amx::emitProduct(b, product, steps, accumulate, start, beside);
 }

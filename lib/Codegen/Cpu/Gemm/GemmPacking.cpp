@@ -40,6 +40,9 @@ static constexpr int64_t panelsPerGroup = 16;
 /// the same set of the L1 cache replace each other.
 static constexpr int64_t prefetchDistance = 12, distantPrefetchDistance = 5;
 
+/// Number of rows of a row tile that are copied side by side.
+static constexpr int64_t rowsPerCopy = 4;
+
 namespace {
 class Packer {
 public:
@@ -315,18 +318,25 @@ void Packer::packElements(Value valid) {
     });
 }
 
-/// For each row, copies 32 values of k (16 steps of a tile) at a time. Processes one row after the
-/// other, so that the hardware prefetches the values that follow.
+/// Copies 32 values of k (16 steps of a tile) of a few rows at a time, and prefetches these values
+/// of the following rows. The hardware predicts the values that follow in each row.
 void Packer::packRowTilesAlongK(Value valid) {
   auto stepType = VectorType::get({lanes}, to.type);
-  b.loop(b.constant(0), b.constant(side.width), 1, [&](Value row) {
-    Value source = b.min(row, b.add(valid, -1));
-    Pointer target = b.shift(to, b.mul(row, tileSize));
+  b.loop(b.constant(0), b.constant(side.width), rowsPerCopy, [&](Value first) {
+    SmallVector<Value> rows;
+    for (int64_t i = 0; i < rowsPerCopy; ++i)
+      rows.push_back(b.min(b.add(first, i), b.add(valid, -1)));
     b.loop(b.constant(0), kCount, tileSize * perStep, [&](Value k) {
       Value mask = b.maskBelow(tileSize * perStep, b.sub(kCount, k));
-      Value vector = load(tileSize * perStep, source, k, mask);
-      b.store(vector::BitCastOp::create(b, b.loc, stepType, vector),
-              b.shift(target, b.mul(b.div(k, perStep), side.width)));
+      SmallVector<Value> vectors;
+      for (Value row : rows) {
+        b.prefetch(element(b.add(row, rowsPerCopy), k));
+        vectors.push_back(load(tileSize * perStep, row, k, mask));
+      }
+      Pointer target = b.shift(to, b.mul(b.div(k, perStep), side.width));
+      for (auto [i, vector] : llvm::enumerate(vectors))
+        b.store(vector::BitCastOp::create(b, b.loc, stepType, vector),
+                b.shift(target, b.mul(b.add(first, i), tileSize)));
     });
   });
 }

@@ -45,9 +45,10 @@ static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 
 /// Size in bytes of the panels of rhs that are packed together for tile registers.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// If tile registers are used, a slab has `tileSlab` values of k, and a strip has `tileStrip`
-/// panels. For tiles of 32 x 32 sums, the slab of a panel of lhs has 16 KiB, and the sums of a
-/// strip also have 16 KiB. Both stay in the L1 cache.
-static constexpr int64_t tileSlab = 256, tileStrip = 4;
+/// panels, or `directStrip` panels if the sums are kept in the result's buffer. For tiles of 32 x
+/// 32 sums, the slab of a panel of lhs has 16 KiB, and the sums of two strips also have 16 KiB.
+/// Both stay in the L1 cache.
+static constexpr int64_t tileSlab = 256, tileStrip = 2, directStrip = 4;
 /// Minimum size in bytes of a result that is written with streaming stores.
 static constexpr int64_t streamedBytes = 2 << 20;
 /// Minimum number of units to distribute among workers.
@@ -213,32 +214,35 @@ static void chooseBlocks(const Problem &problem, Plan &plan, const CpuTarget &ta
   int64_t blockLimit = isDivided ? wholeLimit : std::min(wholeLimit, lhsBlockBytes);
   int64_t lhsLimit = lhsBytes <= wholeLimit ? lhsBytes : blockLimit;
   plan.mc = evenBlock(plan.m, lhsLimit / plan.panelBytes(plan.mr) * plan.mr, plan.mr);
-  plan.kSlab = plan.kc;
-  if (tiles) {
-    int64_t panels = llvm::divideCeil(plan.n, plan.nr);
-    plan.kSlab = evenBlock(plan.kc, tileSlab, kUnit);
-    // A strip does not cross a border of the innermost digit.
-    plan.strip = plan.cols.size() == 1 ? std::min(tileStrip, panels) : 1;
-    int64_t group = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1, panels);
-    plan.colGroup = llvm::alignTo(group, plan.strip);
-  }
+  plan.kSlab = tiles ? evenBlock(plan.kc, tileSlab, kUnit) : plan.kc;
   // If a block of k has several slabs, sums are loaded and stored several times. The loads and
   // stores are faster if the sums are in scratch instead of the result's buffer.
   plan.direct = isDirect(problem, plan) && (plan.kSlab == plan.kc || plan.kBlocks > 1);
+  plan.finishesBeside = tiles && !plan.direct;
+  if (tiles) {
+    int64_t panels = llvm::divideCeil(plan.n, plan.nr);
+    // A strip does not cross a border of the innermost digit.
+    int64_t strip = plan.direct ? directStrip : tileStrip;
+    plan.strip = plan.cols.size() == 1 ? std::min(strip, panels) : 1;
+    int64_t group = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1, panels);
+    plan.colGroup = llvm::alignTo(group, plan.strip);
+  }
   plan.nc = llvm::alignTo(plan.n, plan.nr);
-  int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8, kept = 1;
+  int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8;
+  int64_t kept = plan.finishesBeside ? 2 : 1;
   if (!plan.direct && plan.kBlocks > 1) {
     plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.stripCols());
     kept = plan.mc / plan.mr * (plan.nc / plan.stripCols());
   }
-  // The larger operand is divided among workers, unless this operand has too few units. Every
-  // worker packs all of the other operand.
+  // The larger operand is divided among workers, unless this operand has too few units. A worker
+  // packs all of the other operand, or the blocks of rows that its units belong to.
   int64_t rowUnits = llvm::divideCeil(plan.m, plan.mr),
           colUnits = llvm::divideCeil(plan.n, plan.nr);
   plan.splitRows = plan.m > plan.n;
   if (plan.outerCount * (plan.splitRows ? rowUnits : colUnits) < minUnits)
     plan.splitRows = rowUnits > colUnits;
-  plan.unitsPerOuter = plan.splitRows ? rowUnits : colUnits;
+  plan.unitsPerBlock = plan.splitRows ? rowUnits : colUnits;
+  plan.rowBlocks = plan.splitRows ? 1 : llvm::divideCeil(plan.m, plan.mc);
   plan.lhsOffset = 0;
   int64_t lhsPanels = plan.mc / plan.mr + plan.panelsPerVector(plan.mr) - 1;
   plan.rhsOffset = llvm::alignTo(lhsPanels * plan.panelBytes(plan.mr), 64);
@@ -256,7 +260,7 @@ bool gemm::isStreamed(const Problem &problem, const Plan &plan, const StoreStep 
   };
   return plan.arithmetic == Arithmetic::Tiles && !plan.direct &&
          !llvm::any_of(problem.loads, readsDest) && !readsDest(problem.init) &&
-         dest.strides[plan.cols.back()] == 1 &&
+         dest.strides[plan.cols.back()] == 1 && plan.chunkCols() * bytes % lineBytes == 0 &&
          dest.strides[plan.rows.back()] * bytes % lineBytes == 0 &&
          plan.m * plan.n * plan.outerCount * bytes >= streamedBytes;
 }

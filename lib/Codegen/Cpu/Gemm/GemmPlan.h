@@ -67,6 +67,9 @@ struct Plan {
   /// True if a result is written with streaming stores (isStreamed()).
   bool streams = false;
 
+  /// True if a strip is finished beside the products of the next strip (see Gemm.cpp).
+  bool finishesBeside = false;
+
   /// True if micro-kernels prefetch the next panel of rhs.
   bool prefetchesRhs = false;
   /// Number of parts of the loop of a micro-kernel. With several parts, lines of the result and of
@@ -80,9 +83,10 @@ struct Plan {
   int64_t lhsPanelsPerUse = 1; ///< number of panels that are then packed together
 
   // If `splitRows` is true, the rows are divided among workers in units of mr rows. Otherwise the
-  // columns are divided in units of nr columns.
+  // columns of each block of mc rows are divided in units of nr columns.
   bool splitRows = false;
-  int64_t unitsPerOuter = 1;
+  int64_t rowBlocks = 1;     ///< number of blocks of rows whose columns are divided
+  int64_t unitsPerBlock = 1; ///< number of units of a block or, if splitRows is true, of all rows
 
   // Scratch of a worker, in bytes.
   int64_t lhsOffset = 0, rhsOffset = 0, tileOffset = 0, workerBytes = 0;
@@ -90,7 +94,14 @@ struct Plan {
 
   /// Returns the number of columns of a strip.
   int64_t stripCols() const { return strip * nr; }
-  int64_t extent() const { return outerCount * unitsPerOuter; }
+  /// Strips that are finished beside products are finished in chunks of two vectors of a row.
+  int64_t chunkCols() const { return std::min(2 * lanes, stripCols()); }
+  int64_t chunksPerStrip() const { return mr * stripCols() / chunkCols(); }
+  /// Returns the number of chunks per iteration of the products, that is, per 32 values of k.
+  int64_t chunksPerTurn() const {
+    return llvm::divideCeil(chunksPerStrip(), strip * kSteps(kc) / tileSize);
+  }
+  int64_t extent() const { return outerCount * rowBlocks * unitsPerBlock; }
   /// Returns the number of steps of the micro-kernel for `k` values of k.
   int64_t kSteps(int64_t k) const;
   /// Returns the number of k values per step.
