@@ -140,9 +140,10 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   return {mixed, ds};
 }
 
-/// Replaces the scores by f · P, and dP by dS. Packs f · P and dS for the products that follow.
+/// Replaces the scores of one pass by f · P, and dP by dS. Packs f · P and dS for the products that
+/// follow.
 void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, Value firstCol,
-                                 Value unit, bool masked) {
+                                 Value pass, Value unit, bool masked) {
   Type wide = plan.numbers.wide, step = plan.numbers.stepType();
   int64_t lanes = plan.numbers.rowLanes, rowsPerTurn = plan.isFma() ? 1 : 2;
   Matrix p = matrix(plan.scores, step), ds = matrix(plan.gradients, step),
@@ -151,7 +152,7 @@ void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, 
     Value number = b.add(b.mul(group, plan.paddedRows), b.add(firstRow, row));
     return b.broadcastLoad(b.shift(scratch(part, wide), number), lanes);
   };
-  b.loop(b.constant(0), b.constant(plan.blockRows), rowsPerTurn, [&](Value row) {
+  b.loop(pass, b.add(pass, plan.passRows()), rowsPerTurn, [&](Value row) {
     SmallVector<RowContext> contexts;
     for (int64_t i = 0; i < rowsPerTurn; ++i) {
       Value at = b.add(row, i);
@@ -183,15 +184,23 @@ void BackwardEmitter::emitTile(const Head &head, Value group, Value rowBlock, Va
     emitRows(*f, head, firstRow, plan.blockRows);
   captures.beginTile(*this);
   Matrix scores = matrix(plan.scores, wide), gradients = matrix(plan.gradients, wide);
-  b.gemm(scores, rowsOf(plan.q, group, firstRow, false), matrix(plan.kT, step), plan.blockRows,
-         plan.blockCols, plan.dimSteps(), CpuTiles::Sums::Zero);
-  b.gemm(gradients, rowsOf(plan.dout, group, firstRow, false), matrix(plan.vT, step),
-         plan.blockRows, plan.blockCols, plan.valueSteps(), CpuTiles::Sums::Zero);
-  auto change = [&](bool masked) { emitScores(head, group, firstRow, firstCol, unit, masked); };
-  if (hasMask())
-    b.when(isFree, [&] { change(false); }, [&] { change(true); });
-  else
-    change(false);
+  b.loop(b.constant(0), b.constant(plan.blockRows), plan.passRows(), [&](Value pass) {
+    Value row = b.add(firstRow, pass);
+    auto product = [&](Matrix to, const Part &left, const Part &right, int64_t steps) {
+      to.place = b.at(to, pass, b.constant(0));
+      b.gemm(to, rowsOf(left, group, row, false), matrix(right, step), plan.passRows(),
+             plan.blockCols, steps, CpuTiles::Sums::Zero);
+    };
+    product(scores, plan.q, plan.kT, plan.dimSteps());
+    product(gradients, plan.dout, plan.vT, plan.valueSteps());
+    auto change = [&](bool masked) {
+      emitScores(head, group, firstRow, firstCol, pass, unit, masked);
+    };
+    if (hasMask())
+      b.when(isFree, [&] { change(false); }, [&] { change(true); });
+    else
+      change(false);
+  });
   auto accumulate = [&](const Matrix &to, const Matrix &left, const Matrix &right, int64_t rows,
                         int64_t cols, int64_t steps) {
     b.gemm(to, left, right, rows, cols, steps, CpuTiles::Sums::Kept);

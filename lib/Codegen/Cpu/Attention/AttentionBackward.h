@@ -23,6 +23,12 @@ struct BackwardPlan : Plan {
   BackwardPlan(const Shape &shape, const Numbers &numbers);
   void takeParts(const Units &units);
   bool isFma() const { return numbers.arithmetic == Arithmetic::Fma; }
+  /// Returns the number of rows whose S, dP, P and dS are computed in one pass. With AMX tiles, the
+  /// vectors of a pass take about as long as its products. Their S and dP stay in the L1 cache.
+  int64_t passRows() const {
+    constexpr int64_t rows = 2 * amx::tileSize;
+    return numbers.arithmetic == Arithmetic::Tiles && blockRows % rows == 0 ? rows : blockRows;
+  }
 
   /// Number of rows of a head in scratch, rounded up such that the last fragment of the last block
   /// fits.
@@ -60,8 +66,8 @@ private:
   void packBlock(const Head &head, Value block);
   void emitTile(const Head &head, Value group, Value rowBlock, Value firstCol, Value isFree,
                 Value unit);
-  void emitScores(const Head &head, Value group, Value firstRow, Value firstCol, Value unit,
-                  bool masked);
+  void emitScores(const Head &head, Value group, Value firstRow, Value firstCol, Value pass,
+                  Value unit, bool masked);
   std::pair<Value, Value> emitVector(const Head &head, const RowContext &context, Value group,
                                      Value firstRow, Value firstCol, Value col, Value unit,
                                      bool masked);
