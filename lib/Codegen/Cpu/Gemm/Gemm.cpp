@@ -258,8 +258,8 @@ StripFinisher PhaseEmitter::finisherOf(const Position &corner, const Ranges &ran
           sumsInScratch(waiting.row, waiting.col, ranges, waiting.buffer)};
 }
 
-/// Emits the micro-kernels of a strip. If `previous` is given, finishes the previous strip beside
-/// them.
+/// Emits the micro-kernels of a strip. If `previous` and `next` are given, the code finishes the
+/// strip `previous` beside the products, and prefetches what finishing the strip `next` reads.
 void PhaseEmitter::emitProducts(const Strip &strip, Value row, Value col, const Ranges &ranges,
                                 Value kCount, Value kBlock, Pointer sums, Value stride,
                                 StripFinisher *previous, StripFinisher *next) {
@@ -326,7 +326,9 @@ CodeBuilder::Carried PhaseEmitter::emitStrip(const Position &corner, Value row, 
     });
   if (plan.finishesBeside) {
     StripFinisher previous = finisherOf(corner, ranges, {waiting[0], waiting[1], waiting[2]});
-    StripFinisher next(b, kernel, strip, scratch);
+    Strip finished = strip;
+    finished.rows = b.select(isLast, strip.rows, b.constant(0));
+    StripFinisher next(b, kernel, finished, scratch);
     emitProducts(strip, row, col, ranges, kCount, kBlock, sums, stride, &previous, &next);
     return {b.select(isLast, row, ranges.rows.to), col, buffer};
   }
