@@ -262,7 +262,7 @@ void amx::emitProduct(CodeBuilder &b, const Product &product, Value steps, Value
     });
   };
   if (product.emulated) {
-    if (beside)
+    if (beside) // The loops do not run beside anything, so its code runs before them.
       eachStep([](Value) {});
     return EmulatedTiles(places).run(steps, accumulate, constant);
   }

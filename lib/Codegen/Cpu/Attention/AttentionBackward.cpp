@@ -140,8 +140,8 @@ std::pair<Value, Value> BackwardEmitter::emitVector(const Head &head, const RowC
   return {mixed, ds};
 }
 
-/// Replaces the scores of one pass by f · P, and dP by dS. Packs f · P and dS for the products that
-/// follow.
+/// Replaces the scores by f · P, and dP by dS, in the rows of the pass that begins at row `pass` of
+/// the tile. Packs f · P and dS for the products that follow.
 void BackwardEmitter::emitScores(const Head &head, Value group, Value firstRow, Value firstCol,
                                  Value pass, Value unit, bool masked) {
   Type wide = plan.numbers.wide, step = plan.numbers.stepType();

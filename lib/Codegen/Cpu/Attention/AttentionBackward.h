@@ -23,8 +23,8 @@ struct BackwardPlan : Plan {
   BackwardPlan(const Shape &shape, const Numbers &numbers);
   void takeParts(const Units &units);
   bool isFma() const { return numbers.arithmetic == Arithmetic::Fma; }
-  /// Returns the number of rows whose S, dP, P and dS are computed in one pass. With AMX tiles, the
-  /// vectors of a pass take about as long as its products. Their S and dP stay in the L1 cache.
+  /// Returns the number of rows whose S, dP, P and dS are computed in one pass. With AMX tiles, S
+  /// and dP of a pass fit into the L1 cache.
   int64_t passRows() const {
     constexpr int64_t rows = 2 * amx::tileSize;
     return numbers.arithmetic == Arithmetic::Tiles && blockRows % rows == 0 ? rows : blockRows;

@@ -57,7 +57,8 @@ private:
   struct Range {
     Value from, to;
   };
-  /// Returns the range of units `from` to `to`, each of `unit` rows or columns, of `size` in all.
+  /// Returns the rows (or columns) of the units `from` to `to` - 1. A unit has `unit` rows, and all
+  /// units together have `size` rows.
   Range rangeOf(Value from, Value to, int64_t unit, int64_t size) {
     return {b.mul(from, unit), b.min(b.mul(to, unit), b.constant(size))};
   }
@@ -75,17 +76,11 @@ private:
     Value from, count;
     Value isFirst; ///< true if these values are the first values of k that are added to a tile
   };
-  /// The strip that is finished beside the products of the next strip. It has no rows if no strip
-  /// is waiting.
-  struct Waiting {
-    Value row, col;
-    Value buffer; ///< number of the buffer of its sums: 0 or 1
-  };
   CodeBuilder::Carried emitStrip(const Position &position, Value row, Value col,
                                  const Ranges &ranges, Value kCount, Value kBlock,
                                  ValueRange waiting);
   Strip stripAt(const Position &corner, Value row, Value col, const Ranges &ranges);
-  StripFinisher finisherOf(const Position &corner, const Ranges &ranges, const Waiting &waiting);
+  StripFinisher finisherOf(const Position &corner, const Ranges &ranges, ValueRange waiting);
   void emitProducts(const Strip &strip, Value row, Value col, const Ranges &ranges, Value kCount,
                     Value kBlock, Pointer sums, Value stride, StripFinisher *previous,
                     StripFinisher *next);
@@ -134,7 +129,7 @@ Pointer PhaseEmitter::panel(const Side &side, Value number, Value fromStep) {
 }
 
 /// Returns the address of a strip's sums in scratch. If no partial sums must be kept, the strips
-/// use one buffer, or two buffers in turns if strips are finished beside products.
+/// use one buffer. If strips are finished beside products, they use two buffers alternately.
 Pointer PhaseEmitter::sumsInScratch(Value row, Value col, const Ranges &ranges, Value buffer) {
   Value base = b.address({kernel.worker, b.getI8Type(), b.constant(plan.tileOffset)});
   Value number = buffer;
@@ -252,10 +247,11 @@ Strip PhaseEmitter::stripAt(const Position &corner, Value row, Value col, const 
   return strip;
 }
 
+/// Returns the finisher of the strip `waiting`, as emitStrip() returns it.
 StripFinisher PhaseEmitter::finisherOf(const Position &corner, const Ranges &ranges,
-                                       const Waiting &waiting) {
-  return {b, kernel, stripAt(corner, waiting.row, waiting.col, ranges),
-          sumsInScratch(waiting.row, waiting.col, ranges, waiting.buffer)};
+                                       ValueRange waiting) {
+  Value row = waiting[0], col = waiting[1], buffer = waiting[2];
+  return {b, kernel, stripAt(corner, row, col, ranges), sumsInScratch(row, col, ranges, buffer)};
 }
 
 /// Emits the micro-kernels of a strip. If `previous` and `next` are given, the code finishes the
@@ -289,7 +285,10 @@ void PhaseEmitter::emitProducts(const Strip &strip, Value row, Value col, const 
     previous->finishChunksFrom(b.mul(b.mul(turns(kCount), panels), plan.chunksPerTurn()));
 }
 
-/// Emits the code of one strip. Returns the strip that waits afterwards (Waiting).
+/// Emits the code of one strip. If strips are finished beside products, `waiting` describes the
+/// strip that has its sums but no results yet. Its values are the first row, the first column, and
+/// the number of the buffer of the sums (0 or 1). If no strip is waiting, the row is the end of the
+/// rows. Returns the strip that is waiting after this code.
 CodeBuilder::Carried PhaseEmitter::emitStrip(const Position &corner, Value row, Value col,
                                              const Ranges &ranges, Value kCount, Value kBlock,
                                              ValueRange waiting) {
@@ -299,7 +298,7 @@ CodeBuilder::Carried PhaseEmitter::emitStrip(const Position &corner, Value row, 
   bool constantStart = problem.startsAtConstant();
 
   Value buffer = b.constant(0);
-  if (plan.finishesBeside)
+  if (plan.finishesBeside())
     buffer = b.sub(b.constant(1), waiting[2]);
   Pointer scratch = sumsInScratch(row, col, ranges, buffer), sums = scratch;
   Value stride = b.constant(plan.stripCols()), isWhole;
@@ -318,14 +317,14 @@ CodeBuilder::Carried PhaseEmitter::emitStrip(const Position &corner, Value row, 
   } else if (!constantStart) {
     b.when(isFirst, [&] { emitLoadStrip(b, kernel, problem.init, strip, scratch); });
   }
-  if (!plan.direct && !plan.finishesBeside && plan.parts == 1)
+  if (!plan.direct && !plan.finishesBeside() && plan.parts == 1)
     b.when(isLast, [&] {
       emitPrefetchOfStrip(b, kernel, strip, [&](function_ref<void(Value)> body) {
         b.loop(b.constant(0), b.constant(plan.mr), 1, body);
       });
     });
-  if (plan.finishesBeside) {
-    StripFinisher previous = finisherOf(corner, ranges, {waiting[0], waiting[1], waiting[2]});
+  if (plan.finishesBeside()) {
+    StripFinisher previous = finisherOf(corner, ranges, waiting);
     Strip finished = strip;
     finished.rows = b.select(isLast, strip.rows, b.constant(0));
     StripFinisher next(b, kernel, finished, scratch);
@@ -357,7 +356,7 @@ void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range su
     packLhs(rows.from, rows.to);
   int64_t groupCols = plan.colGroup * plan.nr;
   CodeBuilder::Carried waiting;
-  if (plan.finishesBeside)
+  if (plan.finishesBeside())
     waiting = {rows.to, sumCols.from, zero};
   waiting =
       b.loop(sumCols.from, sumCols.to, groupCols, waiting, [&](Value first, ValueRange before) {
@@ -377,9 +376,8 @@ void PhaseEmitter::emitBlock(Position position, Range rows, Range cols, Range su
           });
         });
       });
-  if (plan.finishesBeside)
-    finisherOf(position, {rows, cols, sumCols, zero}, {waiting[0], waiting[1], waiting[2]})
-        .finishChunksFrom(zero);
+  if (plan.finishesBeside())
+    finisherOf(position, {rows, cols, sumCols, zero}, waiting).finishChunksFrom(zero);
 }
 
 void PhaseEmitter::emitOuter(Value outer, Range rows, Range cols) {

@@ -105,8 +105,13 @@ struct Strip {
   Value rows, cols;
   Value isLast; ///< true if no products are added to the strip later
 };
+/// Returns true if the rows of an operand of the epilogue have cache lines of their own.
+bool hasLinesOfRows(const Plan &plan, const Operand &operand);
+/// Prefetches `cols` elements of row `row` of an operand. `corner` is the element in row 0.
+void emitPrefetchOfRow(CodeBuilder &b, const Plan &plan, const Operand &operand, Pointer corner,
+                       Value row, int64_t cols, bool forWriting);
 /// Prefetches the elements that the epilogue of a strip accesses, in the rows with which `eachRow`
-/// calls its argument. Results of AMX products are not prefetched.
+/// calls its argument.
 void emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip,
                          llvm::function_ref<void(llvm::function_ref<void(Value)>)> eachRow);
 /// Copies the strip's elements of `source` to `sums`. In `sums`, each row has Plan::stripCols()

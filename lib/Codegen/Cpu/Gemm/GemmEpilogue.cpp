@@ -121,8 +121,8 @@ void gemm::emitLoadStrip(CodeBuilder &b, const Kernel &kernel, const Operand &so
   });
 }
 
-/// Returns true if the rows of a strip consist of whole cache lines in all streamed results, and of
-/// whole chunks. `corners` has the address of each result's element at the strip's corner.
+/// Returns true if each row of a strip consists of whole chunks and, in each streamed result, of
+/// whole cache lines. `corners` has the address of each result's element at the strip's corner.
 static Value hasWholeLines(CodeBuilder &b, const Kernel &kernel, const Strip &strip,
                            ArrayRef<Pointer> corners) {
   Value whole = b.isEqual(b.rem(strip.cols, kernel.plan.chunkCols()), 0);
@@ -200,21 +200,14 @@ void StripFinisher::finishChunk(Value number) {
 
 void StripFinisher::prefetchChunk(Value number) {
   const Plan &plan = kernel.plan;
-  auto isRead = [&](const Operand &operand) {
-    return operand.access.binding >= 0 && operand.strides[plan.rows.back()] != 0 &&
-           operand.strides[plan.cols.back()] == 1;
-  };
-  if (llvm::none_of(kernel.problem.loads, isRead))
+  auto reads = [&](const Operand &operand) { return hasLinesOfRows(plan, operand); };
+  if (llvm::none_of(kernel.problem.loads, reads))
     return;
   atChunk(number, [&](Value row, Value col) {
-    for (auto [operand, corner] : llvm::zip_equal(kernel.problem.loads, loads)) {
-      if (!isRead(operand))
-        continue;
-      int64_t bits = getStorageType(operand.access.elementType).getIntOrFloatBitWidth();
-      Pointer first = b.shift(corner, b.add(b.mul(row, operand.strides[plan.rows.back()]), col));
-      for (int64_t i = 0; i < plan.chunkCols(); i += lineBytes * 8 / bits)
-        b.prefetch(b.shift(first, b.constant(i)));
-    }
+    for (auto [operand, corner] : llvm::zip_equal(kernel.problem.loads, loads))
+      if (reads(operand))
+        emitPrefetchOfRow(b, plan, operand, b.shift(corner, col), row, plan.chunkCols(),
+                          /*forWriting=*/false);
   });
 }
 

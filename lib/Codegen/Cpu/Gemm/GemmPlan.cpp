@@ -218,7 +218,6 @@ static void chooseBlocks(const Problem &problem, Plan &plan, const CpuTarget &ta
   // If a block of k has several slabs, sums are loaded and stored several times. The loads and
   // stores are faster if the sums are in scratch instead of the result's buffer.
   plan.direct = isDirect(problem, plan) && (plan.kSlab == plan.kc || plan.kBlocks > 1);
-  plan.finishesBeside = tiles && !plan.direct;
   if (tiles) {
     int64_t panels = llvm::divideCeil(plan.n, plan.nr);
     // A strip does not cross a border of the innermost digit.
@@ -229,7 +228,7 @@ static void chooseBlocks(const Problem &problem, Plan &plan, const CpuTarget &ta
   }
   plan.nc = llvm::alignTo(plan.n, plan.nr);
   int64_t accBytes = plan.accType.getIntOrFloatBitWidth() / 8;
-  int64_t kept = plan.finishesBeside ? 2 : 1;
+  int64_t kept = plan.finishesBeside() ? 2 : 1;
   if (!plan.direct && plan.kBlocks > 1) {
     plan.nc = evenBlock(plan.n, sumsBytes / (plan.mc * accBytes), plan.stripCols());
     kept = plan.mc / plan.mr * (plan.nc / plan.stripCols());
@@ -258,9 +257,9 @@ bool gemm::isStreamed(const Problem &problem, const Plan &plan, const StoreStep 
   auto readsDest = [&](const Operand &operand) {
     return operand.access.binding == dest.access.binding;
   };
-  return plan.arithmetic == Arithmetic::Tiles && !plan.direct &&
-         !llvm::any_of(problem.loads, readsDest) && !readsDest(problem.init) &&
-         dest.strides[plan.cols.back()] == 1 && plan.chunkCols() * bytes % lineBytes == 0 &&
+  return plan.finishesBeside() && !llvm::any_of(problem.loads, readsDest) &&
+         !readsDest(problem.init) && dest.strides[plan.cols.back()] == 1 &&
+         plan.chunkCols() * bytes % lineBytes == 0 &&
          dest.strides[plan.rows.back()] * bytes % lineBytes == 0 &&
          plan.m * plan.n * plan.outerCount * bytes >= streamedBytes;
 }

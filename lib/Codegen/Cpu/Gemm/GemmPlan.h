@@ -67,9 +67,6 @@ struct Plan {
   /// True if a result is written with streaming stores (isStreamed()).
   bool streams = false;
 
-  /// True if a strip is finished beside the products of the next strip (see Gemm.cpp).
-  bool finishesBeside = false;
-
   /// True if micro-kernels prefetch the next panel of rhs.
   bool prefetchesRhs = false;
   /// Number of parts of the loop of a micro-kernel. With several parts, lines of the result and of
@@ -92,6 +89,8 @@ struct Plan {
   int64_t lhsOffset = 0, rhsOffset = 0, tileOffset = 0, workerBytes = 0;
   int64_t configOffset = 0; ///< offset of the tile registers' configuration
 
+  /// Returns true if a strip is finished beside the products of the next strip (see Gemm.cpp).
+  bool finishesBeside() const { return arithmetic == Arithmetic::Tiles && !direct; }
   /// Returns the number of columns of a strip.
   int64_t stripCols() const { return strip * nr; }
   /// Strips that are finished beside products are finished in chunks of two vectors of a row.
@@ -127,8 +126,8 @@ struct Plan {
 
 /// Returns true if the epilogue stores a result with streaming stores, which do not read the lines
 /// of the result from memory first. Only kernels with tile registers do this, and only for large
-/// results in which the distance between rows is a multiple of a cache line. The kernel must not
-/// read the buffer of the result.
+/// results in which the distance between rows is a multiple of a cache line, and chunks consist of
+/// whole cache lines. The kernel must not read the buffer of the result.
 bool isStreamed(const Problem &problem, const Plan &plan, const StoreStep &store);
 
 /// Chooses the side of the product that becomes the columns (contiguous in the result if possible),

@@ -6,8 +6,10 @@
 //
 // The epilogue of a strip reads and writes a few columns of many rows. The cache lines of these
 // elements are prefetched before the strip's last products. The hardware does not predict these
-// lines, because a strip has only a few lines per row. With AMX, only the lines that are read are
-// prefetched, because prefetches and loads of tiles wait for the same buffers of the L1 cache.
+// lines, because a strip has only a few lines per row. With AMX, the lines of a chunk that are read
+// are prefetched beside the products of its strip (StripFinisher). Lines that are only written are
+// not prefetched there, because prefetches and loads of tiles wait for the same buffers of the L1
+// cache.
 //
 // If there are few rows, a panel of rhs is used only a few times, and reading it from memory takes
 // a large part of the time. Therefore, without AMX, each micro-kernel of a panel prefetches a part
@@ -111,25 +113,32 @@ void gemm::emitPrefetchOfRows(CodeBuilder &b, const Plan &plan, const NextRows &
     b.prefetch(b.shift(at, b.mul(next.perLine, line)), /*forWriting=*/false);
 }
 
+bool gemm::hasLinesOfRows(const Plan &plan, const Operand &operand) {
+  return operand.access.binding >= 0 && operand.strides[plan.rows.back()] != 0 &&
+         operand.strides[plan.cols.back()] == 1;
+}
+
+void gemm::emitPrefetchOfRow(CodeBuilder &b, const Plan &plan, const Operand &operand,
+                             Pointer corner, Value row, int64_t cols, bool forWriting) {
+  int64_t bits = getStorageType(operand.access.elementType).getIntOrFloatBitWidth();
+  Pointer first = b.shift(corner, b.mul(row, operand.strides[plan.rows.back()]));
+  for (int64_t col = 0; col < cols; col += lineBytes * 8 / bits)
+    b.prefetch(b.shift(first, b.constant(col)), forWriting);
+}
+
 void gemm::emitPrefetchOfStrip(CodeBuilder &b, const Kernel &kernel, const Strip &strip,
                                function_ref<void(function_ref<void(Value)>)> eachRow) {
   const Plan &plan = kernel.plan;
   auto prefetch = [&](const Operand &operand, bool forWriting) {
-    int64_t rowStride = operand.access.binding < 0 ? 0 : operand.strides[plan.rows.back()];
-    if (rowStride == 0 || operand.strides[plan.cols.back()] != 1)
+    if (!hasLinesOfRows(plan, operand))
       return;
-    int64_t bits = getStorageType(operand.access.elementType).getIntOrFloatBitWidth();
-    int64_t perLine = lineBytes * 8 / bits;
     Pointer corner = kernel.at(b, operand, strip.position);
     eachRow([&](Value row) {
-      for (int64_t col = 0; col < plan.stripCols(); col += perLine)
-        b.prefetch(b.shift(corner, b.add(b.mul(row, rowStride), col)), forWriting);
+      emitPrefetchOfRow(b, plan, operand, corner, row, plan.stripCols(), forWriting);
     });
   };
   for (const Operand &operand : kernel.problem.loads)
     prefetch(operand, /*forWriting=*/false);
-  if (plan.arithmetic == Arithmetic::Tiles)
-    return;
   for (const StoreStep &store : kernel.problem.stores)
     prefetch(store.dest, /*forWriting=*/true);
 }
