@@ -194,6 +194,9 @@ struct EpilogueBoxes {
 
   int64_t loadsPerPanel() const { return countBoxes(loads); }
   int64_t storesPerPanel() const { return countBoxes(stores); }
+  /// Returns how many boxes are written between two barriers. With several results, both buffers
+  /// are written together, as a panel takes longer to compute than its boxes to store.
+  int64_t storesTogether() const { return stores.size() > 1 ? 2 : 1; }
   /// A box of a load has all rows of the tile. Returns how many of these boxes fit a stage, and
   /// over how many stages the boxes of a tile extend.
   static int64_t loadsPerStage(const GpuPlan &plan);

@@ -32,6 +32,7 @@
 #include "GpuGemmEpilogue.h"
 #include "SplitFactors.h"
 #include "fsdp/Analysis/Gpu/GpuClocks.h"
+#include <unordered_map>
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -54,13 +55,92 @@ static double partElements(const GpuPlan &plan) {
   return parts * toDouble(plan.outerCount * plan.lhs.size * plan.rhs.size);
 }
 
-OpWork gemm::workOfMaps(const Problem &problem) {
-  OpWork work{1, 0}; // the conversion
-  for (const MapStep &map : problem.maps)
-    for (Operation &op : linalg::LinalgOp(map.op).getBlock()->without_terminator())
-      work += workOf(op);
-  return work;
-}
+namespace {
+/// Counts the operations of an element's elementwise ops. LLVM computes operations with equal
+/// operands once, such as the logistic function of a gate that several ops read. One instruction
+/// converts a pair of stored results to 16 bits. One instruction also rounds an f32 to bf16 and
+/// widens it; f16 needs two.
+class MapWork {
+public:
+  explicit MapWork(const Problem &problem) : problem(problem), loads(problem.loads.size()) {}
+
+  OpWork count() {
+    OpWork work{1, 0}; // addresses
+    for (const MapStep &map : problem.maps)
+      add(map, work);
+    for (const StoreStep &store : problem.stores)
+      if (bytesOf(store.dest.access.elementType) == 2)
+        work.issue += 0.5;
+    return work;
+  }
+
+private:
+  void add(const MapStep &map, OpWork &work) {
+    linalg::LinalgOp op = map.op;
+    Block *body = op.getBlock();
+    for (auto [operand, load, arg] :
+         llvm::zip_equal(op->getOperands(), map.loadOf, body->getArguments())) {
+      Value &same = load < 0 ? values[problem.key(operand)] : loads[load];
+      firstOf[arg] = same ? same : same = arg;
+    }
+    for (Operation &inner : body->without_terminator())
+      if (!findSame(inner))
+        work += workOfNew(inner);
+    for (auto [result, yielded] :
+         llvm::zip_equal(op->getResults(), body->getTerminator()->getOperands()))
+      values[result] = first(yielded);
+  }
+
+  /// Returns true if `op` rounds an f32 to 16 bits.
+  static bool isRounding(Operation *op) {
+    auto trunc = dyn_cast_or_null<arith::TruncFOp>(op);
+    return trunc && trunc.getIn().getType().isF32() && bytesOf(trunc.getType()) == 2;
+  }
+
+  OpWork workOfNew(Operation &op) {
+    if (isRounding(&op))
+      return {}; // count() and extensions count it
+    OpWork work = workOf(op);
+    auto extension = dyn_cast<arith::ExtFOp>(op);
+    if (extension && extension.getIn().getType().isF16() &&
+        isRounding(first(extension.getIn()).getDefiningOp()))
+      work.issue += 1;
+    return work;
+  }
+
+  /// Returns the first of the values that equal `value`.
+  Value first(Value value) {
+    Value same = firstOf.lookup(value);
+    return same ? same : value;
+  }
+
+  /// Returns true if an earlier operation has the results of `op`, and remembers these results.
+  bool findSame(Operation &op) {
+    auto hash = OperationEquivalence::computeHash(
+        &op, [&](Value operand) { return hash_value(first(operand)); },
+        OperationEquivalence::ignoreHashValue, OperationEquivalence::IgnoreLocations);
+    SmallVector<Operation *> &others = operations[hash];
+    auto isEqual = [&](Value lhs, Value rhs) { return success(first(lhs) == first(rhs)); };
+    for (Operation *other : others)
+      if (OperationEquivalence::isEquivalentTo(&op, other, isEqual, nullptr,
+                                               OperationEquivalence::IgnoreLocations)) {
+        for (auto [own, earlier] : llvm::zip_equal(op.getResults(), other->getResults()))
+          firstOf[own] = earlier;
+        return true;
+      }
+    others.push_back(&op);
+    return false;
+  }
+
+  const Problem &problem;
+  SmallVector<Value> loads;       ///< the first argument that is a load
+  DenseMap<Value, Value> values;  ///< the value of an element of a tensor
+  DenseMap<Value, Value> firstOf; ///< the first of equal values
+  std::unordered_map<size_t, SmallVector<Operation *>> operations; ///< by their hash
+};
+} // namespace
+
+OpWork gemm::workOfMaps(const Problem &problem) { return MapWork(problem).count(); }
 
 /// The blocks that add the tiles of k of the summed factor. The plan's own number of shares is set
 /// when the plan has been chosen.
@@ -194,7 +274,8 @@ static std::pair<GpuClocks, double> epilogueOfBoxes(const Problem &problem, cons
   bool loadsVectors = llvm::any_of(problem.loads, [&](const Operand &load) {
     return load.access.binding >= 0 && isVector(plan, load);
   });
-  double barriers = panels * (2 * perPanel + (loaded > 0 ? 1 : 0)) * GpuLatencies::barrier,
+  double writes = std::ceil(perPanel / toDouble(boxes.storesTogether())),
+         barriers = panels * (2 * writes + (loaded > 0 ? 1 : 0)) * GpuLatencies::barrier,
          clocks = units.longest() + barriers;
   if (loadsVectors)
     clocks += (panels - 1) * std::max(GpuLatencies::cache - clocks / panels, 0.0);

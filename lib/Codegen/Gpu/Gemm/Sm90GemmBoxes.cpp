@@ -15,7 +15,8 @@
 //   2. computes the results of its accumulators. A lane has pairs of adjacent elements. Vectors,
 //      which are the same for all rows or for all columns, were loaded to registers one panel
 //      ahead;
-//   3. writes each box of results to one of two buffers, which a thread then stores.
+//   3. writes each box of results to one of two buffers, which a thread then stores. The boxes of
+//      several results are written to both buffers between the same barriers.
 //
 // The box of a 16-bit tensor has 64 columns, a box of an f32 tensor 32 columns. A row has 128
 // bytes. Its chunks of 16 bytes are swizzled: chunk c of row r is at chunk c xor r mod 8. A lane's
@@ -262,33 +263,48 @@ void BoxEpilogue::write(const EpilogueBox &store, int64_t half, const Words &wor
   }
 }
 
-/// Stores the boxes of a panel. One box is written to shared memory while the previous box is
-/// copied from shared to global memory.
+/// Stores the boxes of a panel from the two buffers. If a box is written between two barriers, it
+/// is written while the previous box is copied to global memory.
 void BoxEpilogue::storePanel(const Place &place, int64_t panel, ArrayRef<Words> results) {
-  int64_t perPanel = boxes.storesPerPanel(), number = panel * perPanel;
+  int64_t perPanel = boxes.storesPerPanel(), together = boxes.storesTogether();
   Value barrier = b.add(place.group, 1), isFirst = b.isEqual(place.thread, 0);
   Position corner(problem.digits.size());
   setDigits(b, problem, corner, place.outer, plan.outer);
   setDigits(b, problem, corner, place.firstRow, plan.lhs.digits);
   setDigits(b, problem, corner, place.firstCol, plan.rhs.digits);
+  struct Part {
+    int64_t store, half;
+  };
+  SmallVector<Part> parts;
   for (auto [i, store] : llvm::enumerate(boxes.stores))
-    for (int64_t half = 0; half < store.boxes(); ++half, ++number) {
-      Value target = b.shiftBytes(place.chunk, number % 2 * groupRows * panelBytes);
-      // Wait until the buffer of this box has been read. The two buffers alternate, so it is
-      // usually sufficient to wait for all stores except the latest. But if the number of boxes is
-      // odd, the first box of a tile uses the same buffer as the latest store.
-      int64_t pending = number == 0 && panels * perPanel % 2 ? 0 : 1;
-      b.when(isFirst, [&] { b.waitForStores(pending, /*sourceOnly=*/true); });
-      b.syncNamed(barrier, groupThreads);
-      write(store, half, results[i], target, place.thread);
-      b.fenceAsync();
-      b.syncNamed(barrier, groupThreads);
-      int64_t map = factorMaps + static_cast<int64_t>(boxes.loads.size() + i);
-      b.when(isFirst, [&, half = half, &store = store] {
-        b.storeBox(b.tensorMap(map), boxAt(store, corner, panel, half), target);
-        b.commitStores();
-      });
-    }
+    for (int64_t half = 0; half < store.boxes(); ++half)
+      parts.push_back({static_cast<int64_t>(i), half});
+  for (int64_t from = 0; from < perPanel; from += together) {
+    ArrayRef<Part> written = ArrayRef(parts).slice(from, std::min(together, perPanel - from));
+    int64_t number = panel * perPanel + from;
+    auto bufferOf = [&](int64_t i) {
+      int64_t buffer = together == 1 ? number % 2 : i;
+      return b.shiftBytes(place.chunk, buffer * groupRows * panelBytes);
+    };
+    // Wait until the buffers of these boxes have been read. If the two buffers alternate, it is
+    // usually sufficient to wait for all stores except the latest. But if the number of boxes is
+    // odd, the first box of a tile uses the same buffer as the latest store.
+    int64_t pending = together > 1 || (number == 0 && panels * perPanel % 2) ? 0 : 1;
+    b.when(isFirst, [&] { b.waitForStores(pending, /*sourceOnly=*/true); });
+    b.syncNamed(barrier, groupThreads);
+    for (auto [i, part] : llvm::enumerate(written))
+      write(boxes.stores[part.store], part.half, results[part.store], bufferOf(i), place.thread);
+    b.fenceAsync();
+    b.syncNamed(barrier, groupThreads);
+    b.when(isFirst, [&] {
+      for (auto [i, part] : llvm::enumerate(written)) {
+        int64_t map = factorMaps + static_cast<int64_t>(boxes.loads.size()) + part.store;
+        b.storeBox(b.tensorMap(map), boxAt(boxes.stores[part.store], corner, panel, part.half),
+                   bufferOf(i));
+      }
+      b.commitStores();
+    });
+  }
   // Otherwise ptxas computes results of several panels before it stores the first, with more
   // registers than a thread has. Waits for loads end the block, too.
   bool isHeavy = boxes.stores.size() > 1 || problem.maps.size() > 1;

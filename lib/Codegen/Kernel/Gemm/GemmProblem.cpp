@@ -449,6 +449,31 @@ static void normalise(Problem &problem) {
   }
 }
 
+/// Returns true if two loads have the same value at each element.
+static bool haveSameValues(const Operand &lhs, const Operand &rhs) {
+  const Access &a = lhs.access, &b = rhs.access;
+  return a.binding == b.binding && a.splat == b.splat && a.elementType == b.elementType &&
+         a.offset == b.offset && a.maps == b.maps && lhs.strides == rhs.strides;
+}
+
+/// Removes loads that have the values of an earlier load, such as those of a gate that two
+/// elementwise ops read.
+static void shareLoads(Problem &problem) {
+  SmallVector<Operand> loads;
+  SmallVector<int> shared; // number of each load among those that remain
+  for (Operand &load : problem.loads) {
+    auto same =
+        llvm::find_if(loads, [&](const Operand &earlier) { return haveSameValues(earlier, load); });
+    shared.push_back(same - loads.begin());
+    if (same == loads.end())
+      loads.push_back(std::move(load));
+  }
+  problem.loads = std::move(loads);
+  for (MapStep &map : problem.maps)
+    for (int &load : map.loadOf)
+      load = load < 0 ? load : shared[load];
+}
+
 FailureOr<Problem> Reader::read() {
   if (!kernel.getBody().hasOneBlock())
     return failure();
@@ -465,6 +490,7 @@ FailureOr<Problem> Reader::read() {
       return failure();
   resolveStrides();
   normalise(problem);
+  shareLoads(problem);
   return std::move(problem);
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # Writes contraction kernels for fsdp-kernel-test:
-#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|faulty|faultyboxes|uneven|sums|sumtable|gradients|equalparts|table|grouptable|grouploops|rates|narrow|training DTYPE...
+#   gemm-grid.py short|full|tiles|splits|groups|groupgrid|gates|faulty|faultyboxes|uneven|sums|sumtable|gradients|equalparts|table|grouptable|grouploops|rates|work|narrow|training DTYPE...
 # DTYPE tf32 stands for f32 factors that tf32 holds exactly, and for the tiles of --f32-products=tf32.
 # short: every epilogue and every transpose once; full: all combinations at odd sizes; tiles: each tile of the type; splits: k in parts;
 # gradients, equalparts: those of GPT-2's weights; table, grouptable: the input of the ptxas tables; grouploops: that of grouptable with 16 times as many k, so that main loops take most of the time.
@@ -13,6 +13,7 @@ TILES = {16: ["128x256", "128x128", "128x64", "64x128", "64x64", "32x64", "64x32
 GROUP_TILES = ["wg128x256c2", "wg128x256", "wg128x192", "wg128x128c2", "wg128x128", "wg128x64"]
 TRANSPOSES = ["nn", "nt", "tn", "tt"]
 EPILOGUES = ["none", "accumulate", "bias", "gelu", "gelu_grad", "residual", "rows", "swapped"]
+GATES = ["swiglu", "swiglu_grad"] # with two results of DTYPE
 
 
 def generic(result, ins, types, maps, body, out, shape):
@@ -53,6 +54,21 @@ GELU_GRAD = TANH + """    %three = arith.constant 3.0 : f32
     %sum = arith.addf %t1, %sp : f32
     %y = arith.mulf %h, %sum : f32
 """
+# With power = exp(-x) and d = 1 + power: x / d, and its derivative.
+SILU = """    %limit = arith.constant 40.0 : f32
+    %one = arith.constant 1.0 : f32
+    %nx = arith.negf %x : f32
+    %least = arith.minimumf %nx, %limit : f32
+    %power = math.exp %least : f32
+    %d = arith.addf %power, %one : f32
+    %s = arith.divf %x, %d : f32
+"""
+SILU_GRAD = SILU + """    %g0 = arith.divf %w, %d : f32
+    %g1 = arith.mulf %w, %s : f32
+    %g2 = arith.divf %g1, %d : f32
+    %g3 = arith.mulf %g2, %power : f32
+    %y = arith.addf %g0, %g3 : f32
+"""
 
 
 class Kernel:
@@ -76,7 +92,7 @@ class Kernel:
                 f"outs({start} : {self.types[2]}) -> {self.types[2]}\n")
 
     def finish(self):
-        """Returns the code after the contraction, further arguments, the result and its type."""
+        """Returns the code after the contraction, further arguments, the results and their types, separated by commas."""
         shape, wide = f"{self.m}x{self.n}", f"tensor<{self.m}x{self.n}xf32>"
         other, result = f"tensor<{shape}x{self.dtype}>", f"tensor<{shape}x{self.out}>"
         cast = f"    %q = arith.truncf %y : f32 to {self.out}\n    linalg.yield %q : {self.out}" if self.out != "f32" else "    linalg.yield %y : f32"
@@ -97,12 +113,26 @@ class Kernel:
             body = bias + widen("w", "x2") + "    %y = arith.addf %x, %w : f32\n" + cast
             return (generic("y", ["%r", "%bias", "%other"], [wide, f"tensor<{self.n}xf32>", other], ["(i,j)", "(j)", "(i,j)"], body, self.out, shape),
                     [f"%bias: tensor<{self.n}xf32>", f"%other: {other}"], "%y", result)
+        if self.epilogue in GATES:
+            return self.finish_gate(shape, wide, other, cast, widen)
         if self.epilogue == "rows": # a factor for each row, and the number of the column
             body = "    %j = linalg.index 1 : index\n    %i = arith.index_cast %j : index to i32\n    %f = arith.sitofp %i : i32 to f32\n    %x = arith.mulf %x0, %x1 : f32\n    %y = arith.addf %x, %f : f32\n" + cast
             return generic("y", ["%r", "%scale"], [wide, f"tensor<{self.m}xf32>"], ["(i,j)", "(i)"], body, self.out, shape), [f"%scale: tensor<{self.m}xf32>"], "%y", result
         # The other inputs are transposed.
         body = bias.replace("%x =", "%y =") + cast
         return generic("y", ["%r", "%other"], [wide, f"tensor<{self.n}x{self.m}xf32>"], ["(i,j)", "(j,i)"], body, self.out, shape), [f"%other: tensor<{self.n}x{self.m}xf32>"], "%y", result
+
+    def finish_gate(self, shape, wide, other, cast, widen):
+        """Rounds r to DTYPE first, as a model does. swiglu: silu(gate) r, and r; swiglu_grad: r up silu'(gate), and r silu(gate)."""
+        same, both = ["(i,j)"], f"{other}, {other}"
+        code = generic("h", ["%r"], [wide], same, f"    %q = arith.truncf %x0 : f32 to {self.dtype}\n    linalg.yield %q : {self.dtype}", self.dtype, shape)
+        product = widen("x", "x1") + SILU + widen("w", "x0") + "    %y = arith.mulf %s, %w : f32\n" + cast
+        code += generic("p", ["%h", "%gate"], [other, other], same * 2, product, self.dtype, shape)
+        if self.epilogue == "swiglu":
+            return code, [f"%gate: {other}"], "%h, %p", both
+        slope = widen("x", "x1") + widen("v", "x0") + widen("u", "x2") + "    %w = arith.mulf %v, %u : f32\n" + SILU_GRAD + cast
+        code += generic("g", ["%h", "%gate", "%up"], [other] * 3, same * 3, slope, self.dtype, shape)
+        return code, [f"%gate: {other}", f"%up: {other}"], "%g, %p", both
 
     def sum(self, accumulates):
         """Returns the code of the sum of a factor, its argument and its type."""
@@ -130,10 +160,11 @@ class Kernel:
         arguments = [f"%a: {self.types[0]}{bits}", f"%b: {self.types[1]}{bits}"] + more
         if accumulates and not inplace:
             arguments.append(f"%acc: {self.types[2]}")
-        arguments.append(f"%c: {result} {{fsdp.{'inout' if inplace else 'out'} = 0 : i64}}")
+        for number, each in enumerate(result.split(", ")):
+            arguments.append(f"%c{number or ''}: {each} {{fsdp.{'inout' if inplace else 'out'} = {number} : i64}}")
         sumCode, sumArguments, sumType = self.sum(accumulates)
         code, arguments = code + sumCode, arguments + sumArguments
-        results, values = (f"({result}, {sumType})", f"{value}, %sum : {result}, {sumType}") if self.summed else (result, f"{value} : {result}")
+        results, values = (f"({result}, {sumType})", f"{value}, %sum : {result}, {sumType}") if self.summed else (f"({result})", f"{value} : {result}")
         tile = f', fsdp.gemm_tile = "{self.tile}"' if self.tile else ""
         fill = "" if accumulates else f"""  %zero = arith.constant 0.0 : f32
   %e = tensor.empty() : {self.types[2]}
@@ -205,6 +236,10 @@ def groups(dtype):
         yield Kernel(dtype, "tn", 200, 328, 512, epilogue, tile=f"{tile}/{parts}")
     yield Kernel(dtype, "nt", 520, 520, 256, "accumulate", "f32", tile="wg128x64/4")  # more parts than a round
     yield from uneven(dtype)
+    if dtype != "f32":  # several results, whose boxes are written together
+        yield Kernel(dtype, "nn", 264, 520, 456, "swiglu", tile="wg128x256c2")
+        yield Kernel(dtype, "nt", 200, 328, 136, "swiglu_grad", tile="wg128x256c2")
+        yield Kernel(dtype, "nt", 3400, 648, 16, "swiglu_grad", tile="wg128x64")
 
 
 def uneven(dtype):
@@ -246,6 +281,18 @@ def groupgrid(dtype):
         yield Kernel(dtype, transposes, 264, 264, 72, "none", "f32", batch=3, tile=tile)
         for parts, epilogue in itertools.product((2, 4, "1+5", "3+2"), EPILOGUES):
             yield Kernel(dtype, transposes, 200, 328, 512, epilogue, tile=f"{tile}/{parts}")
+
+
+def gates(dtype):
+    """Epilogues with two results: each tile with each transpose, tails, odd numbers of tiles and more tiles than a round, k in parts."""
+    for epilogue, tile, transposes in itertools.product(GATES, GROUP_TILES, TRANSPOSES):
+        yield Kernel(dtype, transposes, 200, 328, 136, epilogue, tile=tile)
+    for epilogue in GATES:
+        yield Kernel(dtype, "nn", 264, 520, 456, epilogue, tile="wg128x256c2")
+        yield Kernel(dtype, "nt", 3400, 648, 16, epilogue, tile="wg128x64")
+        yield Kernel(dtype, "nn", 1160, 3080, 16, epilogue, tile="wg128x192")
+        yield Kernel(dtype, "nt", 200, 328, 512, epilogue, tile="wg128x128/2")
+        yield Kernel(dtype, "nt", 200, 328, 136, epilogue, tile=tiles_of(dtype)[0])
 
 
 def faulty(dtype):
@@ -290,7 +337,15 @@ def rates(dtype):
     for epilogue, n in itertools.product(("none", "bias", "gelu", "residual", "gelu_grad", "accumulate"), (2048, 8192)):
         for out in sorted({dtype, "f32"}):
             yield Kernel(dtype, "nt", 8192, n, 2048, epilogue, out)
+    for epilogue in GATES:
+        yield Kernel(dtype, "nt", 8192, 8192, 2048, epilogue)
     yield Kernel(dtype, "nt", 8192, 8192, 8192)
+
+
+def work(dtype):
+    """Each epilogue at one size and tile."""
+    for epilogue, out in list(itertools.product(EPILOGUES[:6], sorted({dtype, "f32"}))) + [(gate, dtype) for gate in GATES]:
+        yield Kernel(dtype, "nt", 8192, 8192, 2048, epilogue, out, tile="wg128x256c2")
 
 
 def narrow(dtype):
@@ -311,5 +366,5 @@ def grouploops(dtype):
 
 
 for dtype in sys.argv[2:] if __name__ == "__main__" else []:
-    for kernel in {"groups": groups, "groupgrid": groupgrid, "faulty": faulty, "faultyboxes": faultyboxes, "uneven": uneven, "sums": sums, "sumtable": sumtable, "gradients": gradients, "equalparts": equalparts, "grouptable": grouptable, "grouploops": grouploops, "rates": rates, "narrow": narrow, "training": training, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype.removeprefix("t")):
+    for kernel in {"groups": groups, "groupgrid": groupgrid, "gates": gates, "faulty": faulty, "faultyboxes": faultyboxes, "uneven": uneven, "sums": sums, "sumtable": sumtable, "gradients": gradients, "equalparts": equalparts, "grouptable": grouptable, "grouploops": grouploops, "rates": rates, "work": work, "narrow": narrow, "training": training, "short": short, "full": full, "tiles": tiles, "splits": splits, "table": table}[sys.argv[1]](dtype.removeprefix("t")):
         kernel.write()

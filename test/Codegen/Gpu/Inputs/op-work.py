@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """Compares the instructions that the model counts for an operation with those of ptxas.
 
-usage: op-work.py kernels              writes a kernel for each operation, and `none`
-       op-work.py compare CLOCKS STATS compares the outputs of --emit=clocks and --emit=sass-stats
+usage: op-work.py kernels                writes a kernel for each operation, and `none`
+       op-work.py compare CLOCKS STATS   compares the outputs of --emit=clocks and --emit=sass-stats
+       op-work.py epilogues CLOCKS STATS compares these outputs for the kernels of `gemm-grid.py work`
 
-A kernel applies an operation CHAIN times to each of 4 elements of a thread. Fails if the counted instructions of an operation differ by more than 10 % and half an instruction.
+A kernel applies an operation CHAIN times to each of 4 elements of a thread. An epilogue is compared, per element of the result, with the plain
+product that has a result of the same type. Fails if the counted instructions of an operation or epilogue differ by more than 10 % and half an instruction.
 """
+import re
 import sys
 
 CHAIN, ELEMENTS, SIZE, MULTIPROCESSORS, LANES = 8, 4, 1 << 24, 132, 128
+EPILOGUE_ELEMENTS = 128 * 256 // 256 # of a thread that multiplies
 OPS = {
     "none": "",
     "add": "{y} = arith.addf {x}, %three : f32",
@@ -45,6 +49,12 @@ def column(path, title):
     return {row[0].split("$")[0]: float(row[at]) for row in rows[1:]}
 
 
+def differs(name, counted, assembled):
+    wrong = abs(counted - assembled) > 0.1 * assembled + 0.5
+    print(f"{name:6} counted {counted:5.2f}  assembled {assembled:5.2f}{'  DIFFERS' if wrong else ''}")
+    return wrong
+
+
 def main():
     if sys.argv[1] == "kernels":
         for name, text in OPS.items():
@@ -52,15 +62,20 @@ def main():
         return 0
     clocks, instructions = column(sys.argv[2], "issue"), column(sys.argv[3], "instructions")
     failed = False
+    if sys.argv[1] == "epilogues":
+        for name in clocks:
+            plain = re.sub("_(accumulate|bias|gelu_grad|gelu|residual|swiglu_grad|swiglu)_", "_none_", name)
+            if name == plain:
+                continue
+            failed |= differs(name, (clocks[name] - clocks[plain]) * LANES * MULTIPROCESSORS / 8192**2, (instructions[name] - instructions[plain]) / EPILOGUE_ELEMENTS)
+        return failed
     for name in OPS:
         if name == "none":
             continue
         # All clocks of a multiprocessor issue LANES instructions of a lane.
         counted = (clocks[name] - clocks["none"]) * LANES * MULTIPROCESSORS / SIZE / CHAIN
         assembled = (instructions[name] - instructions["none"]) / ELEMENTS / CHAIN
-        wrong = abs(counted - assembled) > 0.1 * assembled + 0.5
-        failed |= wrong
-        print(f"{name:6} counted {counted:5.2f}  assembled {assembled:5.2f}{'  DIFFERS' if wrong else ''}")
+        failed |= differs(name, counted, assembled)
     return failed
 
 
