@@ -307,7 +307,8 @@ void BoxEpilogue::storePanel(const Place &place, int64_t panel, ArrayRef<Words> 
   }
   // Otherwise ptxas computes results of several panels before it stores the first, with more
   // registers than a thread has. Waits for loads end the block, too.
-  bool isHeavy = boxes.stores.size() > 1 || problem.maps.size() > 1;
+  constexpr double leastWork = 8;
+  bool isHeavy = boxes.stores.size() > 1 || workOfMaps(problem).issue >= leastWork;
   if (isHeavy && boxes.loads.empty() && panel + 1 < panels)
     b.endBlock();
 }
