@@ -32,7 +32,7 @@ class Predictor:
 
     def __init__(self, cluster):
         self.cluster = pathlib.Path(cluster)
-        self.device = json.loads(self.cluster.read_text())["device"]
+        self.device = dict(json.loads(self.cluster.read_text())["device"])
         self.kernels, self.steps, self.missing = {}, {}, set()
 
     def time_of(self, row):

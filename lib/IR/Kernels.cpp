@@ -22,6 +22,16 @@ bool fsdp::isStoredInteger(Type element) {
          llvm::is_contained({1, 8, 16, 32, 64}, element.getIntOrFloatBitWidth());
 }
 
+bool fsdp::isStoredElement(Type element) {
+  return element.isF64() || element.isF32() || element.isF16() || element.isBF16() ||
+         isStoredInteger(element);
+}
+
+bool fsdp::isComputedElement(Type element) {
+  auto integer = dyn_cast<IntegerType>(element);
+  return element.isIndex() || isStoredElement(element) || (integer && integer.getWidth() <= 64);
+}
+
 int64_t fsdp::getStorageBytes(ShapedType type) {
   int64_t bits = getStorageType(type.getElementType()).getIntOrFloatBitWidth();
   return type.getNumElements() * llvm::divideCeil(bits, 8);

@@ -188,10 +188,17 @@ LogicalResult VerifyImportedPass::verifyArguments() {
                << "parameter '" << param.getValue() << "' expected 'fsdp.init'";
     if (param && isa<IntegerType>(type.getElementType()) && isStoredInteger(type.getElementType()))
       result = failed(verifyInteger(arg, param)) ? failure() : result;
-    else if (param && !isa<FloatType>(type.getElementType()))
+    else if (param && !isStoredElement(type.getElementType()))
       result = emitError(arg.getLoc())
                << "parameter '" << param.getValue()
-               << "' expected a tensor of floats, or of integers of 1, 8, 16, 32 or 64 bits, found "
+               << "' expected a tensor of f64, f32, f16 or bf16, or of integers of 1, 8, 16, 32 or "
+                  "64 bits, found "
+               << type;
+    if (batch && !isStoredElement(type.getElementType()))
+      result = emitError(arg.getLoc())
+               << "batch input '" << batch.getValue()
+               << "' expected elements of f64, f32, f16 or bf16, or integers of 1, 8, 16, 32 or 64 "
+                  "bits, found "
                << type;
     if (Attribute limit = func.getArgAttr(i, FSDPDialect::limitAttr))
       if (auto number = dyn_cast<IntegerAttr>(limit); !number || number.getInt() < 1)
@@ -240,15 +247,15 @@ LogicalResult VerifyImportedPass::verifyResult() {
   return diag;
 }
 
-/// Returns whether `type` is a float, an integer or an index, or a tensor of static shape with
-/// elements of one of these types.
+/// Returns whether kernels can compute with `type`, or whether it is a tensor of static shape with
+/// such elements.
 static bool isPlain(Type type) {
   if (auto tensor = dyn_cast<RankedTensorType>(type)) {
     if (!tensor.hasStaticShape())
       return false;
     type = tensor.getElementType();
   }
-  return isa<FloatType, IntegerType, IndexType>(type);
+  return isComputedElement(type);
 }
 
 static InFlightDiagnostic refuse(Operation *op, const Twine &what) {
@@ -268,6 +275,12 @@ LogicalResult VerifyImportedPass::verifyBody(linalg::LinalgOp op) {
       result = refuse(inner, "is not supported inside a structured op");
       return;
     }
+    for (Type type : inner->getResultTypes())
+      if (!isComputedElement(type)) {
+        result = refuse(inner, "has a result of type ")
+                 << type << "; expected f64, f32, f16, bf16 or an integer of at most 64 bits";
+        return;
+      }
     for (Value operand : inner->getOperands()) {
       bool inside = op->getRegion(0).isAncestor(operand.getParentRegion());
       if (!inside && !matchPattern(operand, m_Constant()))
@@ -309,7 +322,8 @@ LogicalResult VerifyImportedPass::verifyOp(Operation *op) {
   for (Type type : llvm::concat<const Type>(op->getOperandTypes(), op->getResultTypes()))
     if (!isPlain(type)) {
       refuse(op, "") << "has the type " << type
-                     << "; expected tensors of static shape of floats or integers";
+                     << "; expected tensors of static shape of f64, f32, f16, bf16 or integers of "
+                        "at most 64 bits";
       return failure();
     }
   if (auto structured = dyn_cast<linalg::LinalgOp>(op)) {

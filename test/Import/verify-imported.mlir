@@ -81,9 +81,32 @@ func.func @integers(
     %d: tensor<4xi64> {fsdp.param = "d", fsdp.frozen, fsdp.init = #fsdp.init<normal, 0.0, 0.02>},
     // expected-error @+1 {{parameter 'e' of 'i1' expected one integer}}
     %e: tensor<4xi1> {fsdp.param = "e", fsdp.frozen, fsdp.init = #fsdp.init<constant, -1.0, 0.0>},
-    // expected-error @+1 {{parameter 'f' expected a tensor of floats, or of integers of 1, 8, 16, 32 or 64 bits, found 'tensor<4xi4>'}}
+    // expected-error @+1 {{parameter 'f' expected a tensor of f64, f32, f16 or bf16, or of integers of 1, 8, 16, 32 or 64 bits, found 'tensor<4xi4>'}}
     %f: tensor<4xi4> {fsdp.param = "f", fsdp.frozen, fsdp.init = #fsdp.init<constant, 1.0, 0.0>},
     %g: tensor<4xi1> {fsdp.param = "g", fsdp.frozen, fsdp.init = #fsdp.init<constant, 1.0, 0.0>}) -> tensor<f32> {
+  %0 = arith.constant dense<0.0> : tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// expected-error @+1 {{batch input 'x' expected elements of f64, f32, f16 or bf16, or integers of 1, 8, 16, 32 or 64 bits, found 'tensor<4xf80>'}}
+func.func @long(%w: tensor<4xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 1.0, 0.0>}, %x: tensor<4xf80> {fsdp.batch = "x"}) -> tensor<f32> {
+  %0 = arith.constant dense<0.0> : tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+func.func @wide(%w: tensor<4xf32> {fsdp.param = "w", fsdp.init = #fsdp.init<constant, 1.0, 0.0>}, %x: tensor<4xi64> {fsdp.batch = "x"}) -> tensor<f32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]} ins(%x : tensor<4xi64>) outs(%e : tensor<4xf32>) {
+  ^bb0(%a: i64, %o: f32):
+    // expected-error @+1 {{'arith.extsi' has a result of type 'i128'; expected f64, f32, f16, bf16 or an integer of at most 64 bits}}
+    %b = arith.extsi %a : i64 to i128
+    %c = arith.sitofp %b : i128 to f32
+    linalg.yield %c : f32
+  } -> tensor<4xf32>
   %0 = arith.constant dense<0.0> : tensor<f32>
   return %0 : tensor<f32>
 }

@@ -60,7 +60,7 @@ struct Tiles {
   std::optional<AttentionTiles> tiles;
 };
 
-double visited(const BlockVisits &visits) { return static_cast<double>(visits.blocks.size()); }
+double visited(const BlockVisits &visits) { return static_cast<double>(visits.count()); }
 
 /// Cycles of the tiles of a head: the products of a block of keys, and as much for a tile.
 std::vector<double> cyclesOf(const Heads &heads, const std::string &mask, int64_t rows,

@@ -117,7 +117,7 @@ std::pair<double, double> fsdp::measureError(Buffer &got, Buffer &expected, Rank
            y = codec.read(expected.data() + i * codec.size);
     if (std::isfinite(y))
       largest = std::max(largest, std::fabs(y));
-    if (x == y)
+    if (x == y || (std::isnan(x) && std::isnan(y)))
       continue;
     worst = std::isfinite(x) && std::isfinite(y) ? std::max(worst, std::fabs(x - y))
                                                  : std::numeric_limits<double>::infinity();

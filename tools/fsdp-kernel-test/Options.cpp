@@ -156,6 +156,10 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
     if (option->getNumOccurrences() && line.bench)
       return "--" + option->ArgStr.str() +
              " has no effect with --bench, which compares no results: remove it";
+  if (line.errorFactor.getNumOccurrences() && line.tolerance.getNumOccurrences())
+    return std::string("--tolerance and --error-factor both bound errors: give one of them");
+  if (line.errorFactor.getNumOccurrences() && !line.widen)
+    return std::string("--error-factor compares with an oracle in f64: remove --widen=false");
   const cl::Option *ofRuns[] = {&line.device,      &line.targetCpu, &line.alsoCpu, &line.tolerance,
                                 &line.errorFactor, &line.floor,     &line.times,   &line.widen,
                                 &line.bench,       &line.saveImage};
@@ -182,6 +186,8 @@ Options fsdp::parseOptions(int argc, char **argv) {
     problem = checkValues(line);
   if (!problem)
     problem = checkUnread(line);
+  if (!problem && !line.saveImage.empty())
+    problem = whyNotWritable(line.saveImage, line.inputFile);
   if (problem) {
     llvm::errs() << "fsdp-kernel-test: " << *problem << "\n";
     std::exit(2);

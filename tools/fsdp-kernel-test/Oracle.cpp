@@ -6,6 +6,7 @@
 
 #include "Oracle.h"
 #include "fsdp/IR/FSDP.h"
+#include "fsdp/IR/Kernels.h"
 #include "fsdp/Import/Traps.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -45,10 +46,12 @@ static bool hasAttention(func::FuncOp kernel) {
 static LogicalResult verifyArgument(func::FuncOp kernel, BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   auto type = dyn_cast<RankedTensorType>(argument.getType());
-  if (!type || !type.hasStaticShape() || !type.getElementType().isIntOrFloat())
-    return kernel.emitError("argument ")
-           << number << ": expected a tensor of a static shape with integers or floats, found "
-           << argument.getType();
+  if (!type || !type.hasStaticShape() || !isStoredElement(type.getElementType()))
+    return kernel.emitError("argument ") << number
+                                         << ": expected a tensor of a static shape with elements "
+                                            "of f64, f32, f16 or bf16, or with "
+                                            "integers of 1, 8, 16, 32 or 64 bits, found "
+                                         << argument.getType();
   if (type.getNumElements() == 0 && hasAttention(kernel))
     return kernel.emitError("argument ")
            << number << ": expected at least one element for attention, found " << type;
@@ -79,11 +82,25 @@ static LogicalResult verifyArgument(func::FuncOp kernel, BlockArgument argument)
   return success();
 }
 
+/// Verifies that kernels can compute with the results of `op`.
+static LogicalResult verifyResults(Operation *op) {
+  for (Type type : op->getResultTypes())
+    if (!isComputedElement(getElementTypeOrSelf(type)))
+      return op->emitError(
+                 "expected results of f64, f32, f16, bf16 or integers of at most 64 bits, "
+                 "found ")
+             << type;
+  return success();
+}
+
 LogicalResult fsdp::verifyArguments(ArrayRef<func::FuncOp> kernels) {
-  for (func::FuncOp kernel : kernels)
+  for (func::FuncOp kernel : kernels) {
     for (BlockArgument argument : kernel.getArguments())
       if (failed(verifyArgument(kernel, argument)))
         return failure();
+    if (kernel.walk([](Operation *op) { return WalkResult(verifyResults(op)); }).wasInterrupted())
+      return failure();
+  }
   return success();
 }
 

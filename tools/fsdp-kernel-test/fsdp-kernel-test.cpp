@@ -184,7 +184,7 @@ static bool saveImage(const Image &image) {
   std::string problem =
       writeOutput(options.saveImage, StringRef(image.elf.data(), image.elf.size()));
   if (!problem.empty())
-    llvm::errs() << "error: " << problem << "\n";
+    llvm::errs() << "fsdp-kernel-test: error: " << problem << "\n";
   return problem.empty();
 }
 
@@ -205,8 +205,8 @@ static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, Gp
   image = std::move(*made);
   if (image.kernels.size() == count)
     return std::make_unique<EmulatedSubject>(image);
-  llvm::errs() << "error: expected code for " << count << " kernels, found it for "
-               << image.kernels.size() << "\n";
+  llvm::errs() << "error: expected code for " << count << (count == 1 ? " kernel" : " kernels")
+               << ", found it for " << image.kernels.size() << "; the warnings say why\n";
   return nullptr;
 }
 
@@ -252,7 +252,7 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
     llvm::outs() << llvm::format("compiled %zu kernels in %.0f ms, ", kernels.size(), milliseconds)
                  << (emulated ? gpuImage.ptx.size() : own.image->elf.size()) << " bytes\n";
   if (!options.saveImage.empty() && !saveImage(*own.image))
-    return 2;
+    return 1;
   if (!options.bench &&
       !reference.take(compileReferenceImage(module, target, options.widen, cache->get())))
     return 1;

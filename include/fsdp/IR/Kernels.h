@@ -32,6 +32,12 @@ Type getStorageType(Type element);
 /// Returns whether `element` is an integer type that buffers can store, that is, a signless integer
 /// type of 1, 8, 16, 32 or 64 bits.
 bool isStoredInteger(Type element);
+/// Returns whether buffers can store elements of this type: f64, f32, f16, bf16, or an integer that
+/// isStoredInteger() accepts.
+bool isStoredElement(Type element);
+/// Returns whether kernels can compute with scalars of this type: f64, f32, f16, bf16, integers of
+/// at most 64 bits and index.
+bool isComputedElement(Type element);
 /// Returns the size in bytes of a tensor or memref of static shape.
 int64_t getStorageBytes(ShapedType type);
 

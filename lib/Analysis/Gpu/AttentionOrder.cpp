@@ -43,15 +43,33 @@ static bool dependsOnHead(const TileRange &range) {
   });
 }
 
+void BlockVisits::append(int64_t begin, int64_t end) {
+  if (!ranges.empty() && begin <= ranges.back().end)
+    ranges.back().end = std::max(ranges.back().end, end);
+  else if (begin < end)
+    ranges.push_back({begin, end});
+}
+
+int64_t BlockVisits::count() const {
+  int64_t count = 0;
+  for (const Range &range : ranges)
+    count += range.end - range.begin;
+  return count;
+}
+
+SmallVector<int64_t> BlockVisits::list() const {
+  SmallVector<int64_t> blocks;
+  for (const Range &range : ranges)
+    for (int64_t block = range.begin; block < range.end; ++block)
+      blocks.push_back(block);
+  return blocks;
+}
+
 /// Returns the visits of one tile.
 static BlockVisits getVisits(ArrayRef<TileRange> ranges, const TileSymbols<int64_t> &symbols) {
   BlockVisits visits;
   for (const TileRange &range : ranges) {
-    int64_t begin = range.begin.evaluate(symbols), end = range.end.evaluate(symbols);
-    if (!visits.blocks.empty())
-      begin = std::max(begin, visits.blocks.back() + 1);
-    for (int64_t block = begin; block < end; ++block)
-      visits.blocks.push_back(block);
+    visits.append(range.begin.evaluate(symbols), range.end.evaluate(symbols));
     visits.free +=
         std::max<int64_t>(range.fullEnd.evaluate(symbols) - range.fullBegin.evaluate(symbols), 0);
   }
@@ -69,11 +87,13 @@ std::vector<BlockVisits> fsdp::getVisits(ArrayRef<TileRange> ranges, int64_t ext
     if (scalars.empty())
       continue;
     symbols.scalar = largest;
-    BlockVisits others = ::getVisits(ranges, symbols);
-    SmallVector<int64_t> all;
-    std::set_union(own.blocks.begin(), own.blocks.end(), others.blocks.begin(), others.blocks.end(),
-                   std::back_inserter(all));
-    own = {std::move(all), std::min(own.free, others.free)};
+    BlockVisits others = ::getVisits(ranges, symbols), all;
+    auto both = llvm::to_vector(llvm::concat<BlockVisits::Range>(own.ranges, others.ranges));
+    llvm::sort(both, [](auto &x, auto &y) { return x.begin < y.begin; });
+    for (const BlockVisits::Range &range : both)
+      all.append(range.begin, range.end);
+    all.free = std::min(own.free, others.free);
+    own = std::move(all);
   }
   return visits;
 }
@@ -155,7 +175,7 @@ KeyScheduler::KeyScheduler(const KeyOrder &order, const KeyWork &work, int64_t s
   adds = work.adds;
   int64_t visits = 0;
   for (const BlockVisits &own : work.visits)
-    visits += own.blocks.size();
+    visits += own.count();
   adds &= visits * work.group * order.kvHeads <= mostAdditions;
   if (!adds)
     return;
@@ -163,14 +183,14 @@ KeyScheduler::KeyScheduler(const KeyOrder &order, const KeyWork &work, int64_t s
   visitors.resize(work.queryBlocks);
   for (int64_t key = order.keyBlocks - 1; key >= 0; --key) {
     llvm::copy(visitors, later.begin() + key * work.queryBlocks);
-    for (int64_t block : work.visits[key].blocks)
+    for (int64_t block : work.visits[key].list())
       ++visitors[block];
   }
 }
 
 void KeyScheduler::addTurn(const KeyOrder::Place<int64_t> &place, bool isSecond) {
   const BlockVisits &visits = work.visits[place.keyBlock];
-  int64_t heads = work.group / order.parts, count = visits.blocks.size();
+  int64_t heads = work.group / order.parts, count = visits.count();
   auto visited = static_cast<double>(count);
   steps.push_back({work.blockCycles});
   if (!adds) {
@@ -183,11 +203,13 @@ void KeyScheduler::addTurn(const KeyOrder::Place<int64_t> &place, bool isSecond)
   double cycles = count ? work.maskedCycles + (work.freeCycles - work.maskedCycles) *
                                                   static_cast<double>(visits.free) / visited
                         : 0;
+  SmallVector<int64_t> blocks = visits.list();
+  if (isSecond)
+    std::reverse(blocks.begin(), blocks.end());
   for (int64_t head = 0; head < heads; ++head) {
     int64_t number = place.kvHead * work.group + place.part * heads + head;
-    for (int64_t turn = 0; turn < count; ++turn) {
-      int64_t block = visits.blocks[isSecond ? count - 1 - turn : turn],
-              after = later[place.keyBlock * work.queryBlocks + block];
+    for (int64_t block : blocks) {
+      int64_t after = later[place.keyBlock * work.queryBlocks + block];
       int64_t before = isSecond ? visitors[block] - 1 - after : after;
       bool isLast = work.rounds && before == visitors[block] - 1;
       steps.push_back({cycles + (isLast ? work.roundCycles : 0), number * work.queryBlocks + block,

@@ -38,7 +38,7 @@ Arguments of the function, in order:
 
 Errors that end the run, with location, warp and lane: accesses out of bounds or misaligned, reads of unwritten registers or
 memory, races between threads, barriers that some threads do not reach, deadlocks. Supported PTX: docs/explanation/emulator.md.
-Exit codes: 0 success, 1 an error of the program, or output that cannot be written, 2 bad usage, or a file that cannot be read.)";
+Exit codes: 0 success, 1 an error of the program, or output that cannot be written, 2 bad usage, or a file that cannot be opened.)";
 
 static void takeSizes(const std::string &text, const char *option, uint32_t (&sizes)[3]) {
   size_t at = 0;

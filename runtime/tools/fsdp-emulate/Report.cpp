@@ -100,6 +100,7 @@ Save fsdprt::emulate::parseSave(const std::string &text, const std::vector<Argum
   save.argument = memoryOf("--save", "INDEX:FILE", text, arguments, save.path);
   if (save.path.empty())
     badInput("--save=%s: expected INDEX:FILE", printable(text).c_str());
+  OutputFile::expectWritable(save.path, /*atomic=*/false);
   return save;
 }
 

@@ -28,6 +28,20 @@ run fine.mlir --device=emulate --also-cpu=x86-64-v3
 run fine.mlir --device=emulate --bench
 run fine.mlir --save-bundle=b --tolerance=1
 for option in tolerance=nan tolerance=inf error-factor=-1 floor=-5; do run fine.mlir --$option; done
+run fine.mlir --tolerance=1 --error-factor=2
+run fine.mlir --widen=false --error-factor=2
+run fine.mlir --save-image=nowhere/i
+run fine.mlir --save-image=/dev/full
+run long.mlir
+run long.mlir --emit=clocks
+run small.mlir --device=emulate
+run cast.mlir
+run nan.mlir --error-factor=2
+for tile in '""' '"64x"' '"64x64/"' '"wg128x64/2+"' '"99999999999999999999x64"' 5; do
+  sed "s|TILE|$tile|" tile.mlir >tiled.mlir
+  run tiled.mlir --device=emulate --target=sm_90a
+  grep -m 1 -o 'contractions whose .*' err
+done
 run fine.mlir --only=k --only=l
 run fine.mlir --bench --tolerance=1
 run wide.mlir --emit=clocks

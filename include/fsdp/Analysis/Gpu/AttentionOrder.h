@@ -20,10 +20,19 @@
 namespace mlir::fsdp {
 
 /// The blocks of keys that one block of queries visits, or the blocks of queries that one block of
-/// keys visits, in ascending order.
+/// keys visits.
 struct BlockVisits {
-  SmallVector<int64_t> blocks;
-  int64_t free = 0; ///< number of elements of `blocks` that need no mask
+  struct Range {
+    int64_t begin, end;
+  };
+  SmallVector<Range, 1> ranges; ///< disjoint, in ascending order, none of them empty
+  int64_t free = 0;             ///< number of blocks that need no mask
+
+  /// Adds the blocks of [begin, end) that follow the last range.
+  void append(int64_t begin, int64_t end);
+  int64_t count() const;
+  /// Returns the numbers of all blocks, in ascending order.
+  SmallVector<int64_t> list() const;
 };
 
 /// Returns, for each block of `size` queries, the blocks of keys that it visits. `extent` is the

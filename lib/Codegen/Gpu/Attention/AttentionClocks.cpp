@@ -70,8 +70,7 @@ void attention::copyToShared(GpuClocks &clocks, double bytes) {
 }
 
 double KernelClocks::run(const BlockVisits &visits, GpuClocks &all) const {
-  auto free = static_cast<double>(visits.free),
-       masked = static_cast<double>(visits.blocks.size()) - free;
+  auto free = static_cast<double>(visits.free), masked = static_cast<double>(visits.count()) - free;
   all += freeStep.units * free;
   all += maskedStep.units * masked;
   return blockClocks + free * freeStep.clocks + masked * maskedStep.clocks;

@@ -34,6 +34,7 @@
 #include "Codegen/Gpu/Ptx/Sm90Builder.h"
 #include "GpuGemm.h"
 #include "fsdp/Analysis/Gpu/GpuClocks.h"
+#include "llvm/Support/Regex.h"
 
 using namespace mlir;
 using namespace mlir::fsdp;
@@ -239,20 +240,23 @@ static std::pair<double, double> estimateClocks(const Problem &problem, const Gp
 namespace {
 /// The tile and the parts of k that the attribute `fsdp.gemm_tile` selects.
 struct AskedPlan {
-  bool isPresent = false, isValid = true;
+  bool isPresent = false, isValid = true; ///< invalid if the attribute has another form
   StringRef tile;
   int64_t parts = 1, partSteps = 0; ///< `partSteps` is 0 if all parts are equal
 
   explicit AskedPlan(func::FuncOp kernel) {
-    auto attribute = kernel ? kernel->getAttrOfType<StringAttr>(gemmTileAttr) : StringAttr();
+    Attribute attribute = kernel ? kernel->getAttr(gemmTileAttr) : Attribute();
     if (!attribute)
       return;
     isPresent = true;
-    auto [name, division] = attribute.getValue().split('/');
-    auto [count, steps] = division.split('+');
-    tile = name;
-    isValid = (division.empty() || !count.getAsInteger(10, parts)) &&
-              (steps.empty() || !steps.getAsInteger(10, partSteps));
+    static const llvm::Regex form("^((wg)?[0-9]+x[0-9]+(c[0-9]+)?)(/([0-9]+)([+]([0-9]+))?)?$");
+    SmallVector<StringRef> found;
+    auto text = dyn_cast<StringAttr>(attribute);
+    isValid = text && form.match(text.getValue(), &found) &&
+              (found[5].empty() || !found[5].getAsInteger(10, parts)) &&
+              (found[7].empty() || !found[7].getAsInteger(10, partSteps));
+    if (isValid)
+      tile = found[1];
   }
 };
 } // namespace
@@ -344,8 +348,6 @@ static void forEachTile(const Problem &problem, const GpuTarget &target, GpuPlan
 static bool chooseConfig(const Problem &problem, func::FuncOp kernel, const GpuTarget &target,
                          GpuPlan &plan) {
   AskedPlan asked(kernel);
-  if (!asked.isValid)
-    return false;
   ArrayRef table = plan.isSplit()         ? ArrayRef(table32)
                    : plan.element.isF32() ? ArrayRef(tableTF32)
                                           : ArrayRef(table16);
@@ -412,6 +414,13 @@ FailureOr<GpuPlan> gemm::makeGpuPlan(Problem &problem, func::FuncOp kernel, cons
   plan.sumsLhs = plan.sums && problem.factorSum->ofLhs;
   if (target.hasWarpgroups() && plan.element.isF32())
     (void)planPacks(problem, kernel, plan);
+  if (!AskedPlan(kernel).isValid) {
+    llvm::raw_string_ostream(reason)
+        << "contractions whose " << gemmTileAttr
+        << " is not such as \"128x64\", \"128x64/4\" or \"wg128x256c2/2+9\": found "
+        << kernel->getAttr(gemmTileAttr);
+    return failure();
+  }
   if (!chooseConfig(problem, kernel, target, plan)) {
     reason = "contractions for which no tile size fits";
     return failure();

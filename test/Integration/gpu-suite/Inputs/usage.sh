@@ -8,6 +8,9 @@ run "$build" elsewhere --chips=
 run "$build" elsewhere --chips=sm_75
 run "$build" elsewhere --what=all
 run "$build" elsewhere --only=tiny --what=kernels --chips=sm_80 --names=37x53 --most-mib=0.1
+run "$build" elsewhere --names=nowhere
+run "$build" elsewhere --cluster=nofile
+run "$build" elsewhere --cluster=b/bundle.json
 suite "$@" --rounds=-1
 suite "$@" --minutes=nan
 run "$@" --parts=times
