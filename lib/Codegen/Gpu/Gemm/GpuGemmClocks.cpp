@@ -81,7 +81,9 @@ private:
     for (auto [operand, load, arg] :
          llvm::zip_equal(op->getOperands(), map.loadOf, body->getArguments())) {
       Value &same = load < 0 ? values[problem.key(operand)] : loads[load];
-      firstOf[arg] = same ? same : same = arg;
+      if (!same)
+        same = arg;
+      firstOf[arg] = same;
     }
     for (Operation &inner : body->without_terminator())
       if (!findSame(inner))
@@ -99,7 +101,7 @@ private:
 
   OpWork workOfNew(Operation &op) {
     if (isRounding(&op))
-      return {}; // count() and extensions count it
+      return {}; // counted by count() if it is stored, and as a part of an extension
     OpWork work = workOf(op);
     auto extension = dyn_cast<arith::ExtFOp>(op);
     if (extension && extension.getIn().getType().isF16() &&

@@ -263,8 +263,8 @@ void BoxEpilogue::write(const EpilogueBox &store, int64_t half, const Words &wor
   }
 }
 
-/// Stores the boxes of a panel from the two buffers. If a box is written between two barriers, it
-/// is written while the previous box is copied to global memory.
+/// Stores the boxes of a panel from the two buffers. If boxes are written one at a time, a box is
+/// written while the previous box is copied to global memory.
 void BoxEpilogue::storePanel(const Place &place, int64_t panel, ArrayRef<Words> results) {
   int64_t perPanel = boxes.storesPerPanel(), together = boxes.storesTogether();
   Value barrier = b.add(place.group, 1), isFirst = b.isEqual(place.thread, 0);
