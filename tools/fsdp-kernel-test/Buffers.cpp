@@ -104,6 +104,13 @@ void fsdp::fill(Buffer &buffer, DenseElementsAttr values) {
   }
 }
 
+double fsdp::differenceOf(double x, double y) {
+  if (x == y || (std::isnan(x) && std::isnan(y)))
+    return 0;
+  bool areFinite = std::isfinite(x) && std::isfinite(y);
+  return areFinite ? std::fabs(x - y) : std::numeric_limits<double>::infinity();
+}
+
 std::pair<double, double> fsdp::measureError(Buffer &got, Buffer &expected, RankedTensorType type) {
   ElementCodec codec(type.getElementType());
   double worst = 0, rounding = 0, largest = 0;
@@ -117,11 +124,9 @@ std::pair<double, double> fsdp::measureError(Buffer &got, Buffer &expected, Rank
            y = codec.read(expected.data() + i * codec.size);
     if (std::isfinite(y))
       largest = std::max(largest, std::fabs(y));
-    if (x == y || (std::isnan(x) && std::isnan(y)))
-      continue;
-    worst = std::isfinite(x) && std::isfinite(y) ? std::max(worst, std::fabs(x - y))
-                                                 : std::numeric_limits<double>::infinity();
-    if (std::isfinite(y))
+    double difference = differenceOf(x, y);
+    worst = std::max(worst, difference);
+    if (difference > 0 && std::isfinite(y))
       rounding = std::max(rounding, 2 * std::fabs(round(round(y + 0.3) - 0.3) - y));
   }
   unsigned precision =

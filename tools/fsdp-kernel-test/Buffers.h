@@ -48,6 +48,10 @@ public:
 
 void fill(Buffer &buffer, DenseElementsAttr values);
 
+/// Returns |x - y|. Returns 0 if both numbers are NaN or the same infinity, and infinity for all
+/// other pairs of which one is not finite.
+double differenceOf(double x, double y);
+
 /// Returns two numbers: the largest difference between the elements of both buffers, and the
 /// largest difference that rounding may cause. The second number is twice the largest error that
 /// rounding causes if 0.3 is added to an element and subtracted again. It is at least one unit in

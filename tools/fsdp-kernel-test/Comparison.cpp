@@ -50,9 +50,8 @@ static double compare(Buffer &got, Buffer &expected, RankedTensorType type, doub
   for (int64_t i = 0; i < count; ++i) {
     double x = codec.read(got.data() + i * codec.size);
     double y = codec.read(expected.data() + i * codec.size);
-    double error = (std::isnan(x) && std::isnan(y)) || x == y
-                       ? 0
-                       : std::fabs(x - y) / std::max(std::fabs(y), floor);
+    double difference = differenceOf(x, y),
+           error = difference > 0 ? difference / std::max(std::fabs(y), floor) : 0;
     if (!(error <= worst)) {
       worst = error;
       *where = i;
@@ -104,12 +103,9 @@ static double sumSquares(Buffer &got, Buffer &expected, RankedTensorType type) {
   ElementCodec codec(type.getElementType());
   double sum = 0;
   for (int64_t i = 0, count = type.getNumElements(); i < count; ++i) {
-    double x = codec.read(got.data() + i * codec.size),
-           y = codec.read(expected.data() + i * codec.size), difference = x - y;
-    if (x == y || (std::isnan(x) && std::isnan(y)))
-      continue;
-    sum += std::isfinite(difference) ? difference * difference
-                                     : std::numeric_limits<double>::infinity();
+    double difference = differenceOf(codec.read(got.data() + i * codec.size),
+                                     codec.read(expected.data() + i * codec.size));
+    sum += difference * difference;
   }
   return sum;
 }

@@ -56,10 +56,12 @@ static double partElements(const GpuPlan &plan) {
 }
 
 namespace {
-/// Counts the operations of an element's elementwise ops. LLVM computes operations with equal
-/// operands once, such as the logistic function of a gate that several ops read. One instruction
-/// converts a pair of stored results to 16 bits. One instruction also rounds an f32 to bf16 and
-/// widens it; f16 needs two.
+/// Counts the instructions that an epilogue takes for one element of the result:
+///   - Operations with equal operands count once, because LLVM removes the copies. An example is
+///   the
+///     logistic function of a gate that several ops read.
+///   - A stored result of 16 bits counts as half an instruction, which converts two results.
+///   - Rounding an f32 to bf16 and widening it again is one instruction. For f16 it is two.
 class MapWork {
 public:
   explicit MapWork(const Problem &problem) : problem(problem), loads(problem.loads.size()) {}
@@ -110,7 +112,7 @@ private:
     return work;
   }
 
-  /// Returns the first of the values that equal `value`.
+  /// Returns the value that stands for `value` and all values equal to it.
   Value first(Value value) {
     Value same = firstOf.lookup(value);
     return same ? same : value;

@@ -15,8 +15,9 @@
 //   2. computes the results of its accumulators. A lane has pairs of adjacent elements. Vectors,
 //      which are the same for all rows or for all columns, were loaded to registers one panel
 //      ahead;
-//   3. writes each box of results to one of two buffers, which a thread then stores. The boxes of
-//      several results are written to both buffers between the same barriers.
+//   3. writes each box of results to one of two buffers in shared memory. A thread then starts the
+//      copy of the box to global memory. If the kernel has several results, the warpgroup fills
+//      both buffers before this thread copies them.
 //
 // The box of a 16-bit tensor has 64 columns, a box of an f32 tensor 32 columns. A row has 128
 // bytes. Its chunks of 16 bytes are swizzled: chunk c of row r is at chunk c xor r mod 8. A lane's
@@ -286,9 +287,10 @@ void BoxEpilogue::storePanel(const Place &place, int64_t panel, ArrayRef<Words> 
       int64_t buffer = together == 1 ? number % 2 : i;
       return b.shiftBytes(place.chunk, buffer * groupRows * panelBytes);
     };
-    // Wait until the buffers of these boxes have been read. If the two buffers alternate, it is
-    // usually sufficient to wait for all stores except the latest. But if the number of boxes is
-    // odd, the first box of a tile uses the same buffer as the latest store.
+    // Wait until earlier copies have read the buffers that are written now. If one box is written
+    // at a time, the latest copy reads the other buffer and may continue. The exception is the
+    // first box of a tile if a tile has an odd number of boxes: it has the buffer of the latest
+    // copy.
     int64_t pending = together > 1 || (number == 0 && panels * perPanel % 2) ? 0 : 1;
     b.when(isFirst, [&] { b.waitForStores(pending, /*sourceOnly=*/true); });
     b.syncNamed(barrier, groupThreads);

@@ -456,8 +456,7 @@ static bool haveSameValues(const Operand &lhs, const Operand &rhs) {
          a.offset == b.offset && a.maps == b.maps && lhs.strides == rhs.strides;
 }
 
-/// Removes loads that have the values of an earlier load, such as those of a gate that two
-/// elementwise ops read.
+/// Keeps one load of each tensor that several elementwise ops read in the same way.
 static void shareLoads(Problem &problem) {
   SmallVector<Operand> loads;
   SmallVector<int> shared; // number of each load among those that remain
