@@ -70,6 +70,11 @@ struct CommandLine {
       "f32-products", cl::init("exact"),
       cl::desc("f32 factors on a GPU: exact (default) or tf32, rounded to 11 bits"),
       cl::cat(category)};
+  cl::opt<std::string> spills{
+      "spills",
+      cl::desc("Action when registers spill: ignore, warn or error (default: warn; with "
+               "--device=emulate: ignore)"),
+      cl::cat(category)};
   cl::opt<std::string> emit{
       "emit", cl::desc("Compile for --target and print ptx, kernel-mlir, sass-stats or clocks"),
       cl::cat(category)};
@@ -124,6 +129,8 @@ static std::optional<std::string> checkValues(const CommandLine &line) {
     return "--emit=" + line.emit + ": expected ptx, kernel-mlir, sass-stats or clocks";
   if (F32Products how{}; readValue(line.f32Products, how))
     return "--f32-products=" + line.f32Products + ": expected exact or tf32";
+  if (SpillPolicy policy{}; line.spills.getNumOccurrences() && readValue(line.spills, policy))
+    return "--spills=" + line.spills + ": expected ignore, warn or error";
   for (const cl::opt<double> *option : {&line.tolerance, &line.errorFactor, &line.floor})
     if (double value = *option; !std::isfinite(value) || value < 0) {
       std::string text = "--" + option->ArgStr.str() + "=";
@@ -150,6 +157,10 @@ static std::optional<std::string> checkUnread(const CommandLine &line) {
   if (line.f32Products.getNumOccurrences() && !emulates && !emits && !saves)
     return std::string(
         "--f32-products has no effect without --device=emulate, --emit or --save-bundle");
+  bool assembles = emulates || saves || line.emit == "ptx" || line.emit == "sass-stats";
+  if (line.spills.getNumOccurrences() && !assembles)
+    return std::string("--spills has no effect without machine code: give --device=emulate, "
+                       "--save-bundle, --emit=ptx or --emit=sass-stats");
   const cl::Option *ofComparisons[] = {&line.tolerance, &line.errorFactor, &line.floor, &line.widen,
                                        &line.alsoCpu};
   for (const cl::Option *option : ofComparisons)
@@ -196,7 +207,12 @@ Options fsdp::parseOptions(int argc, char **argv) {
     return llvm::is_contained(option.Categories, &line.category);
   };
   F32Products f32Products{};
-  (void)readValue(line.f32Products, f32Products); // checkValues() has already checked the value
+  // The emulator needs no machine code, so that ptxas only runs if the option is given.
+  SpillPolicy spills = line.device == "emulate" ? SpillPolicy::Ignore : SpillPolicy::Warn;
+  // checkValues() has already checked these values.
+  (void)readValue(line.f32Products, f32Products);
+  if (line.spills.getNumOccurrences())
+    (void)readValue(line.spills, spills);
   Options options = {line.inputFile,
                      line.device,
                      line.target,
@@ -211,6 +227,7 @@ Options fsdp::parseOptions(int argc, char **argv) {
                      {},
                      {},
                      f32Products,
+                     spills,
                      line.floor,
                      line.times || line.bench,
                      line.bench,

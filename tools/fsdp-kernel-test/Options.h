@@ -19,6 +19,7 @@ struct Options {
       gemm, kernelCache;
   std::optional<double> tolerance, errorFactor;
   F32Products f32Products;
+  SpillPolicy spills;
   double floor;
   bool times, bench, widen;
 

@@ -188,18 +188,27 @@ static bool saveImage(const Image &image) {
   return problem.empty();
 }
 
-static FailureOr<GpuTarget> getGpuTarget(ModuleOp module) {
+static CodegenOptions getGpuOptions() {
   CodegenOptions codegen;
   codegen.target = options.target;
   codegen.f32Products = options.f32Products;
-  return GpuTarget::get(codegen, module.getLoc());
+  codegen.spills = options.spills;
+  codegen.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
+  // In seconds. All kernels are in a single PTX text, for which ptxas may need a long time.
+  codegen.ptxasTimeout = 1200;
+  return codegen;
 }
 
-/// Compiles all kernels to PTX for the emulator. Returns null if a kernel could not be compiled.
+/// Compiles all kernels to PTX for the emulator. If the options request it, also assembles them.
+/// Returns null if a kernel could not be compiled.
 static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, GpuImage &image) {
-  FailureOr<GpuTarget> target = getGpuTarget(module);
-  FailureOr<GpuImage> made = failed(target) ? FailureOr<GpuImage>(failure())
-                                            : compileGpuImage(module, *target, {}, GpuOutput::Ptx);
+  CodegenOptions codegen = getGpuOptions();
+  FailureOr<GpuTarget> target = GpuTarget::get(codegen, module.getLoc());
+  if (failed(target))
+    return nullptr;
+  bool assembles = options.spills != SpillPolicy::Ignore;
+  FailureOr<GpuImage> made =
+      compileGpuImage(module, *target, codegen, assembles ? GpuOutput::Cubin : GpuOutput::Ptx);
   if (failed(made))
     return nullptr;
   image = std::move(*made);
@@ -212,10 +221,11 @@ static std::unique_ptr<Subject> emulateKernels(ModuleOp module, size_t count, Gp
 
 /// Compiles the kernels for --target and writes the bundle. Returns the exit code.
 static int bundleKernels(ModuleOp module) {
-  FailureOr<GpuTarget> target = getGpuTarget(module);
+  CodegenOptions codegen = getGpuOptions();
+  FailureOr<GpuTarget> target = GpuTarget::get(codegen, module.getLoc());
   if (failed(target))
     return 2;
-  FailureOr<GpuImage> image = compileGpuImage(module, *target);
+  FailureOr<GpuImage> image = compileGpuImage(module, *target, codegen);
   if (failed(image))
     return 1;
   if (image->kernels.empty()) {
@@ -280,15 +290,9 @@ static int testKernels(ModuleOp module, ArrayRef<func::FuncOp> kernels, const Cp
 
 /// Compiles the kernels for --target and prints what --emit requests. Returns the exit code.
 static int printGpuKernels(ModuleOp module) {
-  CodegenOptions codegen;
-  codegen.target = options.target;
-  codegen.f32Products = options.f32Products;
-  codegen.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
-  // In seconds. All kernels are in a single PTX text, for which ptxas may need a long time.
-  codegen.ptxasTimeout = 1200;
   EmitKind what{};
   (void)readValue(options.emit, what); // parseOptions() has already checked the value
-  return succeeded(fsdp::printGpuKernels(module, codegen, what, llvm::outs())) ? 0 : 1;
+  return succeeded(fsdp::printGpuKernels(module, getGpuOptions(), what, llvm::outs())) ? 0 : 1;
 }
 
 int main(int argc, char **argv) {

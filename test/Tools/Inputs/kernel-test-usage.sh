@@ -20,6 +20,9 @@ run fine.mlir --save-bundle=
 run fine.mlir --only=
 run fine.mlir --target=sm_80
 run fine.mlir --target=sm_75 --emit=ptx
+run fine.mlir --spills=error
+run fine.mlir --emit=clocks --spills=warn
+run fine.mlir --emit=ptx --spills=never
 run fine.mlir --emit=ptx --device=cpu
 run fine.mlir --emit=ptx --save-image=i
 run fine.mlir --save-bundle=b --save-image=i
