@@ -29,15 +29,15 @@ static Cluster makeCluster(std::string name, const DeviceRates &rates, ClusterLi
 }
 
 const Cluster &mlir::fsdp::getCpuCluster() {
-  static const Cluster cluster =
-      makeCluster("cpu", {110e9, 220e9, 15e9, 1e-6}, {"memory", ClusterLink().ranks, {10e-6, 8e9}});
+  static const Cluster cluster = makeCluster("cpu", {110e9, 220e9, 15e9, 1e-6},
+                                             {"memory", ClusterLink().ranks, {10e-6, 8e9}, {}});
   return cluster;
 }
 
 const Cluster &mlir::fsdp::getGpuCluster() {
   static const Cluster cluster = [] {
     Cluster made = makeCluster(gpuClusterName.str(), {30e12, 397e12, 3e12, 4e-6},
-                               {"NVLink", 8, {3.4e-6, 370.8e9}});
+                               {"NVLink", 8, {3.4e-6, 370.8e9}, {}});
     made.chip = "sm_90a";
     made.clocksPerSecond = 1.469e9;
     return made;

@@ -214,6 +214,6 @@ void fsdprt::restrictThread(bool usesFile) {
     add(filter, SCMP_ACT_ALLOW, call, SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
   add(filter, SCMP_ACT_ALLOW, "mremap");
   // The handler of SIGSYS writes its message to stderr.
-  add(filter, SCMP_ACT_ALLOW, "write", SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO));
+  add(filter, SCMP_ACT_ALLOW, "write", SCMP_A0(SCMP_CMP_EQ, STDERR_FILENO, 0));
   load(filter);
 }

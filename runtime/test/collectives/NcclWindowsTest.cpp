@@ -289,8 +289,11 @@ protected:
     NcclWindowsOnGpus::TearDown();
   }
   void settle() {
-    for (int i = 0; i < 100 && !(own[0]->isSettled() & own[1]->isSettled());)
-      ++i;
+    bool first = false, second = false;
+    for (int i = 0; i < 100 && !(first && second); ++i) {
+      first = own[0]->isSettled();
+      second = own[1]->isSettled();
+    }
     ASSERT_TRUE(own[0]->isSettled() && own[1]->isSettled());
   }
   ArenaMemory memory(int rank) { return {static_cast<std::byte *>(arenas[rank]), arenaBytes}; }

@@ -25,7 +25,7 @@ TEST(ShortText, ReplacesWhatCannotBePrinted) {
   EXPECT_EQ(shortText("bias+\x95"), "bias+?");
   EXPECT_EQ(shortText("\xff\xfe\xf5 \x80"), "??? ?");
   EXPECT_EQ(shortText("\xc3"), "?");           // cut
-  EXPECT_EQ(shortText("\xe8\xaa!"), "??!");    // cut
+  EXPECT_EQ(shortText("\xe8\xaa!"), "\?\?!");  // cut, without a trigraph
   EXPECT_EQ(shortText("\xc0\xaf"), "??");      // longer than necessary
   EXPECT_EQ(shortText("\xe0\x9f\xbf"), "???"); // longer than necessary
   EXPECT_EQ(shortText("\xf0\x8f\xbf\xbf"), "????");

@@ -8,9 +8,8 @@
 // include crashes, ranks that start late, two processes with the same rank, foreign processes, and
 // a second job at the same address. After each run, the following must hold:
 //
-//  1. Every process has ended within a limited time and after a limited number of steps. Every
-//  process
-//     has either completed the rendezvous or thrown an error with a status and a message.
+//  1. Every process has ended within a limited time and after a limited number of steps. It has
+//     either completed the rendezvous or thrown an error with a status and a message.
 //  2. A rank that completed the rendezvous received a channel to the host of its own job, and the
 //     host's end of this channel belongs to this rank.
 //  3. If no process of a job crashed, either all ranks of the job or none of them completed the

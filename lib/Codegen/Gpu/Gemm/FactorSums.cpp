@@ -13,9 +13,8 @@
 //
 // 1. While the tensor cores multiply a tile of k, each thread adds two columns of a range of rows
 //    in f32: even and odd rows separately, then both to its sums.
-// 2. After the last tile of k, the sums of the ranges are passed through shared memory one after
-// the
-//    other, and added in order.
+// 2. After the last tile of k, the sums of the ranges pass through shared memory one after another,
+//    and are added in order.
 // 3. If k is in parts, tile i of k is added by the block whose tile of the other factor has the
 //    number i mod `sumShares`. The sums are kept in scratch, [part, share, column], behind those of
 //    the products. A second launch adds them in order. Otherwise the blocks with the first tile of

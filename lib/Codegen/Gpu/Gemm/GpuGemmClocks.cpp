@@ -57,9 +57,8 @@ static double partElements(const GpuPlan &plan) {
 
 namespace {
 /// Counts the instructions that an epilogue takes for one element of the result:
-///   - Operations with equal operands count once, because LLVM removes the copies. An example is
-///   the
-///     logistic function of a gate that several ops read.
+///   - Operations with equal operands count once, because LLVM removes the copies. For example,
+///     several ops compute the logistic function of the same gate.
 ///   - A stored result of 16 bits counts as half an instruction, which converts two results.
 ///   - Rounding an f32 to bf16 and widening it again is one instruction. For f16 it is two.
 class MapWork {
@@ -157,7 +156,8 @@ struct Adders {
         tiles(plan.sumsLhs ? plan.colTiles() : plan.rowTiles()), both(plan.sumsLhs) {}
   /// Returns true if the cluster, or a block of it, with tile `number` of the result adds.
   bool adds(const GpuPlan &plan, int64_t number) const {
-    return number % tiles < (both ? shares : llvm::divideCeil(shares, plan.config.cluster));
+    int64_t adders = both ? shares : llvm::divideCeil(shares, plan.config.cluster);
+    return number % tiles < adders;
   }
 };
 
@@ -325,9 +325,9 @@ static GpuCost costOfBlocks(const Problem &problem, const GpuPlan &plan, const G
     both += addition;
     added = (both.longest() - step.longest()) / toDouble(adders->shares);
   }
-  auto clocksOf = [&](int64_t tile, int64_t steps) {
+  auto clocksOf = [&, atEnd = epilogueClocks](int64_t tile, int64_t steps) {
     double perStep = step.longest() + (adders && adders->adds(plan, tile) ? added : 0);
-    return toDouble(steps) * perStep + epilogueClocks;
+    return toDouble(steps) * perStep + atEnd;
   };
   GpuClocks whole = step * toDouble(plan.partBlocks());
   whole += epilogue;

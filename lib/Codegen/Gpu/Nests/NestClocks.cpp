@@ -6,10 +6,9 @@
 //
 //  1. Count the instructions, special functions and bytes of one thread. A loop repeats its body as
 //     often as its constant bounds say; a loop from a thread's number on, as if it began at 0.
-//  2. Of each binding, memory moves the bytes that all threads access, but at most its size: a
-//  lookup
-//     in a table reads the rows it needs. Bindings that fit the L1 cache are read once by each
-//     multiprocessor, others once for each access.
+//  2. Of each binding, memory moves the bytes that all threads access, but at most its size. For
+//     example, a lookup in a table reads only the rows that it needs. Bindings that fit the L1
+//     cache are read once by each multiprocessor, others once for each access.
 //
 // Code that a single thread of many executes is not counted.
 //
