@@ -111,30 +111,47 @@ def first_line(error: Exception) -> str:
     return (str(error).splitlines() or [""])[0][:300]
 
 
+def export_family(name: str):
+    """Exports a family. Returns the model, arrays with the shapes, types and largest ids of the batch of one rank, and what the framework
+    needs to train: the module or the parameters, the example, and the loss. The model keeps the initial weights.
+    """
+    import fsdp_mlir as fm
+    from initial import set_weights
+
+    if name.startswith("jax:"):
+        import jax_families
+
+        params, loss, example = jax_families.FAMILIES[name[4:]]()
+        if name in STORED:
+            params = jax_families.set_weights(params)
+        model = fm.export_jax(loss, params, *example)
+        return frozen_weights(model), [np.asarray(a) for a in example], params, example, loss
+    import families
+
+    module, example, loss = families.FAMILIES[name][1]()
+    if name in STORED:
+        set_weights(module)
+    model = fm.export_torch(module, example, loss=loss, **families.OPTIONS.get(name, {}))
+    tensors = example.values() if isinstance(example, dict) else example
+    return frozen_weights(model), [t.numpy() for t in tensors], module, example, loss
+
+
 def run_torch(name: str) -> dict:
     import torch
 
     import families
-    import fsdp_mlir as fm
-    from initial import draw_batches, limits_of, set_weights
+    from initial import draw_batches, limits_of
 
     torch.set_num_threads(1)
-    kind, make = families.FAMILIES[name]
-    module, example, loss = make()
-    if name in STORED:
-        set_weights(module)
-    model = fm.export_torch(module, example, loss=loss, **families.OPTIONS.get(name, {}))
-    names = list(example) if isinstance(example, dict) else None
-    arrays = [t.numpy() for t in (example.values() if names else example)]
+    model, arrays, module, example, loss = export_family(name)
     limits = limits_of(arrays)
     batches = draw_batches(arrays, limits, RANKS, STEPS)
-    model = frozen_weights(model)
     route = "torch.export, " + getattr(getattr(module, "config", None), "_attn_implementation", "-")
-    if names:  # The module itself computes its loss.
-        loss = lambda m, *batch: m(**dict(zip(names, batch))).loss
+    if isinstance(example, dict):  # The module itself computes its loss.
+        loss = lambda m, *batch: m(**dict(zip(example, batch))).loss
     curve, weights, largest = torch_curve(module, loss, batches)
-    return {"kind": kind, "route": route.removesuffix(", -"), "curve": curve, "limits": limits,
-            **compare(model, curve, weights, largest, batches)}
+    return {"kind": families.FAMILIES[name][0], "route": route.removesuffix(", -"), "curve": curve,
+            "limits": limits, **compare(model, curve, weights, largest, batches)}
 
 
 def frozen_weights(model):
@@ -145,15 +162,10 @@ def frozen_weights(model):
 
 
 def run_jax(name: str) -> dict:
-    import fsdp_mlir as fm
     import jax_families
     from initial import draw_batches, limits_of
 
-    params, loss, example = jax_families.FAMILIES[name]()
-    if f"jax:{name}" in STORED:
-        params = jax_families.set_weights(params)
-    model = fm.export_jax(loss, params, *example)
-    arrays = [np.asarray(a) for a in example]
+    model, arrays, params, _, loss = export_family(name)
     limits = limits_of(arrays)
     batches = draw_batches(arrays, limits, RANKS, STEPS)
     curve, weights, largest = jax_families.train(params, loss, batches, RANKS, RATE, DECAY)
@@ -167,7 +179,7 @@ def child(name: str) -> int:
     warnings.simplefilter("ignore")
     try:
         with contextlib.redirect_stdout(io.StringIO()):
-            row = run_jax(name[4:]) if name.startswith("jax:") else run_torch(name)
+            row = run_jax(name) if name.startswith("jax:") else run_torch(name)
     except Exception as error:
         row = {"error": f"{type(error).__name__}: {first_line(error)}"}
     print(json.dumps(row))
@@ -187,11 +199,12 @@ def how(code: int) -> str:
     return f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
 
 
-def run_family(name: str) -> dict:
+def run_family(command: list[str]) -> dict:
+    """Runs a command that prints the row of a family as JSON on its last line. Returns the row, or a row with the reason why there is none."""
     start = time.monotonic()
     try:
-        done = subprocess.run([sys.executable, __file__, f"--child={name}"], capture_output=True,
-                              text=True, timeout=LIMIT_SECONDS)
+        done = subprocess.run([sys.executable, *command], capture_output=True, text=True,
+                              timeout=LIMIT_SECONDS)
         last = done.stdout.strip().splitlines()[-1:] or [""]
         row = (json.loads(last[0]) if last[0].startswith("{") else
                {"error": f"ended by {how(done.returncode)}: {done.stderr.strip()[-200:]}"})
@@ -282,19 +295,11 @@ def write_curves(path: pathlib.Path, rows: dict[str, dict]) -> None:
 
 def store_programs(folder: pathlib.Path) -> None:
     """Writes the exported programs of the families STORED, compressed and without source locations."""
-    import families
-    import fsdp_mlir as fm
-    import jax_families
     from fsdp_mlir import tools
 
     folder.mkdir(exist_ok=True)
     for name in STORED:
-        if name.startswith("jax:"):
-            params, loss, example = jax_families.FAMILIES[name[4:]]()
-            model = fm.export_jax(loss, params, *example)
-        else:
-            module, example, loss = families.FAMILIES[name][1]()
-            model = fm.export_torch(module, example, loss=loss, **families.OPTIONS.get(name, {}))
+        model, *_ = export_family(name)
         plain = subprocess.run([tools.find_tool("fsdp-opt"), "-"], input=model.text, check=True,
                                capture_output=True, text=True).stdout
         with open(folder / f"{name.replace(':', '-')}.mlir.gz", "wb") as file:
@@ -321,7 +326,7 @@ def main() -> int:
     for name in chosen:
         if name in rows:
             continue
-        rows[name] = row = run_family(name)
+        rows[name] = row = run_family([__file__, f"--child={name}"])
         if kept:
             kept.write_text(json.dumps(rows))
         print(f"{name:16} {row['seconds']:6.1f} s  " +

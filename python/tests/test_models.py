@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import fsdp_mlir as fm
+from fsdp_mlir import tools
 
 MODELS = pathlib.Path(__file__).resolve().parents[1] / "models"
 STORED = json.loads((MODELS / "curves.json").read_text())
@@ -30,15 +31,24 @@ initial = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(initial)
 
 
-def train(model, limits, ranks):
-    """Trains the stored number of steps, compares with unsharded training, and returns the losses."""
-    examples = [np.empty(i.shape, DTYPES[i.dtype]) for i in model.inputs]
+def start(model, ranks, target="cpu", **options):
+    """Compiles the model for AdamW and returns a run with the initial weights."""
     weights = {p.name: initial.value(p.name, p.shape) for p in model.parameters}
     optimizer = fm.AdamW(lr=STORED["rate"], weight_decay=STORED["decay"])
-    step = fm.compile(model, mesh=f"shard={ranks}", optimizer=optimizer)
-    with step.train(weights=weights, check_against_unsharded=True) as run:
+    step = fm.compile(model, mesh=f"shard={ranks}", optimizer=optimizer, target=target)
+    return step.train(weights=weights, **options)
+
+
+def draw_batches(model, limits, ranks, steps):
+    examples = [np.empty(i.shape, DTYPES[i.dtype]) for i in model.inputs]
+    return initial.draw_batches(examples, limits, ranks, steps)
+
+
+def train(model, limits, ranks):
+    """Trains the stored number of steps, compares with unsharded training, and returns the losses."""
+    with start(model, ranks, check_against_unsharded=True) as run:
         losses = [run.step(batch).loss
-                  for batch in initial.draw_batches(examples, limits, ranks, STORED["steps"])]
+                  for batch in draw_batches(model, limits, ranks, STORED["steps"])]
         run.compare()
     return losses
 
@@ -65,6 +75,22 @@ def test_losses_follow_the_framework(name, tmp_path):
     expected = STORED["curves"][name]
     assert largest_difference(losses, expected) < TOLERANCE.get(name, 5e-6)
     assert losses[-1] != losses[0], "the weights changed"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", NAMES)
+def test_losses_on_emulated_gpus_follow_the_framework(name, tmp_path, monkeypatch):
+    library = pathlib.Path(tools.find_tool("fsdp-compile")).resolve().parents[1] / "lib/libfsdp-emulated-cuda.so"
+    if not library.exists():
+        pytest.skip("needs libfsdp-emulated-cuda.so of a build folder")
+    ranks, steps = STORED["ranks"], 3
+    monkeypatch.setenv("FSDPRT_CUDA_LIBRARY", str(library))
+    monkeypatch.setenv("FSDPRT_EMULATED_CUDA_DEVICES", str(ranks))
+    model = load(name, tmp_path)
+    with start(model, ranks, target="sm_90a", device="cuda") as run:
+        losses = [run.step(batch).loss
+                  for batch in draw_batches(model, STORED["limits"][name], ranks, steps)]
+    assert largest_difference(losses, STORED["curves"][name][:steps]) < TOLERANCE.get(name, 5e-6)
 
 
 def test_a_wrong_weight_is_noticed(tmp_path, monkeypatch):
