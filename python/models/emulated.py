@@ -6,10 +6,11 @@
 
 Each family runs in a process of its own, which has a time limit. This process exports the model, compiles it for two ranks and both targets, and
 trains three steps with SGD (learning rate 0.1, momentum 0.9, gradients clipped to a norm of 1). The emulator checks each access, race and barrier
-of the GPU's kernels. Prints a table with the largest relative differences of a loss and of a gradient norm, and the largest difference of a weight
-relative to the largest weight of its tensor.
+of the GPU's kernels. Differences from CPUs in f32 are the largest relative differences of a loss and of a gradient norm, and the largest difference
+of a weight relative to the largest weight of its tensor. The table has these differences. With bf16, which rounds gradients that change the weights,
+it has their multiples of the differences that CPUs in bf16 have from CPUs in f32.
 
-Exit codes: 0 every difference is at most 2e-6 (with bf16: 2e-2), 1 a difference is larger or a family failed, 2 bad usage.
+Exit codes: 0 all differences are at most 2e-6 (bf16: all multiples at most 4), 1 one is larger or a family failed, 2 bad usage.
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ import sys
 import warnings
 
 import numpy as np
-from run import HERE, RANKS, export_family, names, number, run_family
+from run import HERE, RANKS, export_family, names, run_family
 
 STEPS = 3
-LARGEST = {"f32": 2e-6, "bf16": 2e-2}
+MEASURES = ("loss", "norm", "weights")
+LARGEST = {"f32": 2e-6, "bf16": 4}
+# Differences below this one are rounding errors of f32.
+NOISE = 1e-6
 
 
 def train(model, batches, device: str, **options):
@@ -42,8 +46,15 @@ def train(model, batches, device: str, **options):
     return [r.loss for r in results], [r.grad_norm for r in results], weights
 
 
-def difference(values, expected) -> float:
-    return max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(values, expected, strict=True))
+def differences(found, expected) -> dict:
+    """Returns the differences of two results of train(), and the name of the farthest weight."""
+    loss, norm = (np.abs(np.subtract(found[i], expected[i])) / np.maximum(np.abs(expected[i]), 1e-3)
+                  for i in range(2))
+    far = {name: np.abs(found[2][name] - weight).max() / max(np.abs(weight).max(), 1e-3)
+           for name, weight in expected[2].items() if weight.size}
+    # Maxima of NumPy are NaN if a value is NaN.
+    return {"loss": float(loss.max()), "norm": float(norm.max()),
+            "weights": float(np.max(list(far.values()))), "farthest": max(far, key=far.get)}
 
 
 def compare(name: str, target: str, dtype: str) -> dict:
@@ -56,13 +67,13 @@ def compare(name: str, target: str, dtype: str) -> dict:
     os.environ["FSDPRT_EMULATED_CUDA_DEVICES"] = str(RANKS)
     model, arrays, *_ = export_family(name)
     batches = draw_batches(arrays, limits_of(arrays), RANKS, STEPS)
+    exact = train(model, batches, "cpu")
     options = {} if dtype == "f32" else {"param_dtype": dtype}
-    losses, norms, weights = train(model, batches, "cpu", **options)
-    found = train(model, batches, "cuda", target=target, **options)
-    far = {n: float(np.abs(found[2][n] - w).max() / max(np.abs(w).max(), 1e-3))
-           for n, w in weights.items() if w.size}
-    return {"loss": difference(found[0], losses), "norm": difference(found[1], norms),
-            "weights": max(far.values()), "farthest": max(far, key=far.get)}
+    row = differences(train(model, batches, "cuda", target=target, **options), exact)
+    if options:
+        own = differences(train(model, batches, "cpu", **options), exact)
+        row.update({key: row[key] / max(own[key], NOISE) for key in MEASURES})
+    return row
 
 
 def child(name: str, target: str, dtype: str) -> int:
@@ -96,11 +107,11 @@ def main() -> int:
     passed = True
     for name in chosen:
         row = run_family([__file__, f"--child={name}", "--target", arguments[0], "--param-dtype", arguments[1]])
-        measures = [row.get(key, np.inf) for key in ("loss", "norm", "weights")]
-        is_near = max(measures) <= LARGEST[options.param_dtype]
+        measures = [row.get(key, np.inf) for key in MEASURES]
+        is_near = all(m <= LARGEST[options.param_dtype] for m in measures)
         passed &= is_near
         text = row["error"].replace("|", "\\|") if "error" in row else row["farthest"]
-        print(f"| {name}{'' if is_near else ' **FAILED**'} | {' | '.join(map(number, measures))} | {text} |", flush=True)
+        print(f"| {name}{'' if is_near else ' **FAILED**'} | {' | '.join(f'{m:.1g}' for m in measures)} | {text} |", flush=True)
     return 0 if passed else 1
 
 

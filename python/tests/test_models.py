@@ -54,7 +54,8 @@ def train(model, limits, ranks):
 
 
 def largest_difference(losses, expected):
-    return max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(losses, expected, strict=True))
+    """Returns the largest relative difference, or NaN if a loss is NaN."""
+    return np.max([abs(a - b) / max(abs(b), 1e-3) for a, b in zip(losses, expected, strict=True)])
 
 
 def load(name, folder):

@@ -13,6 +13,7 @@
 #include "test/emulator/EmulateInputs.h"
 #include "test/emulator/EmulateTensors.h"
 #include <cmath>
+#include <limits>
 
 using namespace fsdprt::test;
 using namespace fsdprt::emulate;
@@ -63,7 +64,10 @@ struct Gemm {
         double sum = 0;
         for (unsigned i = 0; i < k; ++i)
           sum += double(Brain::widen(a[row * k + i])) * Brain::widen(b[column * k + i]);
-        worst = std::max(worst, std::fabs(c[row * n + column] - sum));
+        double error = std::fabs(c[row * n + column] - sum);
+        if (std::isnan(error)) // std::max() overlooks NaN.
+          return std::numeric_limits<double>::infinity();
+        worst = std::max(worst, error);
       }
     return worst;
   }
@@ -155,9 +159,12 @@ TEST(EmulateHopper, CausalAttention) {
   double worst = 0, worstLogarithm = 0;
   for (unsigned row = 0; row < Attention::rows; ++row) {
     std::vector<double> expected = attention.expected(row);
-    for (unsigned i = 0; i < Attention::size; ++i)
-      worst = std::max(
-          worst, std::fabs(Brain::widen(attention.o[row * Attention::size + i]) - expected[i]));
+    ASSERT_TRUE(std::isfinite(attention.logarithms[row]));
+    for (unsigned i = 0; i < Attention::size; ++i) {
+      double found = Brain::widen(attention.o[row * Attention::size + i]);
+      ASSERT_TRUE(std::isfinite(found));
+      worst = std::max(worst, std::fabs(found - expected[i]));
+    }
     worstLogarithm =
         std::max(worstLogarithm, std::fabs(attention.logarithms[row] - expected[Attention::size]));
   }

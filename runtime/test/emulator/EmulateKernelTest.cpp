@@ -99,6 +99,7 @@ TEST(EmulateKernel, CausalAttention) {
       for (unsigned column = 0; column < Attention::size; ++column) {
         double found =
             Brain::widen(attention.o[(head * Attention::length + row) * Attention::size + column]);
+        ASSERT_TRUE(std::isfinite(found));
         worst = std::max(worst, std::fabs(found - attention.expected(head, row, column)));
       }
   // Weights and results are at most 1, and rounding to bf16 changes each by up to 2^-9.

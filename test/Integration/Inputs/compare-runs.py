@@ -45,6 +45,9 @@ def read_weights(prefix):
 
 
 def difference(a, b):
+    """Returns the distance of two tensors, relative to the second. It is infinite if a number is NaN or infinite, because max() overlooks NaN."""
+    if not all(map(math.isfinite, [*a, *b])):
+        return math.inf
     if a.typecode == "f" and max(math.hypot(*a), math.hypot(*b)) < ZERO:
         return 0.0
     return math.dist(a, b) / max(math.hypot(*b), 1e-30)
@@ -56,6 +59,7 @@ def main(run, reference, *options):
     worst = {"loss": 0.0, "grad_norm": 0.0}
     for step, other in zip(steps, expected):
         for key in worst:
+            assert math.isfinite(step[key]), f"step {step['step']}: {key} is {step[key]}"
             worst[key] = max(worst[key], abs(step[key] - other[key]) / abs(other[key]))
         for option in options:
             name, wanted = option.removeprefix("--").split("=")

@@ -1,5 +1,6 @@
 """Trains with lookups that fetch rows from other ranks, and compares with the unsharded reference and with gathered tables."""
 import json
+import math
 import random
 import struct
 import subprocess
@@ -73,6 +74,7 @@ for rows in "never", "always":
                    capture_output=True, check=True)
     with open("m.jsonl") as file:
         losses[rows] = [row["loss"] for row in map(json.loads, file) if "loss" in row]
+assert all(map(math.isfinite, losses["never"] + losses["always"])), losses
 apart = max(abs(a - b) for a, b in zip(losses["never"], losses["always"]))
 equal = losses["never"][0] == losses["always"][0] and len(losses["never"]) == len(losses["always"]) == 20
 print(f"gathered or by rows: {'the same' if equal else 'failed: another'} first loss, and losses of 20 steps "

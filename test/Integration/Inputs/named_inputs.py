@@ -56,7 +56,7 @@ def loss(folder, weights, metrics):
                 parts.append((p - 1) ** 2)
             expected.add(round(sum(parts) / 2, 4))
     steps = [json.loads(line)["loss"] for line in open(metrics)]
-    wrong = [x for x in steps if min(abs(x - e) for e in expected) > 2e-4]
+    wrong = [x for x in steps if not min(abs(x - e) for e in expected) <= 2e-4]
     print("every loss is one of pairs of rows" if steps and not wrong and len(set(steps)) > 3 else f"wrong: {wrong} of {steps}")
 
 

@@ -1,6 +1,7 @@
 """near-weights.py A B TOLERANCE: checks that f32 tensors of two safetensors files agree, relative to the largest number of each tensor."""
 import array
 import json
+import math
 import struct
 import sys
 
@@ -17,6 +18,7 @@ first, second = read(sys.argv[1]), read(sys.argv[2])
 assert first.keys() == second.keys() and first, "the same tensors"
 worst, where = 0.0, ""
 for name, numbers in first.items():
+    assert all(map(math.isfinite, [*numbers, *second[name]])), f"{name} is not finite"
     largest = max(map(abs, second[name]))
     assert largest > 0, f"{name} is zero"
     error = max(abs(a - b) for a, b in zip(numbers, second[name])) / largest

@@ -3,7 +3,7 @@
 A small GPT-2 ignores the target 7, of which the text has long runs: in some samples all targets count, in others none.
 Eight samples are distributed over ranks, groups and micro-batches; the merged batch is that of one rank.
 """
-import json, os, random, re, subprocess, sys
+import json, math, os, random, re, subprocess, sys
 
 FOLDER, HOW_MANY = sys.argv[1:]
 os.makedirs(FOLDER, exist_ok=True)
@@ -45,6 +45,7 @@ def train(divide, batch, ranks, options):
 
 
 def distance(a, b):
+    assert all(math.isfinite(x) for pair in a + b for x in pair), (a, b)
     return max(abs(x - y) / abs(y) for one, other in zip(a, b, strict=True) for x, y in zip(one, other))
 
 
