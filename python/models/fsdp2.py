@@ -135,14 +135,9 @@ def own(name: str, steps: int, kind: str) -> tuple[list[float], list[float]]:
     return [m.loss for m in metrics], [m.grad_norm for m in metrics]
 
 
-def nan_last(value: float) -> float:
-    """Returns the value, or infinity for NaN. As a key of max(), it makes NaN the largest value; max() alone overlooks it."""
-    return value if value == value else float("inf")
-
-
 def worst(a: list[float], b: list[float]) -> float:
-    """Returns the largest relative difference between elements at the same index."""
-    return max((abs(x - y) / abs(y) for x, y in zip(a, b, strict=True)), key=nan_last)
+    """Returns the largest relative difference between elements at the same index, or NaN if an element is NaN."""
+    return float(np.max([abs(x - y) / abs(y) for x, y in zip(a, b, strict=True)]))
 
 
 def noise(a: list[float], b: list[float]) -> float:
