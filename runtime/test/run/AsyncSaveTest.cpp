@@ -14,6 +14,7 @@
 #include "core/AllocationCount.h"
 #include "core/Error.h"
 #include "fsdprt/train.h"
+#include "test/Sanitized.h"
 #include "test/run/RunFixture.h"
 #include "train/BackgroundTask.h"
 #include "train/Handles.h"
@@ -284,10 +285,11 @@ protected:
 } // namespace
 
 TEST_F(AsyncRun, LeavesTheSameFiles) {
+  // Sanitizers allocate memory when the thread of a save starts, before the thread is uncounted.
+  std::string check = isSanitized ? "" : " --assert-no-allocations";
   for (std::string ranks : {"1", "2", "4"}) {
-    std::string common = "async" + ranks +
-                         ".fsdp --steps=9 --save-every=2 --assert-no-allocations --metrics=m" +
-                         ranks;
+    std::string common =
+        "async" + ranks + ".fsdp --steps=9 --save-every=2 --metrics=m" + ranks + check;
     expect(0, "saved step 9", common + " --save=a" + ranks + " --wait-for-saves --export=a.st");
     expect(0, "4 saves while training continued", common + " --save=b" + ranks + " --export=b.st");
     EXPECT_NE(text("m" + ranks).find("\"save_stall_ms\":"), std::string::npos);

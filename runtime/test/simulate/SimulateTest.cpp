@@ -408,8 +408,8 @@ TEST(Simulation, CollectivesSlowKernelsThatRunAtTheSameTime) {
     cluster.multiprocessors = 100;
     cluster.links[0].multiprocessors = 30;
     cluster.links[1].multiprocessors = 20;
-    Simulation step =
-        simulate(*Artifact::fromMemory(file.data(), file.size(), "toy.fsdp"), cluster);
+    auto artifact = Artifact::fromMemory(file.data(), file.size(), "toy.fsdp"); // has the names
+    Simulation step = simulate(*artifact, cluster);
     std::vector<fsdprt_trace_event> transfers;
     for (const fsdprt_trace_event &event : step.events)
       if (event.lane != FSDPRT_LANE_COMPUTE)
