@@ -56,7 +56,8 @@ for ptxas in filter(None, [shutil.which("ptxas"), shutil.which("ptxas", path="/u
         config.available_features.add("ptxas-sm_100a")
 if not os.path.exists("/usr/local/cuda/bin/ptxas"):
     config.available_features.add("no-cuda")
-# Grids that run in the emulator also assemble their kernels where the assembler has the version whose spills are known.
+# %no-spills: an option of fsdp-kernel-test that assembles emulated kernels and fails if registers spill. It is empty for other versions of ptxas,
+# which may allocate registers differently.
 hasPtxas = "ptxas-13.0.88" in config.available_features
 config.substitutions.append(("%no-spills", "--spills=error" if hasPtxas else ""))
 # Sanitizers write each report to a file, because `not` takes their exit code for the failure that a test expects.

@@ -52,7 +52,7 @@ def differences(found, expected) -> dict:
                   for i in range(2))
     far = {name: np.abs(found[2][name] - weight).max() / max(np.abs(weight).max(), 1e-3)
            for name, weight in expected[2].items() if weight.size}
-    # Maxima of NumPy are NaN if a value is NaN.
+    # np.max() returns NaN if a value is NaN. Python's max() may return another value.
     return {"loss": float(loss.max()), "norm": float(norm.max()),
             "weights": float(np.max(list(far.values()))), "farthest": max(far, key=far.get)}
 

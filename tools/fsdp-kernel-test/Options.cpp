@@ -207,7 +207,8 @@ Options fsdp::parseOptions(int argc, char **argv) {
     return llvm::is_contained(option.Categories, &line.category);
   };
   F32Products f32Products{};
-  // The emulator needs no machine code, so that ptxas only runs if the option is given.
+  // The emulator needs no machine code. With --device=emulate, ptxas runs only if --spills is
+  // given.
   SpillPolicy spills = line.device == "emulate" ? SpillPolicy::Ignore : SpillPolicy::Warn;
   // checkValues() has already checked these values.
   (void)readValue(line.f32Products, f32Products);

@@ -194,7 +194,7 @@ static CodegenOptions getGpuOptions() {
   codegen.f32Products = options.f32Products;
   codegen.spills = options.spills;
   codegen.gemm = options.gemm == "cublaslt" ? GemmSource::CublasLt : GemmSource::Nvptx;
-  // In seconds. All kernels are in a single PTX text, for which ptxas may need a long time.
+  // The limit is in seconds. All kernels are in one PTX text, so ptxas may need a long time.
   codegen.ptxasTimeout = 1200;
   return codegen;
 }

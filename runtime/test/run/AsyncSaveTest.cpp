@@ -285,7 +285,8 @@ protected:
 } // namespace
 
 TEST_F(AsyncRun, LeavesTheSameFiles) {
-  // Sanitizers allocate memory when the thread of a save starts, before the thread is uncounted.
+  // When the thread of a save starts, sanitizers allocate memory. The thread can exclude only its
+  // own later allocations from the count.
   std::string check = isSanitized ? "" : " --assert-no-allocations";
   for (std::string ranks : {"1", "2", "4"}) {
     std::string common =

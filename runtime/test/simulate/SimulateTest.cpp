@@ -408,7 +408,7 @@ TEST(Simulation, CollectivesSlowKernelsThatRunAtTheSameTime) {
     cluster.multiprocessors = 100;
     cluster.links[0].multiprocessors = 30;
     cluster.links[1].multiprocessors = 20;
-    auto artifact = Artifact::fromMemory(file.data(), file.size(), "toy.fsdp"); // has the names
+    auto artifact = Artifact::fromMemory(file.data(), file.size(), "toy.fsdp"); // owns the names
     Simulation step = simulate(*artifact, cluster);
     std::vector<fsdprt_trace_event> transfers;
     for (const fsdprt_trace_event &event : step.events)

@@ -111,7 +111,7 @@ private:
     return work;
   }
 
-  /// Returns the value that stands for `value` and all values equal to it.
+  /// Returns the first of all values that are equal to `value`.
   Value first(Value value) {
     Value same = firstOf.lookup(value);
     return same ? same : value;
