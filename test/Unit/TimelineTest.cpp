@@ -6,6 +6,8 @@
 
 #include "fsdp/Analysis/Timeline.h"
 #include "fsdp/Analysis/Cluster.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
 #include "gtest/gtest.h"
 #include <fstream>
 #include <random>
@@ -150,10 +152,14 @@ TEST(ClusterTest, LatencyOfEachHop) {
   EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 0, 16, 1), 14 + 100);
 }
 
-static std::string write(const std::string &text) {
-  std::string path = testing::TempDir() + "cluster.json";
-  std::ofstream(path) << text;
-  return path;
+/// Reads `text` as the file of a cluster. The file has a name of its own, since tests run at the
+/// same time.
+static std::optional<Cluster> readText(const std::string &text, JsonProblem &problem) {
+  llvm::SmallString<128> path;
+  EXPECT_FALSE(llvm::sys::fs::createTemporaryFile("cluster", "json", path));
+  llvm::FileRemover remover(path);
+  std::ofstream(path.c_str()) << text;
+  return readCluster(path.str().str(), problem);
 }
 
 static std::string device =
@@ -163,10 +169,10 @@ static std::string device =
 TEST(ClusterTest, ReadsAFile) {
   JsonProblem problem;
   std::optional<Cluster> cluster =
-      readCluster(write("{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": "
-                        "1e9, \"seconds\": 1e-6}], " +
-                        device + "}"),
-                  problem);
+      readText("{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": "
+               "1e9, \"seconds\": 1e-6}], " +
+                   device + "}",
+               problem);
   ASSERT_TRUE(cluster) << problem.message;
   EXPECT_EQ(cluster->links.size(), 1u);
   EXPECT_EQ(cluster->narrowMultiplyAdds, 2e9);
@@ -198,8 +204,8 @@ TEST(ClusterTest, KnowsGpus) {
 
 TEST(ClusterTest, LocatesNumbersThatAreTooLarge) {
   JsonProblem problem;
-  EXPECT_FALSE(readCluster(write("{\"name\": \"x\",\n \"device\": {\"launch_seconds\": -1e999 }}"),
-                           problem));
+  EXPECT_FALSE(
+      readText("{\"name\": \"x\",\n \"device\": {\"launch_seconds\": -1e999 }}", problem));
   EXPECT_EQ(problem.line, 2u);
   EXPECT_EQ(problem.column, 31u);
 }
@@ -246,7 +252,7 @@ TEST(ClusterTest, SaysWhatIsWrong) {
   };
   for (auto &[text, expected] : bad) {
     JsonProblem problem;
-    EXPECT_FALSE(readCluster(write(text), problem)) << text;
+    EXPECT_FALSE(readText(text, problem)) << text;
     EXPECT_NE(problem.message.find(expected), std::string::npos)
         << problem.message << " for " << text;
     EXPECT_GE(problem.line, 1u);
