@@ -204,8 +204,7 @@ TEST(ClusterTest, KnowsGpus) {
 
 TEST(ClusterTest, LocatesNumbersThatAreTooLarge) {
   JsonProblem problem;
-  EXPECT_FALSE(
-      readText("{\"name\": \"x\",\n \"device\": {\"launch_seconds\": -1e999 }}", problem));
+  EXPECT_FALSE(readText("{\"name\": \"x\",\n \"device\": {\"launch_seconds\": -1e999 }}", problem));
   EXPECT_EQ(problem.line, 2u);
   EXPECT_EQ(problem.column, 31u);
 }

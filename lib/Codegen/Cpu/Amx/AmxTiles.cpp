@@ -147,7 +147,9 @@ void TileRegisters::step(Value step) {
   int64_t held = oneRow ? 1 : places.product.colTiles,
           passing = oneRow ? places.product.colTiles : places.product.rowTiles;
   auto load = [&](bool isLeft, int64_t index, int64_t reg) {
-    move("llvm.x86.tileloadd64", reg, isLeft ? places.left(step, index) : places.right(step, index),
+    bool streams = !isLeft && places.product.streamsRight;
+    move(streams ? "llvm.x86.tileloaddt164" : "llvm.x86.tileloadd64", reg,
+         isLeft ? places.left(step, index) : places.right(step, index),
          isLeft ? leftStride : rightStride);
   };
   for (int64_t i = 0; i < held; ++i)

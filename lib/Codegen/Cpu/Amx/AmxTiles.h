@@ -28,7 +28,10 @@ struct Product {
   Pointer right;         ///< address of step 0, column 0 of the right operand
   int64_t rightStep = 0; ///< distance between steps; columns of a step are contiguous
   Pointer sums;
-  Value sumRow;          ///< distance between rows of sums
+  Value sumRow; ///< distance between rows of sums
+  /// True if loads of the right operand hint that its lines are not read again soon. Such lines
+  /// leave the L1 cache first, so that the left operand stays there.
+  bool streamsRight = false;
   bool emulated = false; ///< true if loops replace the AMX instructions, so that the code runs on
                          ///< any CPU
 };

@@ -128,7 +128,7 @@ public:
   void finish();
   /// Finishes chunk `number`, or all chunks from `number` on (Plan::chunksPerStrip()). Chunks of
   /// the same row are adjacent. Chunks outside the strip have no effect. A chunk is one vector that
-  /// LLVM splits into two, whose instructions alternate. Long chains of operations thus overlap.
+  /// LLVM splits into four, whose instructions alternate. Long chains of operations thus overlap.
   void finishChunk(Value number);
   void finishChunksFrom(Value number);
   /// Prefetches what finishChunk() reads.

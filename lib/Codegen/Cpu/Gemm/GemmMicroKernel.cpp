@@ -156,6 +156,7 @@ void gemm::emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer
   product.rightStep = plan.nr;
   product.sums = tile;
   product.sumRow = tileStride;
+  product.streamsRight = true;
   product.emulated = plan.emulatesTiles;
   amx::emitProduct(b, product, steps, accumulate, start, beside);
 }

@@ -40,15 +40,19 @@ static constexpr int64_t lhsDividedBytes = 12 << 20;
 static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// Sizes in bytes of a block of lhs and of a panel of rhs, if tile registers are used. Both are
 /// smaller than the sizes above, because products with tile registers read more bytes per cycle.
-/// The panel fits into the L1 cache, and the block takes half of an L2 cache of 2 MiB.
-static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10;
+/// The block takes half of an L2 cache of 2 MiB. If all values of k do not fit into one panel, and
+/// partial sums are kept anyway, panels have rhsTilePartBytes. Shorter panels are packed in larger
+/// numbers, so that packing reads longer rows of rhs at a time.
+static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10,
+                         rhsTilePartBytes = 32 << 10;
 /// Size in bytes of the panels of rhs that are packed together for tile registers.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// If tile registers are used, a slab has `tileSlab` values of k, and a strip has `tileStrip`
 /// panels, or `directStrip` panels if the sums are kept in the result's buffer. For tiles of 32 x
-/// 32 sums, the slab of a panel of lhs has 16 KiB, and the sums of two strips also have 16 KiB.
-/// Both stay in the L1 cache.
-static constexpr int64_t tileSlab = 256, tileStrip = 2, directStrip = 4;
+/// 32 sums, the slab of a panel of lhs has 32 KiB. It stays in the L1 cache, because the slabs of
+/// rhs are streamed (amx::Product). A store and a load of the sums take as long as one turn of 32
+/// values of k, so that slabs should be long.
+static constexpr int64_t tileSlab = 512, tileStrip = 2, directStrip = 4;
 /// Minimum size in bytes of a result that is written with streaming stores.
 static constexpr int64_t streamedBytes = 2 << 20;
 /// Minimum number of units to distribute among workers.
@@ -205,7 +209,8 @@ static int64_t evenBlock(int64_t size, int64_t limit, int64_t unit) {
 static void chooseBlocks(const Problem &problem, Plan &plan, const CpuTarget &target) {
   int64_t kUnit = plan.lanes * plan.kPerStep();
   bool tiles = plan.arithmetic == Arithmetic::Tiles;
-  int64_t panelLimit = tiles ? rhsTilePanelBytes : rhsPanelBytes;
+  bool isOnePanel = plan.kSteps(plan.k) * plan.nr * plan.stepBytes() <= rhsTilePanelBytes;
+  int64_t panelLimit = !tiles ? rhsPanelBytes : isOnePanel ? rhsTilePanelBytes : rhsTilePartBytes;
   plan.kc = evenBlock(plan.k, panelLimit / (plan.nr * plan.stepBytes()) * plan.kPerStep(), kUnit);
   plan.kBlocks = llvm::divideCeil(plan.k, plan.kc) * plan.kOuterCount;
   int64_t lhsBytes = llvm::divideCeil(plan.m, plan.mr) * plan.panelBytes(plan.mr);

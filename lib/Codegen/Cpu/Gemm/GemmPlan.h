@@ -93,8 +93,8 @@ struct Plan {
   bool finishesBeside() const { return arithmetic == Arithmetic::Tiles && !direct; }
   /// Returns the number of columns of a strip.
   int64_t stripCols() const { return strip * nr; }
-  /// Strips that are finished beside products are finished in chunks of two vectors of a row.
-  int64_t chunkCols() const { return std::min(2 * lanes, stripCols()); }
+  /// Strips that are finished beside products are finished in chunks of four vectors of a row.
+  int64_t chunkCols() const { return std::min(4 * lanes, stripCols()); }
   int64_t chunksPerStrip() const { return mr * stripCols() / chunkCols(); }
   /// Returns the number of chunks per iteration of the products, that is, per 32 values of k.
   int64_t chunksPerTurn() const {
