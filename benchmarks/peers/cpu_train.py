@@ -1,6 +1,6 @@
 """Trains GPT-2 124M on this CPU with this project, PyTorch and JAX, and compares tokens per second and memory.
 
-  build/python/bin/python benchmarks/peers/cpu_train.py --python=PYTHON [--rounds=3] [--out=PAGE.md]
+  build/python/bin/python benchmarks/peers/cpu_train.py --python=PYTHON [--rounds=3] [--steps=4] [--out=PAGE.md]
 
 PYTHON is a Python interpreter that can import torch. If it cannot import jax, the rows of JAX are omitted. Nothing is installed. Each program runs in
 a process of its own. The program first runs warm-up steps and then timed steps; each step trains on one sequence of 1024 tokens per rank (forward,
@@ -23,7 +23,8 @@ import textwrap
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-LENGTH, WARM, STEPS = 1024, 2, 4
+LENGTH, WARM = 1024, 2
+STEPS = 4  # timed steps of a program per round, set by --steps
 LIMIT_SECONDS = 900
 # Each entry contains a name, the number of ranks, and the number of threads per rank.
 PROGRAMS = [("fsdp-mlir", 1, 2), ("torch eager", 1, 2), ("torch.compile", 1, 2), ("jax", 1, 2),
@@ -192,7 +193,7 @@ def bound_seconds(tools, folder, ranks, dtype):
 def run_peer(python, name, ranks, threads, dtype):
     """Runs a program of PyTorch or JAX. If the program has several processes, their memory is estimated as the memory of the first process times the
     number of processes."""
-    words = [python, __file__, "--child", name, dtype, str(threads)]
+    words = [python, __file__, f"--steps={STEPS}", "--child", name, dtype, str(threads)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
     if name == "jax":
         extra, copies = [[str(ranks)]], 1
@@ -259,15 +260,20 @@ def merge(old, title, text):
 
 
 def main():
+    global STEPS
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", default=sys.executable, help="Python with torch and, optionally, jax")
     parser.add_argument("--tools", default=HERE.parents[1] / "build" / "bin", type=pathlib.Path, help="folder of fsdp-compile")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=STEPS, help="timed steps of a program per round")
     parser.add_argument("--only", default="", help="programs, separated by commas (default: all)")
     parser.add_argument("--dtypes", default=",".join(DTYPES))
     parser.add_argument("--out", help="page to write (default: print it)")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.steps < 1 or options.rounds < 1:
+        parser.error("expected at least 1 step and 1 round")
+    STEPS = options.steps
     if options.child:
         return child(options.child)
     chosen = [p for p in PROGRAMS if not options.only or p[0] in options.only.split(",")]

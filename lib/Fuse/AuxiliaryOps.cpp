@@ -196,3 +196,15 @@ bool fsdp::isAuxiliary(Operation *op) {
     return isPure(op) && op->getNumResults() != 0;
   return isUnstoredView(op) || isCheapBroadcast(op) || isMove(op);
 }
+
+/// Returns the answer of `ask` for `op`, and keeps it in `answers`.
+static bool remember(DenseMap<Operation *, bool> &answers, Operation *op,
+                     bool (*ask)(Operation *)) {
+  if (auto it = answers.find(op); it != answers.end())
+    return it->second;
+  return answers[op] = ask(op);
+}
+
+bool AuxiliaryOps::contains(Operation *op) { return remember(auxiliary, op, isAuxiliary); }
+
+bool AuxiliaryOps::moves(Operation *op) { return remember(moving, op, isMove); }

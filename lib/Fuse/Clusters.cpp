@@ -146,7 +146,7 @@ ClusterBuilder::ClusterBuilder(Block &block, unsigned window, int64_t maxOps)
   for (auto [index, op] : llvm::enumerate(block))
     position[&op] = index;
   for (Operation &op : block)
-    if (isComputation(&op))
+    if (!auxiliary.contains(&op) && isComputation(&op))
       place(&op);
   // Erase the empty clusters, which were merged into other clusters.
   llvm::erase_if(clusters, [](const OpCluster &c) { return c.members.empty(); });
@@ -165,7 +165,7 @@ SmallVector<unsigned> ClusterBuilder::producers(Operation *op) {
       continue;
     if (auto it = clusterOf.find(def); it != clusterOf.end())
       found.insert(it->second);
-    else if (isAuxiliary(def))
+    else if (auxiliary.contains(def))
       llvm::append_range(worklist, readValues(def));
   }
   SmallVector<unsigned> result = found.takeVector();
@@ -202,7 +202,7 @@ void ClusterBuilder::place(Operation *op) {
 }
 
 /// Returns true if auxiliary ops move elements of the cluster's values to where `v` reads them.
-static bool movesMembers(Value v, const llvm::SmallPtrSetImpl<Operation *> &members) {
+bool ClusterBuilder::movesMembers(Value v, const llvm::SmallPtrSetImpl<Operation *> &members) {
   SmallVector<std::pair<Value, bool>> worklist{{v, false}}; // whether an op moves the value
   llvm::SmallDenseSet<std::pair<Operation *, unsigned>> seen;
   while (!worklist.empty()) {
@@ -213,9 +213,9 @@ static bool movesMembers(Value v, const llvm::SmallPtrSetImpl<Operation *> &memb
     if (members.contains(op)) {
       if (moved)
         return true;
-    } else if (isAuxiliary(op)) {
+    } else if (auxiliary.contains(op)) {
       for (Value read : readValues(op))
-        worklist.push_back({read, moved || isMove(op)});
+        worklist.push_back({read, moved || auxiliary.moves(op)});
     }
   }
   return false;
@@ -223,7 +223,7 @@ static bool movesMembers(Value v, const llvm::SmallPtrSetImpl<Operation *> &memb
 
 /// Returns true if the first `rows` indices are d0, d1, .. wherever op reads a value of the cluster
 /// or writes its own results.
-static bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned rows) {
+bool ClusterBuilder::meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned rows) {
   llvm::SmallPtrSet<Operation *, 8> members(cluster.members.begin(), cluster.members.end());
   for (OpOperand &operand : op->getOpOperands()) {
     Operation *def = operand.get().getDefiningOp();
@@ -252,7 +252,7 @@ static bool isBetterLater(linalg::GenericOp op, const OpCluster &cluster) {
 }
 
 /// Returns the number of common loops after op joins the cluster, or 0 if op cannot join.
-static unsigned commonRows(linalg::GenericOp op, const OpCluster &cluster) {
+unsigned ClusterBuilder::commonRows(linalg::GenericOp op, const OpCluster &cluster) {
   ClusterKind kind = kindOf(op);
   if (kind != ClusterKind::Map && kind != ClusterKind::Row)
     return 0;
@@ -358,7 +358,7 @@ bool ClusterBuilder::closesCycle(ArrayRef<Operation *> members, Operation *op) {
     Operation *def = worklist.pop_back_val().getDefiningOp();
     if (!relevant(def) || inside.contains(def) || !seen.insert(def).second)
       continue;
-    if (!clusterOf.contains(def) && isAuxiliary(def))
+    if (!clusterOf.contains(def) && auxiliary.contains(def))
       llvm::append_range(worklist, readValues(def));
     else
       outside.push_back(def);

@@ -29,23 +29,41 @@ struct OpCluster {
 /// Returns the number of ops in the regions of \p op, at least 1.
 int64_t countOps(Operation *op);
 
+/// Answers isAuxiliary() and isMove(), and keeps the answers. The answer for an op depends on all
+/// readers of its result, and each reader asks. A table that all layers of a model read would take
+/// time that grows with the square of the number of layers.
+class AuxiliaryOps {
+public:
+  bool contains(Operation *op);
+  bool moves(Operation *op);
+
+private:
+  DenseMap<Operation *, bool> auxiliary, moving;
+};
+
 /// Groups the tensor ops of `block`. Auxiliary ops (isAuxiliary) are in no cluster.
 class ClusterBuilder {
 public:
   /// \p maxOps bounds the size of a cluster of several members.
   ClusterBuilder(Block &block, unsigned window, int64_t maxOps);
   ArrayRef<OpCluster> getClusters() const { return clusters; }
+  /// Returns the ops of the block that are in no cluster.
+  AuxiliaryOps &getAuxiliaryOps() { return auxiliary; }
 
 private:
   void place(Operation *op);
   bool join(Operation *op, unsigned cluster);
   void merge(Operation *op, unsigned cluster, unsigned other);
   bool closesCycle(ArrayRef<Operation *> members, Operation *op);
+  bool movesMembers(Value v, const llvm::SmallPtrSetImpl<Operation *> &members);
+  bool meetsAtRows(linalg::LinalgOp op, const OpCluster &cluster, unsigned rows);
+  unsigned commonRows(linalg::GenericOp op, const OpCluster &cluster);
   SmallVector<unsigned> producers(Operation *op);
 
   Block &block;
   unsigned window;
   int64_t maxOps;
+  AuxiliaryOps auxiliary;
   SmallVector<OpCluster> clusters;
   DenseMap<Operation *, unsigned> clusterOf, position;
 };

@@ -45,7 +45,8 @@ namespace {
 /// Builds one dispatch.
 class DispatchBuilder {
 public:
-  DispatchBuilder(const OpCluster &cluster, int64_t maxOps) : cluster(cluster), maxOps(maxOps) {
+  DispatchBuilder(const OpCluster &cluster, AuxiliaryOps &auxiliary, int64_t maxOps)
+      : cluster(cluster), auxiliary(auxiliary), maxOps(maxOps) {
     members.insert(cluster.members.begin(), cluster.members.end());
   }
   LogicalResult build();
@@ -55,6 +56,7 @@ private:
   bool hasOutsideUse(Value v);
 
   const OpCluster &cluster;
+  AuxiliaryOps &auxiliary;
   int64_t maxOps;
   llvm::SmallPtrSet<Operation *, 8> members;
   llvm::SetVector<Operation *> body; // members and auxiliary ops, each after the ops that it reads
@@ -79,7 +81,7 @@ LogicalResult DispatchBuilder::collect(Operation *op, int64_t depth) {
   for (Value v : readValues(op)) {
     Operation *def = v.getDefiningOp();
     // Attention reads whole tensors, so auxiliary ops are not copied into its kernel.
-    if (def && (members.contains(def) || (isAuxiliary(def) && !isAttention(op)))) {
+    if (def && (members.contains(def) || (auxiliary.contains(def) && !isAttention(op)))) {
       if (failed(collect(def, depth + 1)))
         return failure();
       continue;
@@ -163,7 +165,8 @@ static LogicalResult wrapLoose(Block &block, int64_t maxOps) {
     OpCluster alone;
     alone.members = {copy};
     alone.kind = isa<tensor::TensorDialect>(op.getDialect()) ? ClusterKind::Copy : ClusterKind::Map;
-    if (failed(DispatchBuilder(alone, maxOps).build()))
+    AuxiliaryOps auxiliary;
+    if (failed(DispatchBuilder(alone, auxiliary, maxOps).build()))
       return failure();
     copy->erase();
   }
@@ -186,7 +189,7 @@ struct FormDispatchesPass : fsdp::impl::FormDispatchesPassBase<FormDispatchesPas
       return failure();
     ClusterBuilder builder(block, window, maxOps);
     for (const OpCluster &cluster : builder.getClusters()) {
-      if (failed(DispatchBuilder(cluster, maxOps).build()))
+      if (failed(DispatchBuilder(cluster, builder.getAuxiliaryOps(), maxOps).build()))
         return failure();
       ++numDispatches;
       numGrouped += cluster.members.size() > 1 ? cluster.members.size() : 0;
