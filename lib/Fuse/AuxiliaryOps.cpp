@@ -197,14 +197,15 @@ bool fsdp::isAuxiliary(Operation *op) {
   return isUnstoredView(op) || isCheapBroadcast(op) || isMove(op);
 }
 
-/// Returns the answer of `ask` for `op`, and keeps it in `answers`.
-static bool remember(DenseMap<Operation *, bool> &answers, Operation *op,
-                     bool (*ask)(Operation *)) {
-  if (auto it = answers.find(op); it != answers.end())
+/// Returns `compute(op)`. Reads the result from `cache` if it is there, and stores it there
+/// otherwise.
+static bool getCached(DenseMap<Operation *, bool> &cache, Operation *op,
+                      bool (*compute)(Operation *)) {
+  if (auto it = cache.find(op); it != cache.end())
     return it->second;
-  return answers[op] = ask(op);
+  return cache[op] = compute(op);
 }
 
-bool AuxiliaryOps::contains(Operation *op) { return remember(auxiliary, op, isAuxiliary); }
+bool AuxiliaryOps::contains(Operation *op) { return getCached(auxiliary, op, isAuxiliary); }
 
-bool AuxiliaryOps::moves(Operation *op) { return remember(moving, op, isMove); }
+bool AuxiliaryOps::moves(Operation *op) { return getCached(moving, op, isMove); }

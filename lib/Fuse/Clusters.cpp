@@ -146,7 +146,7 @@ ClusterBuilder::ClusterBuilder(Block &block, unsigned window, int64_t maxOps)
   for (auto [index, op] : llvm::enumerate(block))
     position[&op] = index;
   for (Operation &op : block)
-    if (!auxiliary.contains(&op) && isComputation(&op))
+    if (isComputation(&op))
       place(&op);
   // Erase the empty clusters, which were merged into other clusters.
   llvm::erase_if(clusters, [](const OpCluster &c) { return c.members.empty(); });

@@ -29,12 +29,14 @@ struct OpCluster {
 /// Returns the number of ops in the regions of \p op, at least 1.
 int64_t countOps(Operation *op);
 
-/// Answers isAuxiliary() and isMove(), and keeps the answers. The answer for an op depends on all
-/// readers of its result, and each reader asks. A table that all layers of a model read would take
-/// time that grows with the square of the number of layers.
+/// Caches the results of isAuxiliary() and isMove(). Each of these functions visits all readers of
+/// an op's result, and is called once for each reader. Without the cache, the time for a table that
+/// all layers of a model read would grow with the square of the number of layers.
 class AuxiliaryOps {
 public:
+  /// Returns isAuxiliary(op).
   bool contains(Operation *op);
+  /// Returns isMove(op).
   bool moves(Operation *op);
 
 private:
@@ -47,7 +49,7 @@ public:
   /// \p maxOps bounds the size of a cluster of several members.
   ClusterBuilder(Block &block, unsigned window, int64_t maxOps);
   ArrayRef<OpCluster> getClusters() const { return clusters; }
-  /// Returns the ops of the block that are in no cluster.
+  /// Returns the cache, whose results hold for the block before it has dispatches.
   AuxiliaryOps &getAuxiliaryOps() { return auxiliary; }
 
 private:

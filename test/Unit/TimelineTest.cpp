@@ -152,8 +152,8 @@ TEST(ClusterTest, LatencyOfEachHop) {
   EXPECT_DOUBLE_EQ(getRingSeconds(cluster, 0, 16, 1), 14 + 100);
 }
 
-/// Reads `text` as the file of a cluster. The file has a name of its own, since tests run at the
-/// same time.
+/// Writes `text` to a temporary file and reads it as a cluster. The name of the file is unique,
+/// because ctest runs several tests at the same time.
 static std::optional<Cluster> readText(const std::string &text, JsonProblem &problem) {
   llvm::SmallString<128> path;
   EXPECT_FALSE(llvm::sys::fs::createTemporaryFile("cluster", "json", path));

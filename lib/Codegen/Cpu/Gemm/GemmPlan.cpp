@@ -50,8 +50,8 @@ static constexpr int64_t rhsTileGroupBytes = 256 << 10;
 /// If tile registers are used, a slab has `tileSlab` values of k, and a strip has `tileStrip`
 /// panels, or `directStrip` panels if the sums are kept in the result's buffer. For tiles of 32 x
 /// 32 sums, the slab of a panel of lhs has 32 KiB. It stays in the L1 cache, because the slabs of
-/// rhs are streamed (amx::Product). A store and a load of the sums take as long as one turn of 32
-/// values of k, so that slabs should be long.
+/// rhs are streamed (Product::streamsRight). After each slab, the sums are stored and loaded again.
+/// This takes as long as the products of 32 to 64 values of k, so longer slabs are faster.
 static constexpr int64_t tileSlab = 512, tileStrip = 2, directStrip = 4;
 /// Minimum size in bytes of a result that is written with streaming stores.
 static constexpr int64_t streamedBytes = 2 << 20;
