@@ -36,18 +36,12 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-static constexpr int64_t mostRows = 96, mostCols = 128;
-/// Number of unused elements that are reserved after some arrays, because the code may read beyond
-/// the end of an array when it reads the last fragment.
-static constexpr int64_t slack = 64;
-
 BackwardPlan::BackwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shape, numbers) {
   blockCols = std::min<int64_t>(mostCols, paddedAlong(shape.cols));
   blockRows = std::min<int64_t>(mostRows, numbers.wholeSteps(llvm::alignTo(shape.rows, 2)));
   rowBlocks = llvm::divideCeil(shape.rows, blockRows);
   colBlocks = llvm::divideCeil(shape.cols, blockCols);
-  tileRows = std::max(CpuTiles::rowsOf(numbers, blockRows, blockCols),
-                      CpuTiles::rowsOf(numbers, blockRows, shape.dim));
+  tileRows = numbers.wholeRows(blockRows);
   paddedRows = llvm::alignTo((rowBlocks - 1) * blockRows + tileRows, 2);
 }
 
@@ -67,16 +61,13 @@ void BackwardPlan::takeParts(const Units &units) {
   kT = take(transposedSteps(shape.dim), blockCols, step);
   vT = take(transposedSteps(shape.valueDim), blockCols, step);
   kAcross = take(blockCols / per, d, step);
-  dk = take(CpuTiles::rowsOf(numbers, blockCols, shape.dim), d, wide);
-  dv = take(CpuTiles::rowsOf(numbers, blockCols, shape.valueDim), dv_, wide);
+  dk = take(blockCols, d, wide);
+  dv = take(blockCols, dv_, wide);
   scores = take(tileRows, blockCols, wide);
-  (void)take(1, slack, wide);
   gradients = take(tileRows, blockCols, wide);
-  (void)take(1, slack, wide);
   gradientsAcross = isFma() ? gradients : take(tileRows, blockCols, step);
   if (numbers.arithmetic == Arithmetic::Tiles)
     transposed = take(blockCols, numbers.steps(blockRows), step);
-  (void)take(1, slack, wide);
 }
 
 /// Emits f · P and dS for one vector of scores, where f is the result of weight_mod.

@@ -36,7 +36,6 @@ using namespace mlir::fsdp;
 using namespace mlir::fsdp::attention;
 using namespace mlir::fsdp::tile;
 
-static constexpr int64_t mostRows = 96, mostCols = 128;
 static constexpr double infinity = std::numeric_limits<double>::infinity();
 
 namespace {
@@ -88,8 +87,7 @@ ForwardPlan::ForwardPlan(const Shape &shape, const Numbers &numbers) : Plan(shap
   blockRows = std::min(mostRows, shape.rows);
   rowBlocks = llvm::divideCeil(shape.rows, blockRows);
   colBlocks = llvm::divideCeil(shape.cols, blockCols);
-  tileRows = std::max(CpuTiles::rowsOf(numbers, blockRows, blockCols),
-                      CpuTiles::rowsOf(numbers, blockRows, shape.valueDim));
+  tileRows = numbers.wholeRows(blockRows);
   int64_t wide = numbers.wide.getIntOrFloatBitWidth() / 8, step = numbers.stepBytes();
   q = take(tileRows, paddedAlong(shape.dim) / numbers.perStep(), step);
   k = take(colBlocks * transposedSteps(shape.dim), blockCols, step);

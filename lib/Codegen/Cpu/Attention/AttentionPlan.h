@@ -24,14 +24,18 @@ struct Part {
   int64_t stride = 0; ///< distance between rows, in elements
 };
 
+/// Largest number of rows and columns of a tile of scores. A tile of f32 scores has 32 KiB and thus
+/// fits the L1 cache. The columns are a multiple of the rows, so that the diagonal of a causal mask
+/// crosses as few tiles as possible.
+static constexpr int64_t mostRows = 64, mostCols = 128;
+
 struct Plan {
   Plan(const Shape &shape, const tile::Numbers &numbers) : shape(shape), numbers(numbers) {}
 
   Shape shape;
   tile::Numbers numbers;
   int64_t blockRows = 0, blockCols = 0; ///< size of a tile of scores
-  int64_t tileRows = 0;                 ///< number of rows of a tile in memory, rounded up to whole
-                                        ///< fragments
+  int64_t tileRows = 0;                 ///< number of rows of a tile in memory
   int64_t rowBlocks = 0, colBlocks = 0;
   int64_t workerBytes = 0, sharedBytes = 0;
   // Configuration of the tile registers; this part is reserved only if a phase uses tile registers.

@@ -201,20 +201,17 @@ int64_t CpuTiles::sumsPerRowOf(int64_t cols, int64_t &panels) const {
   return llvm::divideCeil(registers, panels);
 }
 
-/// Returns the number of rows of a fragment that has `registers` registers per row. All fragments
-/// of the `rows` rows have about the same number of rows.
-static int64_t fragmentRows(const Numbers &numbers, int64_t rows, int64_t registers) {
+/// Divides `rows` rows into as few fragments as the registers of the sums allow, with `registers`
+/// registers per row. Calls body(from, to, size) for the rows from `from` to `to` - 1, which form
+/// fragments of `size` rows. The sizes differ by at most one row, so there are at most two calls.
+static void forFragments(const Numbers &numbers, int64_t rows, int64_t registers,
+                         function_ref<void(int64_t, int64_t, int64_t)> body) {
   int64_t most = std::min<int64_t>(numbers.sums / registers, 16);
-  return llvm::divideCeil(rows, llvm::divideCeil(rows, most));
-}
-
-int64_t CpuTiles::rowsOf(const Numbers &numbers, int64_t rows, int64_t cols) {
-  if (numbers.arithmetic == Arithmetic::Tiles)
-    return llvm::alignTo(rows, amx::tileSize);
-  int64_t registers = llvm::divideCeil(cols, numbers.lanes), worst = rows;
-  for (int64_t n = 1; n <= std::min(registers, numbers.sumsPerRow); ++n)
-    worst = std::max<int64_t>(worst, llvm::alignTo(rows, fragmentRows(numbers, rows, n)));
-  return worst;
+  int64_t fragments = llvm::divideCeil(rows, most), size = rows / fragments;
+  int64_t larger = rows % fragments * (size + 1);
+  if (larger > 0)
+    body(0, larger, size + 1);
+  body(larger, rows, size);
 }
 
 void CpuTiles::gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
@@ -223,21 +220,24 @@ void CpuTiles::gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t r
     return gemmOfTiles(c, a, b, rows, cols, steps, start, factor);
   int64_t panels, perRow = sumsPerRowOf(cols, panels),
                   registers = llvm::divideCeil(cols, numbers.lanes);
+  auto emitFragment = [&](Value row, Value col, Layout layout) {
+    Matrix left{at(a, row, constant(0)), a.rowStride, a.colStride};
+    Matrix right{at(b, constant(0), col), b.rowStride, b.colStride};
+    Matrix result{at(c, row, col), c.rowStride, c.colStride};
+    Fragment sums =
+        start == Sums::Zero ? fill(layout, number(0, layout.numLanes())) : load(layout, result);
+    if (factor)
+      sums = map(sums, [&](Value value, int64_t reg) {
+        return mulf(value, factor(add(row, layout.place(reg).first)));
+      });
+    store(gemm(sums, left, right, steps), result);
+  };
   auto panelsOf = [&](Value from, Value to, int64_t count) {
-    int64_t fragment = fragmentRows(numbers, rows, count);
-    auto layout = Layout::rowVectors(fragment, count * numbers.lanes, numbers.lanes);
     loop(from, to, count * numbers.lanes, [&](Value col) {
-      loop(constant(0), constant(rows), fragment, [&](Value row) {
-        Matrix left{at(a, row, constant(0)), a.rowStride, a.colStride};
-        Matrix right{at(b, constant(0), col), b.rowStride, b.colStride};
-        Matrix result{at(c, row, col), c.rowStride, c.colStride};
-        Fragment sums =
-            start == Sums::Zero ? fill(layout, number(0, layout.numLanes())) : load(layout, result);
-        if (factor)
-          sums = map(sums, [&](Value value, int64_t reg) {
-            return mulf(value, factor(add(row, layout.place(reg).first)));
-          });
-        store(gemm(sums, left, right, steps), result);
+      forFragments(numbers, rows, count, [&](int64_t first, int64_t end, int64_t size) {
+        auto layout = Layout::rowVectors(size, count * numbers.lanes, numbers.lanes);
+        loop(constant(first), constant(end), size,
+             [&](Value row) { emitFragment(row, col, layout); });
       });
     });
   };

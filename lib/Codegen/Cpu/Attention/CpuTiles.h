@@ -60,6 +60,10 @@ struct Numbers {
   int64_t wholeSteps(int64_t extent) const {
     return arithmetic == Arithmetic::Tiles ? llvm::alignTo(extent, 2 * amx::tileSize) : extent;
   }
+  /// Returns the number of rows of a product with `rows` rows, including padding to whole tiles.
+  int64_t wholeRows(int64_t rows) const {
+    return arithmetic == Arithmetic::Tiles ? llvm::alignTo(rows, amx::tileSize) : rows;
+  }
   Type stepType() const;
   int64_t stepBytes() const { return wide.isF64() ? 8 : 4; }
   /// Returns the number of steps for `k` elements along k.
@@ -119,13 +123,12 @@ public:
   enum class Sums { Zero, Kept };
   // Emits code that computes c = s + a · b, fragment by fragment. If `start` is Zero, s is 0.
   // Otherwise s is the old c. If `factor` is given, each row of the old c is first multiplied by
-  // factor(row), which must be a vector whose lanes are equal. The code computes rowsOf(rows, cols)
-  // rows, which may be more than `rows`. For all of these rows, the memory of `a` must be readable
-  // and the memory of `c` must be writable. With Arithmetic::Tiles, the steps of a row of `a` must
-  // be contiguous.
+  // factor(row), which must be a vector whose lanes are equal. The code computes
+  // numbers.wholeRows(rows) rows. For all of these rows, the memory of `a` must be readable and the
+  // memory of `c` must be writable. With Arithmetic::Tiles, the steps of a row of `a` must be
+  // contiguous.
   void gemm(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
             int64_t steps, Sums start, function_ref<Value(Value)> factor = nullptr);
-  static int64_t rowsOf(const Numbers &numbers, int64_t rows, int64_t cols);
   void fillTile(const Matrix &tile, int64_t rows, int64_t cols, Value scalar);
   /// Emits `for (i = from; i < to; ++i) { fetch(i + 1); body(i); }`. If `fetch` is null, the loop
   /// contains only body(i).
