@@ -6,8 +6,9 @@
 //
 // Elements are summed in blocks of 2048. The sums of a block over all ranks are computed on the
 // stack, in a buffer that is small enough to stay in the L1 cache. The sums are then scaled and
-// written. The code is compiled for three vector widths. At run time, the widest version that the
-// processor supports is used.
+// written. Results that are larger than a cache are written with streaming stores, which do not
+// read the lines from memory first. The code is compiled for three vector widths. At run time, the
+// widest version that the processor supports is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,14 @@
 using namespace fsdprt;
 
 static constexpr uint64_t blockSize = 2048;
+/// Least number of bytes of a result that is written with streaming stores.
+static constexpr uint64_t streamedBytes = 1 << 20;
+
+#if defined(__x86_64__) && defined(__has_builtin)
+#if __has_builtin(__builtin_nontemporal_store)
+#define FSDPRT_HAS_STREAMING_STORES
+#endif
+#endif
 
 namespace {
 struct F64 {
@@ -48,6 +57,26 @@ struct F16 {
 using Reducer = void (*)(bool average, const std::byte *const *sources, uint32_t ranks,
                          uint64_t offset, uint64_t elements, std::byte *target);
 
+/// Writes `size` sums to `to`. If `isStreamed` is true, writes whole cache lines with streaming
+/// stores; `to` is then the beginning of a cache line.
+template <typename Type>
+static inline __attribute__((always_inline)) void
+write(const typename Type::Sum *sum, uint64_t size, bool isStreamed, typename Type::Stored *to) {
+  uint64_t done = 0;
+#ifdef FSDPRT_HAS_STREAMING_STORES
+  using Line = typename Type::Stored __attribute__((vector_size(64)));
+  constexpr uint64_t perLine = sizeof(Line) / sizeof(typename Type::Stored);
+  for (; isStreamed && done + perLine <= size; done += perLine) {
+    Line line;
+    for (uint64_t i = 0; i < perLine; ++i)
+      line[i] = Type::store(sum[done + i]);
+    __builtin_nontemporal_store(line, reinterpret_cast<Line *>(to + done));
+  }
+#endif
+  for (; done < size; ++done)
+    to[done] = Type::store(sum[done]);
+}
+
 template <typename Type>
 static inline __attribute__((always_inline)) void
 reduce(bool average, const std::byte *const *sources, uint32_t ranks, uint64_t offset,
@@ -56,6 +85,8 @@ reduce(bool average, const std::byte *const *sources, uint32_t ranks, uint64_t o
   using Sum = typename Type::Sum;
   const Sum scale = Sum(1) / static_cast<Sum>(ranks);
   auto *to = reinterpret_cast<Stored *>(target);
+  bool isStreamed =
+      elements * sizeof(Stored) >= streamedBytes && reinterpret_cast<uintptr_t>(target) % 64 == 0;
   for (uint64_t begin = 0; begin < elements; begin += blockSize) {
     alignas(64) Sum sum[blockSize];
     uint64_t size = std::min(blockSize, elements - begin);
@@ -71,9 +102,12 @@ reduce(bool average, const std::byte *const *sources, uint32_t ranks, uint64_t o
     if (average)
       for (uint64_t i = 0; i < size; ++i)
         sum[i] *= scale;
-    for (uint64_t i = 0; i < size; ++i)
-      to[begin + i] = Type::store(sum[i]);
+    write<Type>(sum, size, isStreamed, to + begin);
   }
+#ifdef FSDPRT_HAS_STREAMING_STORES
+  if (isStreamed)
+    __builtin_ia32_sfence(); // later stores become visible after the streaming stores
+#endif
 }
 
 #define FSDPRT_REDUCER(NAME, ATTRIBUTE)                                                            \

@@ -14,6 +14,7 @@
 #include "collectives/local/Reduce.h"
 #include "device/cpu/WorkerPool.h"
 #include <cmath>
+#include <cstring>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -108,6 +109,33 @@ TEST(Reduce, NegativeZerosMakePlusZero) {
                                 reinterpret_cast<std::byte *>(&zero)};
   reduceInOrder(DType::f32, false, sources, 2, 0, 1, reinterpret_cast<std::byte *>(&sum));
   EXPECT_FALSE(std::signbit(sum));
+}
+
+// Large results are written with streaming stores if they begin at a cache line.
+TEST(Reduce, LargeSumsEqualThoseOfParts) {
+  for (DType type : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
+    uint64_t size = sizeOf(type), count = (2 << 20) / size + 5;
+    std::vector<std::byte> first(count * size), second(count * size);
+    for (uint64_t i = 0; i < count * size; ++i) {
+      // Bytes below 64 make no NaN.
+      first[i] = std::byte(i * 7 % 61);
+      second[i] = std::byte(i * 11 % 59);
+    }
+    const std::byte *sources[] = {first.data(), second.data()};
+    std::vector<std::byte> parts(count * size);
+    for (uint64_t i = 0; i < count; i += 1000)
+      reduceInOrder(type, true, sources, 2, i * size, std::min<uint64_t>(1000, count - i),
+                    parts.data() + i * size);
+    std::vector<std::byte> room(count * size + 128);
+    std::byte *line = room.data() + (64 - reinterpret_cast<uintptr_t>(room.data()) % 64) % 64;
+    for (uint64_t shift : {uint64_t(0), size}) {
+      reduceInOrder(type, true, sources, 2, 0, count, line + shift);
+      EXPECT_EQ(std::memcmp(line + shift, parts.data(), parts.size()), 0)
+          << "type " << static_cast<int>(type) << ", shift " << shift;
+    }
+    reduceInOrder(type, true, sources, 2, 0, count, first.data());
+    EXPECT_EQ(first, parts) << "in place, type " << static_cast<int>(type);
+  }
 }
 
 TEST(WorkerPool, SplitsAtTiles) {
