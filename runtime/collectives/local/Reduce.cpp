@@ -6,9 +6,9 @@
 //
 // Elements are summed in blocks of 2048. The sums of a block over all ranks are computed on the
 // stack, in a buffer that is small enough to stay in the L1 cache. The sums are then scaled and
-// written. Results that are larger than a cache are written with streaming stores, which do not
-// read the lines from memory first. The code is compiled for three vector widths. At run time, the
-// widest version that the processor supports is used.
+// written. Large results are written with streaming stores, which do not read the lines from memory
+// first. The code is compiled for three vector widths. At run time, the widest version that the
+// processor supports is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -85,8 +85,11 @@ reduce(bool average, const std::byte *const *sources, uint32_t ranks, uint64_t o
   using Sum = typename Type::Sum;
   const Sum scale = Sum(1) / static_cast<Sum>(ranks);
   auto *to = reinterpret_cast<Stored *>(target);
+  // If the sums replace a source, their lines are in the cache already.
   bool isStreamed =
-      elements * sizeof(Stored) >= streamedBytes && reinterpret_cast<uintptr_t>(target) % 64 == 0;
+      elements * sizeof(Stored) >= streamedBytes && reinterpret_cast<uintptr_t>(target) % 64 == 0 &&
+      std::none_of(sources, sources + ranks,
+                   [&](const std::byte *source) { return source && source + offset == target; });
   for (uint64_t begin = 0; begin < elements; begin += blockSize) {
     alignas(64) Sum sum[blockSize];
     uint64_t size = std::min(blockSize, elements - begin);
