@@ -111,7 +111,8 @@ TEST(Reduce, NegativeZerosMakePlusZero) {
   EXPECT_FALSE(std::signbit(sum));
 }
 
-// Large results are written with streaming stores if they begin at a cache line.
+// Large results that begin at a cache line are written with streaming stores. This test compares
+// them with small results, with a result that begins elsewhere, and with one in place of a source.
 TEST(Reduce, LargeSumsEqualThoseOfParts) {
   for (DType type : {DType::f32, DType::f64, DType::bf16, DType::f16}) {
     uint64_t size = sizeOf(type), count = (2 << 20) / size + 5;

@@ -25,8 +25,8 @@ struct Part {
 };
 
 /// Largest number of rows and columns of a tile of scores. A tile of f32 scores has 32 KiB and thus
-/// fits the L1 cache. The columns are a multiple of the rows, so that the diagonal of a causal mask
-/// crosses as few tiles as possible.
+/// fits the L1 cache. The number of columns is a multiple of the number of rows. With a causal
+/// mask, tiles then contain fewer masked scores.
 static constexpr int64_t mostRows = 64, mostCols = 128;
 
 struct Plan {
