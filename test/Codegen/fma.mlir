@@ -1,6 +1,6 @@
 // math.fma rounds once, in kernel and oracle, in every type and context: x^2 - z where z is the rounded x^2. 16-bit floats are computed
 // in f32.
-// RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
+// RUN: fsdp-kernel-test %s --target-cpu=%cpu --also-cpu=x86-64-v3 | FileCheck %s
 // RUN: %if avx512bf16 %{ fsdp-kernel-test %s --widen=false | FileCheck %s %}
 
 #v   = affine_map<(i) -> (i)>

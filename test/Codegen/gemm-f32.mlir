@@ -1,6 +1,8 @@
 // Contractions in all transposes and odd sizes, with and without an accumulator,
-// against the oracle. The bits are equal for every split and for both vector widths.
-// RUN: fsdp-kernel-test %s --also-cpu=x86-64-v3 | FileCheck %s
+// against the oracle. The bits are equal for every split and for both vector widths. AMX has another
+// arithmetic, in which tiles and loops give equal bits.
+// RUN: fsdp-kernel-test %s --target-cpu=%cpu --also-cpu=x86-64-v3 | FileCheck %s
+// RUN: fsdp-kernel-test %s --target-cpu=amx-loops --also-cpu=%amx | FileCheck %s
 
 // CHECK: @nn_13x97x33_f32_f32: {{.*}} ok
 func.func private @nn_13x97x33_f32_f32(%a: tensor<13x33xf32>, %b: tensor<33x97xf32>, %c: tensor<13x97xf32> {fsdp.out = 0 : i64}) -> tensor<13x97xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {

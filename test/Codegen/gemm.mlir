@@ -85,6 +85,10 @@ func.func private @integers(%a: tensor<4x20xi32>, %b: tensor<20x16xi32>, %c: ten
 // WIDE: llvm.intr.fma
 // If the shared cache is distant, the loop of the micro-kernel has parts. Each part prefetches lines
 // of the result (rw = 1) and of the right side. Each iteration prefetches one line of the left side.
+// Products of f32 use tile registers there: six products of slices for each of 2 x 2 tiles.
+// DISTANT-LABEL: func.func @few_rows(
+// DISTANT-COUNT-24: llvm.x86.tdpbf16ps
+// DISTANT-NOT: llvm.x86.tdpbf16ps
 // DISTANT-LABEL: func.func @many_rows(
 // DISTANT: scf.for {{.*}} iter_args
 // DISTANT: llvm.intr.prefetch"{{.*}}rw = 1
@@ -102,12 +106,12 @@ func.func private @few_rows(%a: tensor<128x1024xf32>, %b: tensor<1024x1024xf32>,
       outs(%init : tensor<128x1024xf32>) -> tensor<128x1024xf32>
   return %0 : tensor<128x1024xf32>
 }
-func.func private @many_rows(%a: tensor<4096x1024xf32>, %b: tensor<1024x1024xf32>, %c: tensor<4096x1024xf32> {fsdp.out = 0})
-    -> tensor<4096x1024xf32> attributes {fsdp.kernel, fsdp.kind = "contract"} {
-  %zero = arith.constant 0.0 : f32
-  %empty = tensor.empty() : tensor<4096x1024xf32>
-  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<4096x1024xf32>) -> tensor<4096x1024xf32>
-  %0 = linalg.contract indexing_maps = [#mk, #nk, #mn] ins(%a, %b : tensor<4096x1024xf32>, tensor<1024x1024xf32>)
-      outs(%init : tensor<4096x1024xf32>) -> tensor<4096x1024xf32>
-  return %0 : tensor<4096x1024xf32>
+func.func private @many_rows(%a: tensor<4096x1024xf64>, %b: tensor<1024x1024xf64>, %c: tensor<4096x1024xf64> {fsdp.out = 0})
+    -> tensor<4096x1024xf64> attributes {fsdp.kernel, fsdp.kind = "contract"} {
+  %zero = arith.constant 0.0 : f64
+  %empty = tensor.empty() : tensor<4096x1024xf64>
+  %init = linalg.fill ins(%zero : f64) outs(%empty : tensor<4096x1024xf64>) -> tensor<4096x1024xf64>
+  %0 = linalg.contract indexing_maps = [#mk, #nk, #mn] ins(%a, %b : tensor<4096x1024xf64>, tensor<1024x1024xf64>)
+      outs(%init : tensor<4096x1024xf64>) -> tensor<4096x1024xf64>
+  return %0 : tensor<4096x1024xf64>
 }

@@ -51,7 +51,8 @@ struct CpuTarget {
   std::vector<std::string> isa;
 
   bool hasAvx512() const { return vectorBits == 512; }
-  /// Returns true if products of bf16 have the arithmetic of tdpbf16ps.
+  /// Returns true if products of bf16 have the arithmetic of tdpbf16ps. Contractions of f32 then
+  /// consist of such products, too.
   bool usesTiles() const { return bf16 == Bf16Products::Tiles || bf16 == Bf16Products::TileLoops; }
 
   /// Returns the target for `name`. The name is "native" or empty for this machine, the name of a

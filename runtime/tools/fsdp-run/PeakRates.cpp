@@ -187,6 +187,8 @@ PeakRates fsdprt::measurePeakRates(uint32_t threads, double share) {
   if (addNarrow)
     peak.bf16MultiplyAdds =
         std::max(peak.bf16MultiplyAdds, measure(threads, [&](uint32_t) { return addNarrow(); }));
+  // With tiles, a product of two f32 takes six products of bf16.
+  peak.multiplyAdds = std::max(peak.multiplyAdds, peak.bf16MultiplyAdds / 6);
   for (double *rate : {&peak.bytes, &peak.multiplyAdds, &peak.bf16MultiplyAdds})
     *rate /= share;
   return peak;

@@ -5,7 +5,7 @@ import sys
 
 
 def plan(model, *options):
-    out = subprocess.run(["fsdp-compile", model + ".mlir", *options, "--explain=json"], capture_output=True, text=True)
+    out = subprocess.run(["fsdp-compile", model + ".mlir", *options, "--target-cpu=x86-64-v3", "--explain=json"], capture_output=True, text=True)
     return json.loads(out.stdout), out
 
 

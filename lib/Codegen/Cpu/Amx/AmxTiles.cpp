@@ -14,6 +14,10 @@
 //
 // The sums are initialised from memory or with a constant, and are stored after the last iteration.
 //
+// An operand of type f32 consists of three slices of bf16 (F32Slices.h). An iteration then forms
+// six products of slices for each tile of sums. Consecutive products have one slice in common,
+// whose tiles stay in their registers.
+//
 // According to Intel's manual, tdpbf16ps treats denormals as 0 and computes the following for each
 // row r and column c:
 //
@@ -40,12 +44,20 @@ class TilePlaces {
 public:
   TilePlaces(CodeBuilder &b, const Product &product) : b(b), product(product) {}
 
-  /// Returns the address of tile `row` of the left operand. The tile's 16 steps begin at `step`.
-  Pointer left(Value step, int64_t row) const {
-    return b.shift(product.left, b.add(b.mul(step, product.leftStep), row * product.leftTile));
+  /// Returns the address of tile `row` of a slice of the left operand. The tile's 16 steps begin at
+  /// `step`.
+  Pointer left(Value step, int64_t row, int64_t slice) const {
+    return b.shift(product.left, b.add(b.mul(step, product.leftStep),
+                                       row * product.leftTile + slice * product.leftSlice));
   }
-  Pointer right(Value step, int64_t col) const {
-    return b.shift(product.right, b.add(b.mul(step, product.rightStep), col * tileSize));
+  Pointer right(Value step, int64_t col, int64_t slice) const {
+    return b.shift(product.right, b.add(b.mul(step, product.rightStep),
+                                        col * tileSize + slice * product.rightSlice));
+  }
+  /// Returns the pairs of slices whose products are computed.
+  ArrayRef<std::pair<int64_t, int64_t>> sliceProducts() const {
+    return ArrayRef(amx::sliceProducts)
+        .take_back(product.slices == 1 ? 1 : std::size(amx::sliceProducts));
   }
   Pointer sums(int64_t row, int64_t col) const {
     return b.shift(product.sums, b.add(b.mul(product.sumRow, row * tileSize), col * tileSize));
@@ -60,7 +72,10 @@ public:
 class TileRegisters {
 public:
   explicit TileRegisters(const TilePlaces &places)
-      : places(places), b(places.b), numSums(places.product.rowTiles * places.product.colTiles) {}
+      : places(places), b(places.b), numSums(places.product.rowTiles * places.product.colTiles) {
+    assert((places.product.slices == 1 || places.product.slices == f32Slices) &&
+           "an operand has one slice or three");
+  }
   void start(Value accumulate, TypedAttr constant);
   void step(Value step);
   void store();
@@ -88,7 +103,7 @@ public:
 private:
   Value flush(Value vector);
   Value half(Value pairs, bool odd);
-  Value addSteps(Value step, Value row, int64_t rowTile, int64_t colTile, Value sum);
+  Value addSteps(const Pointer &left, const Pointer &right, Value sum);
 
   const TilePlaces &places;
   CodeBuilder &b;
@@ -146,21 +161,28 @@ void TileRegisters::step(Value step) {
   // loaded one by one into the remaining registers.
   int64_t held = oneRow ? 1 : places.product.colTiles,
           passing = oneRow ? places.product.colTiles : places.product.rowTiles;
-  auto load = [&](bool isLeft, int64_t index, int64_t reg) {
+  // The tile (number and slice) in each register. All tiles of a register are of the same operand.
+  std::pair<int64_t, int64_t> loaded[numRegisters];
+  llvm::fill(loaded, std::pair<int64_t, int64_t>(-1, -1));
+  auto load = [&](bool isLeft, int64_t index, int64_t slice, int64_t reg) {
+    if (std::exchange(loaded[reg], {index, slice}) == std::pair(index, slice))
+      return;
     bool streams = !isLeft && places.product.streamsRight;
     move(streams ? "llvm.x86.tileloaddt164" : "llvm.x86.tileloadd64", reg,
-         isLeft ? places.left(step, index) : places.right(step, index),
+         isLeft ? places.left(step, index, slice) : places.right(step, index, slice),
          isLeft ? leftStride : rightStride);
   };
-  for (int64_t i = 0; i < held; ++i)
-    load(/*isLeft=*/oneRow, i, numSums + i);
-  for (int64_t p = 0; p < passing; ++p) {
-    int64_t reg = numSums + held + p % std::min<int64_t>(numRegisters - numSums - held, passing);
-    load(/*isLeft=*/!oneRow, p, reg);
-    for (int64_t i = 0; i < held; ++i) {
-      int64_t left = oneRow ? numSums + i : reg, right = oneRow ? reg : numSums + i;
-      call("llvm.x86.tdpbf16ps",
-           {number(oneRow ? sum(i, p) : sum(p, i)), number(left), number(right)});
+  for (auto [leftSlice, rightSlice] : places.sliceProducts()) {
+    for (int64_t i = 0; i < held; ++i)
+      load(/*isLeft=*/oneRow, i, oneRow ? leftSlice : rightSlice, numSums + i);
+    for (int64_t p = 0; p < passing; ++p) {
+      int64_t reg = numSums + held + p % std::min<int64_t>(numRegisters - numSums - held, passing);
+      load(/*isLeft=*/!oneRow, p, oneRow ? rightSlice : leftSlice, reg);
+      for (int64_t i = 0; i < held; ++i) {
+        int64_t left = oneRow ? numSums + i : reg, right = oneRow ? reg : numSums + i;
+        call("llvm.x86.tdpbf16ps",
+             {number(oneRow ? sum(i, p) : sum(p, i)), number(left), number(right)});
+      }
     }
   }
 }
@@ -218,10 +240,9 @@ Value EmulatedTiles::half(Value pairs, bool odd) {
   return flush(arith::BitcastOp::create(b, b.loc, type, raw));
 }
 
-/// Adds the products of 16 steps to the sums of one row.
-Value EmulatedTiles::addSteps(Value step, Value row, int64_t rowTile, int64_t colTile, Value sum) {
-  Pointer left = b.shift(places.left(step, rowTile), b.mul(row, places.product.leftRow));
-  Pointer right = places.right(step, colTile);
+/// Adds the products of 16 steps to the sums of one row. `left` is the address of this row in a
+/// tile of the left operand, and `right` that of a tile of the right operand.
+Value EmulatedTiles::addSteps(const Pointer &left, const Pointer &right, Value sum) {
   Value zero = b.zero(type);
   auto chains = b.loop(b.constant(0), b.constant(tileSize), 1, {zero, zero},
                        [&](Value j, ValueRange carried) -> CodeBuilder::Carried {
@@ -246,7 +267,12 @@ void EmulatedTiles::run(Value steps, Value accumulate, TypedAttr constant) {
             [&] { return CodeBuilder::Carried{start}; });
         auto sum = b.loop(b.constant(0), steps, tileSize, first,
                           [&](Value step, ValueRange carried) -> CodeBuilder::Carried {
-                            return {addSteps(step, row, rowTile, colTile, carried[0])};
+                            Value sum = carried[0];
+                            for (auto [leftSlice, rightSlice] : places.sliceProducts())
+                              sum = addSteps(b.shift(places.left(step, rowTile, leftSlice),
+                                                     b.mul(row, places.product.leftRow)),
+                                             places.right(step, colTile, rightSlice), sum);
+                            return {sum};
                           });
         b.store(sum[0], place);
       }

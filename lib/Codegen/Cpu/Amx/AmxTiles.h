@@ -7,7 +7,7 @@
 #ifndef FSDP_LIB_CODEGEN_CPU_AMX_AMXTILES_H
 #define FSDP_LIB_CODEGEN_CPU_AMX_AMXTILES_H
 
-#include "Codegen/Kernel/CodeBuilder.h"
+#include "F32Slices.h"
 
 namespace mlir::fsdp::amx {
 
@@ -21,12 +21,17 @@ static constexpr int64_t numRegisters = 8, configBytes = 64;
 /// operands holds a pair of bf16. All distances in this struct are counted in elements.
 struct Product {
   int64_t rowTiles = 1, colTiles = 1;
+  /// Number of slices of the operands: 1 for bf16, f32Slices for f32. An f32 is the sum of its
+  /// slices, and slice 0 is the largest.
+  int64_t slices = 1;
   Pointer left;          ///< address of row 0, step 0 of the left operand
   int64_t leftRow = 0;   ///< distance between rows of a tile; steps of a row are contiguous
   int64_t leftTile = 0;  ///< distance between tiles of rows
   int64_t leftStep = 0;  ///< distance between two blocks of 16 steps, divided by 16
+  int64_t leftSlice = 0; ///< distance between slices
   Pointer right;         ///< address of step 0, column 0 of the right operand
   int64_t rightStep = 0; ///< distance between steps; columns of a step are contiguous
+  int64_t rightSlice = 0;
   Pointer sums;
   Value sumRow; ///< distance between rows of sums
   /// True if loads of the right operand hint that its lines are not read again soon. Such lines

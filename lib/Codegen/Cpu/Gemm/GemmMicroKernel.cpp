@@ -152,8 +152,11 @@ void gemm::emitTileKernel(CodeBuilder &b, const Plan &plan, Pointer lhs, Pointer
   product.leftRow = tileSize;
   product.leftTile = tileSize * tileSize;
   product.leftStep = plan.mr;
+  product.leftSlice = plan.sliceSize(plan.mr);
   product.right = rhs;
   product.rightStep = plan.nr;
+  product.rightSlice = plan.sliceSize(plan.nr);
+  product.slices = plan.slices;
   product.sums = tile;
   product.sumRow = tileStride;
   product.streamsRight = true;

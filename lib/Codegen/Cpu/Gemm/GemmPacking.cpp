@@ -10,6 +10,9 @@
 //     c0 c1 c2 c3 ..       with pairs (bf16 dot products, tiles): a0a1 b0b1 .. | a2a3 b2b3 ..
 //                          row tiles:   a0a1 a2a3 .. a30a31 | b0b1 b2b3 .. b30b31 | ..
 //
+// For products of f32 in tile registers, a panel consists of three such slices, one after another
+// (AmxTiles.cpp).
+//
 // There are three ways to pack, depending on the dimension that is contiguous in the source:
 //
 //   k      loads vectors along k from as many rows as a vector has lanes, and transposes them
@@ -40,6 +43,9 @@ static constexpr int64_t panelsPerGroup = 16;
 /// the same set of the L1 cache replace each other.
 static constexpr int64_t prefetchDistance = 12, distantPrefetchDistance = 5;
 
+/// The packed elements whose sum is an element of the operand, as vectors or scalars.
+using Slices = amx::Slices;
+
 /// Number of rows of a row tile that are copied side by side.
 static constexpr int64_t rowsPerCopy = 4;
 
@@ -67,10 +73,13 @@ public:
 private:
   /// Applies the unary maps to a loaded vector, and converts the vector to the type of the panel.
   /// Lanes outside `mask` stay zero.
-  Value convert(Value value, Value mask);
-  Value load(int64_t count, Value row, Value k, Value mask);
+  Slices convert(Value value, Value mask);
+  Slices load(int64_t count, Value row, Value k, Value mask);
   Pointer element(Value row, Value k) {
     return b.shift(from, b.add(b.mul(row, side.stride), b.mul(k, side.kStride)));
+  }
+  Pointer sliceOf(const Pointer &panel, int64_t slice) {
+    return b.shift(panel, b.constant(slice * plan.sliceSize(side.width)));
   }
   /// Returns the position of `step` in a panel. With Bf16Pairs, the odd step of each pair of steps
   /// is stored first.
@@ -87,6 +96,8 @@ private:
   }
   void packBlockAlongK(Value column, int64_t count, Value valid);
   void packRowsOfStep(Value row, Value valid, Value k, int64_t width);
+  void storeRowsOfStep(Value row, Value k, int64_t width, SmallVector<Value> first,
+                       ArrayRef<Value> second, const Pointer &slice);
   Value partOf(Value vector, int64_t panel);
   Value interleave(Value first, Value second);
   SmallVector<Value> transpose(ArrayRef<Value> rows);
@@ -105,17 +116,17 @@ private:
 };
 } // namespace
 
-Value Packer::convert(Value value, Value mask) {
+Slices Packer::convert(Value value, Value mask) {
   auto vector = dyn_cast<VectorType>(value.getType());
   for (linalg::LinalgOp op : side.operand.access.maps)
     value = b.inlineBody(op, {value, Value()}, vector ? vector.getNumElements() : 0).front();
-  value = b.convertFloat(value, plan.packType);
+  value = b.convertFloat(value, plan.slices > 1 ? plan.accType : plan.packType);
   if (mask && !side.operand.access.maps.empty())
     value = b.select(mask, value, b.zero(value.getType()));
-  return value;
+  return plan.slices > 1 ? amx::sliceF32(b, value) : Slices{value};
 }
 
-Value Packer::load(int64_t count, Value row, Value k, Value mask) {
+Slices Packer::load(int64_t count, Value row, Value k, Value mask) {
   auto type = VectorType::get({count}, side.operand.access.elementType);
   return convert(b.load(type, element(row, k), mask), mask);
 }
@@ -174,25 +185,27 @@ void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
   for (int64_t r = 0; r < count; ++r)
     rows.push_back(b.min(b.add(column, r), b.add(valid, -1)));
   b.loop(b.constant(0), kCount, lanes * perStep, [&](Value k) {
-    Value mask = b.maskBelow(lanes * perStep, b.sub(kCount, k));
-    SmallVector<Value> vectors;
-    for (Value row : rows) {
-      if (!besideMicroKernel)
-        // Prefetches the source of the next panel.
-        b.prefetch(element(b.add(row, side.width), k));
-      Value vector = load(lanes * perStep, row, k, mask);
-      if (vector.getType() != stepType)
-        vector = vector::BitCastOp::create(b, b.loc, cast<VectorType>(stepType), vector);
-      vectors.push_back(vector);
+    Value mask = b.maskBelow(lanes * perStep, b.sub(kCount, k)), step = b.div(k, perStep);
+    // Each slice loads the source again, because the vector registers hold only one slice.
+    for (int64_t slice = 0; slice < plan.slices; ++slice) {
+      SmallVector<Value> vectors;
+      for (Value row : rows) {
+        if (!besideMicroKernel && slice == 0)
+          // Prefetches the source of the next panel.
+          b.prefetch(element(b.add(row, side.width), k));
+        Value vector = load(lanes * perStep, row, k, mask)[slice];
+        if (vector.getType() != stepType)
+          vector = vector::BitCastOp::create(b, b.loc, cast<VectorType>(stepType), vector);
+        vectors.push_back(vector);
+      }
+      vectors.resize(lanes, vectors.front());
+      SmallVector<Value> steps = transpose(vectors);
+      for (int64_t j = 0; j < lanes; ++j)
+        for (int64_t panel = 0; panel < panels; ++panel)
+          storeStep(panels > 1 ? partOf(steps[swapped(j)], panel) : steps[swapped(j)],
+                    b.shift(sliceOf(to, slice), b.constant(panel * plan.panelSize(side.width))),
+                    b.add(step, j), column);
     }
-    vectors.resize(lanes, vectors.front());
-    Value step = b.div(k, perStep);
-    SmallVector<Value> steps = transpose(vectors);
-    for (int64_t j = 0; j < lanes; ++j)
-      for (int64_t panel = 0; panel < panels; ++panel)
-        storeStep(panels > 1 ? partOf(steps[swapped(j)], panel) : steps[swapped(j)],
-                  b.shift(to, b.constant(panel * plan.panelSize(side.width))), b.add(step, j),
-                  column);
   });
 }
 
@@ -231,7 +244,7 @@ Value Packer::interleave(Value first, Value second) {
 void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   bool pairs = plan.arithmetic != Arithmetic::Fma;
   Value next = b.add(k, 1), hasNext = pairs ? b.isLess(next, kCount) : Value();
-  SmallVector<Value> first, second;
+  SmallVector<Slices> first, second;
   for (int64_t column = 0; column < width; column += lanes) {
     Value at = b.add(row, column);
     Value count =
@@ -242,6 +255,18 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
     Value nextCount = b.select(hasNext, count, b.constant(0));
     second.push_back(load(lanes, at, next, b.maskBelow(lanes, nextCount)));
   }
+  auto ofSlice = [](ArrayRef<Slices> columns, int64_t slice) {
+    return llvm::map_to_vector(columns, [&](const Slices &column) { return column[slice]; });
+  };
+  for (int64_t slice = 0; slice < plan.slices; ++slice)
+    storeRowsOfStep(row, k, width, ofSlice(first, slice),
+                    pairs ? ofSlice(second, slice) : SmallVector<Value>(), sliceOf(to, slice));
+}
+
+/// Stores the rows of packRowsOfStep() in one slice. `first` and `second` are the vectors at `k`
+/// and at `k` + 1.
+void Packer::storeRowsOfStep(Value row, Value k, int64_t width, SmallVector<Value> first,
+                             ArrayRef<Value> second, const Pointer &slice) {
   if (plan.packsPairs())
     for (auto [one, other] : llvm::zip_equal(first, second))
       one = interleave(one, other);
@@ -250,7 +275,7 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
   Value number = b.div(row, side.width);
   for (int64_t part = 0; part < width; part += side.width) {
     Pointer panel =
-        b.shift(to, b.mul(b.add(number, part / side.width), plan.panelSize(side.width)));
+        b.shift(slice, b.mul(b.add(number, part / side.width), plan.panelSize(side.width)));
     auto ofPanel = [&](ArrayRef<Value> vectors) {
       if (width == side.width)
         return llvm::to_vector(vectors);
@@ -258,7 +283,7 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
     };
     if (plan.arithmetic == Arithmetic::Bf16Pairs) {
       storeStep(ofPanel(second), panel, k);
-      storeStep(ofPanel(first), panel, next);
+      storeStep(ofPanel(first), panel, b.add(k, 1));
     } else {
       storeStep(ofPanel(first), panel, b.div(k, perStep));
     }
@@ -284,9 +309,9 @@ void Packer::packAlongRows(Value count) {
 
 void Packer::packElements(Value valid) {
   Value last = b.add(valid, -1);
-  // A step consists of `perStep` elements of the panel's type.
-  Pointer elements = {to.base, plan.packType, b.mul(to.index, perStep)};
-  auto place = [&](Value row, Value k) {
+  auto place = [&](Value row, Value k, int64_t slice) {
+    // A step consists of `perStep` elements of the panel's type.
+    Pointer elements = {to.base, plan.packType, b.mul(sliceOf(to, slice).index, perStep)};
     Value step = perStep == 2 ? b.div(k, 2) : k, half = perStep == 2 ? b.rem(k, 2) : b.constant(0);
     if (plan.arithmetic == Arithmetic::Bf16Pairs)
       step = arith::XOrIOp::create(b, b.loc, k, b.constant(1));
@@ -304,18 +329,21 @@ void Packer::packElements(Value valid) {
       const Access &access = side.operand.access;
       Value value = access.binding < 0 ? arith::ConstantOp::create(b, b.loc, access.splat)
                                        : b.load(access.elementType, element(b.min(row, last), k));
-      b.store(convert(value, nullptr), place(row, k));
+      for (auto [slice, part] : llvm::enumerate(convert(value, nullptr)))
+        b.store(part, place(row, k, slice));
     });
   });
+  auto clear = [&](Value k) {
+    eachRow([&](Value row) {
+      for (int64_t slice = 0; slice < plan.slices; ++slice)
+        b.store(b.zero(plan.packType), place(row, k, slice));
+    });
+  };
   if (plan.arithmetic == Arithmetic::Tiles)
     b.loop(kCount, b.mul(b.div(b.add(kCount, 2 * tileSize - 1), 2 * tileSize), 2 * tileSize), 1,
-           [&](Value k) {
-             eachRow([&](Value row) { b.store(b.zero(plan.packType), place(row, k)); });
-           });
+           clear);
   else if (plan.arithmetic != Arithmetic::Fma)
-    b.when(b.isEqual(b.rem(kCount, 2), 1), [&] {
-      eachRow([&](Value row) { b.store(b.zero(plan.packType), place(row, kCount)); });
-    });
+    b.when(b.isEqual(b.rem(kCount, 2), 1), [&] { clear(kCount); });
 }
 
 /// Copies 32 values of k (16 steps of a tile) of a few rows at a time, and prefetches these values
@@ -328,15 +356,16 @@ void Packer::packRowTilesAlongK(Value valid) {
       rows.push_back(b.min(b.add(first, i), b.add(valid, -1)));
     b.loop(b.constant(0), kCount, tileSize * perStep, [&](Value k) {
       Value mask = b.maskBelow(tileSize * perStep, b.sub(kCount, k));
-      SmallVector<Value> vectors;
+      SmallVector<Slices> vectors;
       for (Value row : rows) {
         b.prefetch(element(b.add(row, rowsPerCopy), k));
         vectors.push_back(load(tileSize * perStep, row, k, mask));
       }
       Pointer target = b.shift(to, b.mul(b.div(k, perStep), side.width));
-      for (auto [i, vector] : llvm::enumerate(vectors))
-        b.store(vector::BitCastOp::create(b, b.loc, stepType, vector),
-                b.shift(target, b.mul(b.add(first, i), tileSize)));
+      for (auto [i, slices] : llvm::enumerate(vectors))
+        for (auto [slice, vector] : llvm::enumerate(slices))
+          b.store(vector::BitCastOp::create(b, b.loc, stepType, vector),
+                  b.shift(sliceOf(target, slice), b.mul(b.add(first, i), tileSize)));
     });
   });
 }
@@ -348,19 +377,22 @@ void Packer::packRowTilesAlongRows(Value valid) {
     Pointer tiles = b.shift(to, b.mul(b.div(k, perStep), side.width));
     b.loop(b.constant(0), b.constant(side.width), tileSize, [&](Value first) {
       Value count = b.min(b.max(b.sub(valid, first), b.constant(0)), b.constant(tileSize));
-      SmallVector<Value> steps;
-      for (int64_t step = 0; step < tileSize; ++step) {
-        Value pair[2];
-        for (int64_t half : {0, 1}) {
-          Value at = b.add(k, 2 * step + half);
-          Value rows = b.select(b.isLess(at, kCount), count, b.constant(0));
-          b.prefetch(element(b.add(first, side.width), at));
-          pair[half] = load(tileSize, first, at, b.maskBelow(tileSize, rows));
+      for (int64_t slice = 0; slice < plan.slices; ++slice) {
+        SmallVector<Value> steps;
+        for (int64_t step = 0; step < tileSize; ++step) {
+          Value pair[2];
+          for (int64_t half : {0, 1}) {
+            Value at = b.add(k, 2 * step + half);
+            Value rows = b.select(b.isLess(at, kCount), count, b.constant(0));
+            if (slice == 0)
+              b.prefetch(element(b.add(first, side.width), at));
+            pair[half] = load(tileSize, first, at, b.maskBelow(tileSize, rows))[slice];
+          }
+          steps.push_back(interleave(pair[0], pair[1]));
         }
-        steps.push_back(interleave(pair[0], pair[1]));
+        for (auto [row, vector] : llvm::enumerate(transpose(steps)))
+          b.store(vector, b.shift(sliceOf(tiles, slice), b.mul(b.add(first, row), tileSize)));
       }
-      for (auto [row, vector] : llvm::enumerate(transpose(steps)))
-        b.store(vector, b.shift(tiles, b.mul(b.add(first, row), tileSize)));
     });
   });
 }
@@ -372,7 +404,8 @@ void Packer::padSteps() {
   Value end = b.mul(b.div(b.add(pairs, tileSize - 1), tileSize), tileSize);
   Value zero = b.zero(VectorType::get({lanes}, to.type));
   SmallVector<Value> row(side.width / lanes, zero);
-  b.loop(pairs, end, 1, [&](Value step) { storeStep(row, to, step); });
+  for (int64_t slice = 0; slice < plan.slices; ++slice)
+    b.loop(pairs, end, 1, [&](Value step) { storeStep(row, sliceOf(to, slice), step); });
 }
 
 /// Packs `valid` rows as one panel of row tiles.

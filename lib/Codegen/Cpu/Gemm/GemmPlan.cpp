@@ -42,11 +42,16 @@ static constexpr int64_t rhsPanelBytes = 256 << 10;
 /// smaller than the sizes above, because products with tile registers read more bytes per cycle.
 /// The block takes half of an L2 cache of 2 MiB. If all values of k do not fit into one panel, and
 /// partial sums are kept anyway, panels have rhsTilePartBytes. Shorter panels are packed in larger
-/// numbers, so that packing reads longer rows of rhs at a time.
+/// numbers, so that packing reads longer rows of rhs at a time. The sizes of panels are those of
+/// one slice.
 static constexpr int64_t lhsTileBlockBytes = 1 << 20, rhsTilePanelBytes = 64 << 10,
                          rhsTilePartBytes = 32 << 10;
 /// Size in bytes of the panels of rhs that are packed together for tile registers.
 static constexpr int64_t rhsTileGroupBytes = 256 << 10;
+/// Sizes in bytes of a block of lhs and of a group of panels of rhs, if the operands have several
+/// slices. Products then read fewer bytes per cycle, so that lhs may be in the shared cache.
+/// Packing takes longer, so that rhs should be packed only once.
+static constexpr int64_t lhsSlicedBytes = 6 << 20, rhsSlicedGroupBytes = 1 << 20;
 /// If tile registers are used, a slab has `tileSlab` values of k, and a strip has `tileStrip`
 /// panels, or `directStrip` panels if the sums are kept in the result's buffer. For tiles of 32 x
 /// 32 sums, the slab of a panel of lhs has 32 KiB. It stays in the L1 cache, because the slabs of
@@ -97,14 +102,17 @@ static LogicalResult chooseTypes(const Problem &problem, Plan &plan, const CpuTa
   plan.accType = result.isF64() ? Type(Float64Type::get(context)) : Type(Float32Type::get(context));
   plan.packType = plan.accType;
   plan.lanes = target.vectorBits / plan.accType.getIntOrFloatBitWidth();
-  if (lhs.isBF16() && rhs.isBF16() && plan.accType.isF32()) {
-    plan.arithmetic = target.usesTiles()                 ? Arithmetic::Tiles
-                      : target.bf16 == Bf16Products::Dot ? Arithmetic::Bf16Dot
-                                                         : Arithmetic::Bf16Pairs;
+  bool isBf16 = lhs.isBF16() && rhs.isBF16();
+  if (plan.accType.isF32() && target.usesTiles()) {
+    plan.arithmetic = Arithmetic::Tiles;
     plan.emulatesTiles = target.bf16 == Bf16Products::TileLoops;
-    if (plan.packsPairs())
-      plan.packType = lhs;
+    plan.slices = isBf16 ? 1 : amx::f32Slices;
+  } else if (plan.accType.isF32() && isBf16) {
+    plan.arithmetic =
+        target.bf16 == Bf16Products::Dot ? Arithmetic::Bf16Dot : Arithmetic::Bf16Pairs;
   }
+  if (plan.packsPairs())
+    plan.packType = BFloat16Type::get(context);
   return success();
 }
 
@@ -215,7 +223,10 @@ static void chooseBlocks(const Problem &problem, Plan &plan, const CpuTarget &ta
   plan.kBlocks = llvm::divideCeil(plan.k, plan.kc) * plan.kOuterCount;
   int64_t lhsBytes = llvm::divideCeil(plan.m, plan.mr) * plan.panelBytes(plan.mr);
   bool isDivided = target.hasDistantCache && plan.m > plan.n;
-  int64_t wholeLimit = tiles ? lhsTileBlockBytes : isDivided ? lhsDividedBytes : lhsWholeBytes;
+  int64_t wholeLimit = plan.slices > 1 ? lhsSlicedBytes
+                       : tiles         ? lhsTileBlockBytes
+                       : isDivided     ? lhsDividedBytes
+                                       : lhsWholeBytes;
   int64_t blockLimit = isDivided ? wholeLimit : std::min(wholeLimit, lhsBlockBytes);
   int64_t lhsLimit = lhsBytes <= wholeLimit ? lhsBytes : blockLimit;
   plan.mc = evenBlock(plan.m, lhsLimit / plan.panelBytes(plan.mr) * plan.mr, plan.mr);
@@ -228,7 +239,8 @@ static void chooseBlocks(const Problem &problem, Plan &plan, const CpuTarget &ta
     // A strip does not cross a border of the innermost digit.
     int64_t strip = plan.direct ? directStrip : tileStrip;
     plan.strip = plan.cols.size() == 1 ? std::min(strip, panels) : 1;
-    int64_t group = std::clamp<int64_t>(rhsTileGroupBytes / plan.panelBytes(plan.nr), 1, panels);
+    int64_t groupBytes = plan.slices > 1 ? rhsSlicedGroupBytes : rhsTileGroupBytes;
+    int64_t group = std::clamp<int64_t>(groupBytes / plan.panelBytes(plan.nr), 1, panels);
     plan.colGroup = llvm::alignTo(group, plan.strip);
   }
   plan.nc = llvm::alignTo(plan.n, plan.nr);

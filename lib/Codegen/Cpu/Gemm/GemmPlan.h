@@ -26,7 +26,9 @@ enum class Arithmetic {
   /// the odd k of a pair, then the product at the even k.
   Bf16Dot,
   Bf16Pairs, ///< fused multiply-adds of widened values, in the order in which Bf16Dot adds
-  Tiles      ///< tdpbf16ps on tiles of 16 rows, 16 columns and 32 values of k (Cpu/Amx)
+  /// tdpbf16ps on tiles of 16 rows, 16 columns and 32 values of k (Cpu/Amx). Operands of type f32
+  /// are sums of three bf16.
+  Tiles
 };
 
 using amx::tileSize;
@@ -39,6 +41,8 @@ struct Plan {
   Type accType;  ///< type of the accumulators: f32 or f64
   Type packType; ///< type of the elements of packed panels: bf16 if packsPairs(), otherwise accType
   Arithmetic arithmetic = Arithmetic::Fma;
+  /// Number of packed elements whose sum is one element of an operand (amx::Product::slices).
+  int64_t slices = 1;
 
   /// True if loops with the arithmetic of tdpbf16ps are emitted instead of the instruction.
   bool emulatesTiles = false;
@@ -109,13 +113,15 @@ struct Plan {
   bool packsPairs() const {
     return arithmetic == Arithmetic::Bf16Dot || arithmetic == Arithmetic::Tiles;
   }
-  /// Returns the size in bytes of one step of one row (or column) in a panel.
+  /// Returns the size in bytes of one step of one row (or column) in a slice of a panel.
   int64_t stepBytes() const;
-  /// Returns the size of a panel, counted in steps of one row. The size includes whole blocks of
-  /// steps and one more vector, because packing stores whole vectors.
-  int64_t panelSize(int64_t width) const {
+  /// Returns the size of a slice of a panel, counted in steps of one row. The size includes whole
+  /// blocks of steps and one more vector, because packing stores whole vectors.
+  int64_t sliceSize(int64_t width) const {
     return llvm::alignTo(kSteps(kc), lanes) * width + lanes;
   }
+  /// Returns the size of a panel. Its slices are one after another.
+  int64_t panelSize(int64_t width) const { return slices * sliceSize(width); }
   /// Returns the number of panels that one vector along the rows fills. The last of these panels
   /// may be after the end of the matrix.
   int64_t panelsPerVector(int64_t width) const {

@@ -17,6 +17,8 @@
 //   AVX512-BF16                  Dot         twice the rate of f32 on Zen 4
 //   none of these                Widened
 //
+// With Tiles, contractions of f32 consist of six products of bf16 (Cpu/Amx/F32Slices.h).
+//
 // The feature AVX512-FP16 identifies Intel's server cores. On these cores, vdpbf16ps is slower than
 // two fused multiply-adds on operands converted to f32. The shared cache of these processors is
 // distant: a core copies about 14 GB/s from and to it, and does about 90 f32 multiply-adds per ns.

@@ -1,0 +1,67 @@
+//===- F32Slices.cpp - f32 as a sum of three bf16 ---------------*- C++ -*-===//
+// Part of fsdp-mlir, under the Apache License v2.0 with LLVM Exceptions.
+// See LICENSE for licence information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//===----------------------------------------------------------------------===//
+//
+// An f32 has 24 significant bits, and a bf16 has 8. Three slices have all bits of an f32:
+//
+//      high = bf16(x)    middle = bf16(x - high)    low = x - high - middle
+//
+//      x = high + middle + low      |middle| <= 2^-8 |x|      |low| <= 2^-17 |x|
+//
+// The differences are exact. A product of two f32 is the sum of nine products of slices. The three
+// products of two of the slices middle and low are not computed, except middle * middle: each is at
+// most 2^-25 of the product, less than the rounding of an f32 (2^-24). The other six are exact in
+// f32, because the product of two bf16 has at most 16 bits. See Henry, Tang and Heinecke,
+// "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations"
+// (2019).
+//
+// A slice is rounded by adding half a unit to the bits of the number and taking the upper 16 bits.
+// Halves are thus rounded away from zero. The last slice needs no rounding. NaN: a rounded slice
+// may lose a NaN whose payload overflows, but the difference is then a NaN again, and so is the
+// last slice. Infinity: its difference is a NaN.
+//
+//===----------------------------------------------------------------------===//
+
+#include "F32Slices.h"
+
+using namespace mlir;
+using namespace mlir::fsdp;
+
+/// Returns the bf16 in the upper 16 bits of integers of 32 bits.
+static Value upperHalf(CodeBuilder &b, Value bits) {
+  auto vector = dyn_cast<VectorType>(bits.getType());
+  if (!vector) {
+    Value upper = arith::ShRUIOp::create(b, b.loc, bits, b.constantLike(bits, 16));
+    upper = arith::TruncIOp::create(b, b.loc, b.getI16Type(), upper);
+    return arith::BitcastOp::create(b, b.loc, b.getBF16Type(), upper);
+  }
+  int64_t count = vector.getNumElements();
+  SmallVector<int64_t> odd;
+  for (int64_t lane = 0; lane < count; ++lane)
+    odd.push_back(2 * lane + 1);
+  Value halves =
+      vector::BitCastOp::create(b, b.loc, VectorType::get({2 * count}, b.getBF16Type()), bits);
+  return b.shuffle(halves, halves, odd);
+}
+
+amx::Slices amx::sliceF32(CodeBuilder &b, Value number) {
+  Type type = number.getType(), bits = withElement(type, b.getI32Type());
+  auto constant = [&](uint32_t value) -> Value {
+    TypedAttr attr = b.getI32IntegerAttr(static_cast<int32_t>(value));
+    if (auto vector = dyn_cast<VectorType>(bits))
+      attr = DenseElementsAttr::get(vector, Attribute(attr));
+    return arith::ConstantOp::create(b, b.loc, attr);
+  };
+  Slices slices;
+  for (int64_t slice = 0; slice + 1 < f32Slices; ++slice) {
+    Value rounded = arith::AddIOp::create(
+        b, b.loc, arith::BitcastOp::create(b, b.loc, bits, number), constant(0x8000));
+    slices.push_back(upperHalf(b, rounded));
+    rounded = arith::AndIOp::create(b, b.loc, rounded, constant(0xffff0000));
+    number = b.subf(number, arith::BitcastOp::create(b, b.loc, type, rounded));
+  }
+  slices.push_back(upperHalf(b, arith::BitcastOp::create(b, b.loc, bits, number)));
+  return slices;
+}
