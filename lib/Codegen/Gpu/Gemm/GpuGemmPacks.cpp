@@ -65,7 +65,8 @@ static PackedFactor makePacked(const Problem &problem, func::FuncOp kernel, cons
   packed.operand.strides.assign(operand.strides.size(), 0);
   packed.operand.strides[plan.kInner] = 1;
   int64_t elements = llvm::alignTo(plan.k, rowAlignment);
-  for (int digit : llvm::reverse(otherDigits(plan, operand))) {
+  SmallVector<int> digits = otherDigits(plan, operand);
+  for (int digit : llvm::reverse(digits)) {
     packed.operand.strides[digit] = elements;
     elements *= problem.digits[digit].size;
   }
