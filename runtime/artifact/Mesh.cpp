@@ -5,13 +5,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "artifact/Mesh.h"
+#include "core/Error.h"
 
 using namespace fsdprt;
 
 std::string Mesh::text() const {
   std::string result;
   auto add = [&](const std::string &name, uint64_t size) {
-    result += (result.empty() ? "" : ",") + name + "=" + std::to_string(size);
+    result += (result.empty() ? "" : ",") + printable(name) + "=" + std::to_string(size);
   };
   for (const Axis &axis : axes) {
     bool isSplit = context > 1 && axis.name == "shard";
