@@ -1,5 +1,5 @@
 // In AMX tiles, a product of two f32 consists of six products of bf16 slices. Products of integers with few bits, and of any
-// number with 1, 0 or a power of two, are exact. A slice that is missing or used twice would change all of these results.
+// number with 1, 0 or a power of two, are exact. Each of the six products is needed by one of these results.
 // RUN: fsdp-kernel-test %s --target-cpu=amx-loops --also-cpu=%amx --only=exact_left --tolerance=0 | FileCheck %s --check-prefix=LEFT
 // RUN: fsdp-kernel-test %s --target-cpu=amx-loops --also-cpu=%amx --only=exact_right --tolerance=0 | FileCheck %s --check-prefix=RIGHT
 // RUN: fsdp-kernel-test %s --target-cpu=amx-loops --also-cpu=%amx --only=middle --tolerance=0 | FileCheck %s --check-prefix=MIDDLE

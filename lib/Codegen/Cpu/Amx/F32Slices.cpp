@@ -6,21 +6,23 @@
 //
 // An f32 has 24 significant bits, and a bf16 has 8. Three slices have all bits of an f32:
 //
+// bf16(x) is the bf16 that is nearest to x:
+//
 //      high = bf16(x)    middle = bf16(x - high)    low = x - high - middle
 //
 //      x = high + middle + low      |middle| <= 2^-8 |x|      |low| <= 2^-17 |x|
 //
-// The differences are exact. A product of two f32 is the sum of nine products of slices. The three
-// products of two of the slices middle and low are not computed, except middle * middle: each is at
-// most 2^-25 of the product, less than the rounding of an f32 (2^-24). The other six are exact in
-// f32, because the product of two bf16 has at most 16 bits. See Henry, Tang and Heinecke,
-// "Leveraging the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations"
-// (2019).
+// The differences are exact. A product of two f32 is the sum of nine products of slices. The
+// products middle * low, low * middle and low * low are not computed. Each of them is at most 2^-25
+// of the product, less than the rounding error of an f32 (2^-24). The other six are exact in f32,
+// because the product of two bf16 has at most 16 bits. See Henry, Tang and Heinecke, "Leveraging
+// the bfloat16 Artificial Intelligence Datatype For Higher-Precision Computations" (2019).
 //
 // A slice is rounded by adding half a unit to the bits of the number and taking the upper 16 bits.
-// Halves are thus rounded away from zero. The last slice needs no rounding. NaN: a rounded slice
-// may lose a NaN whose payload overflows, but the difference is then a NaN again, and so is the
-// last slice. Infinity: its difference is a NaN.
+// Halves are thus rounded away from zero. The last slice needs no rounding. If
+// x is a NaN, the addition may overflow and make the high slice a number. The low slice is a NaN in
+// any case, because the difference of a NaN and a number is a NaN. If x is infinite, the difference
+// of x and its high slice is a NaN, and so is the low slice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +31,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the bf16 in the upper 16 bits of integers of 32 bits.
+/// Returns the bf16 in the upper 16 bits of integers of 32 bits. Vectors are shuffled instead of
+/// shifted, because LLVM merges the shuffle with the shuffles that pack pairs.
 static Value upperHalf(CodeBuilder &b, Value bits) {
   auto vector = dyn_cast<VectorType>(bits.getType());
   if (!vector) {

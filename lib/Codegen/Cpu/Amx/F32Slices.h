@@ -18,7 +18,8 @@ static constexpr int64_t f32Slices = 3;
 static constexpr std::pair<int64_t, int64_t> sliceProducts[] = {{2, 0}, {1, 0}, {1, 1},
                                                                 {0, 1}, {0, 2}, {0, 0}};
 
-/// The slices of a vector or of a scalar.
+/// The slices of an f32 or of a vector of f32. Each slice is a bf16 or a vector of bf16 with as
+/// many elements.
 using Slices = SmallVector<Value, f32Slices>;
 
 /// Returns the slices of `number`, an f32 or a vector of f32. Slice 0 is the largest. Their sum is

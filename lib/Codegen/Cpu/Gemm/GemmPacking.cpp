@@ -11,7 +11,7 @@
 //                          row tiles:   a0a1 a2a3 .. a30a31 | b0b1 b2b3 .. b30b31 | ..
 //
 // For products of f32 in tile registers, a panel consists of three such slices, one after another
-// (AmxTiles.cpp).
+// (F32Slices.h).
 //
 // There are three ways to pack, depending on the dimension that is contiguous in the source:
 //
@@ -185,7 +185,8 @@ void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
   for (int64_t r = 0; r < count; ++r)
     rows.push_back(b.min(b.add(column, r), b.add(valid, -1)));
   b.loop(b.constant(0), kCount, lanes * perStep, [&](Value k) {
-    Value mask = b.maskBelow(lanes * perStep, b.sub(kCount, k)), step = b.div(k, perStep);
+    Value mask = b.maskBelow(lanes * perStep, b.sub(kCount, k));
+    Value step = b.div(k, perStep);
     // Each slice loads the source again, because the vector registers hold only one slice.
     for (int64_t slice = 0; slice < plan.slices; ++slice) {
       SmallVector<Value> vectors;
@@ -263,8 +264,8 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
                     pairs ? ofSlice(second, slice) : SmallVector<Value>(), sliceOf(to, slice));
 }
 
-/// Stores the rows of packRowsOfStep() in one slice. `first` and `second` are the vectors at `k`
-/// and at `k` + 1.
+/// Stores one slice of the values that packRowsOfStep() loads. `first` has the values at `k`, and
+/// `second` has the values at `k` + 1. `slice` is the address of this slice in the first panel.
 void Packer::storeRowsOfStep(Value row, Value k, int64_t width, SmallVector<Value> first,
                              ArrayRef<Value> second, const Pointer &slice) {
   if (plan.packsPairs())

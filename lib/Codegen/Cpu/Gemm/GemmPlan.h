@@ -113,10 +113,10 @@ struct Plan {
   bool packsPairs() const {
     return arithmetic == Arithmetic::Bf16Dot || arithmetic == Arithmetic::Tiles;
   }
-  /// Returns the size in bytes of one step of one row (or column) in a slice of a panel.
+  /// Returns the bytes that a slice of a panel has for one step of one row (or column).
   int64_t stepBytes() const;
-  /// Returns the size of a slice of a panel, counted in steps of one row. The size includes whole
-  /// blocks of steps and one more vector, because packing stores whole vectors.
+  /// Returns the size of a slice of a panel. The unit is one step of one row. The steps are rounded
+  /// up to whole vectors, and one vector is added, because packing stores whole vectors.
   int64_t sliceSize(int64_t width) const {
     return llvm::alignTo(kSteps(kc), lanes) * width + lanes;
   }
