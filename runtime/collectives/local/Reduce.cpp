@@ -14,6 +14,7 @@
 
 #include "collectives/local/Reduce.h"
 #include <algorithm>
+#include <type_traits>
 
 using namespace fsdprt;
 
@@ -57,24 +58,20 @@ struct F16 {
 using Reducer = void (*)(bool average, const std::byte *const *sources, uint32_t ranks,
                          uint64_t offset, uint64_t elements, std::byte *target);
 
-/// Writes `size` sums to `to`. If `isStreamed` is true, writes whole cache lines with streaming
-/// stores; `to` is then the beginning of a cache line.
-template <typename Type>
-static inline __attribute__((always_inline)) void
-write(const typename Type::Sum *sum, uint64_t size, bool isStreamed, typename Type::Stored *to) {
+/// Copies `size` elements to `to`. If `isStreamed` is true, writes whole cache lines with streaming
+/// stores; `from` and `to` are then beginnings of cache lines.
+template <typename Stored>
+static inline __attribute__((always_inline)) void write(const Stored *from, uint64_t size,
+                                                        bool isStreamed, Stored *to) {
   uint64_t done = 0;
 #ifdef FSDPRT_HAS_STREAMING_STORES
-  using Line = typename Type::Stored __attribute__((vector_size(64)));
-  constexpr uint64_t perLine = sizeof(Line) / sizeof(typename Type::Stored);
-  for (; isStreamed && done + perLine <= size; done += perLine) {
-    Line line;
-    for (uint64_t i = 0; i < perLine; ++i)
-      line[i] = Type::store(sum[done + i]);
-    __builtin_nontemporal_store(line, reinterpret_cast<Line *>(to + done));
-  }
+  using Line = Stored __attribute__((vector_size(64), may_alias));
+  constexpr uint64_t perLine = sizeof(Line) / sizeof(Stored);
+  for (; isStreamed && done + perLine <= size; done += perLine)
+    __builtin_nontemporal_store(*reinterpret_cast<const Line *>(from + done),
+                                reinterpret_cast<Line *>(to + done));
 #endif
-  for (; done < size; ++done)
-    to[done] = Type::store(sum[done]);
+  std::copy(from + done, from + size, to + done);
 }
 
 template <typename Type>
@@ -105,7 +102,15 @@ reduce(bool average, const std::byte *const *sources, uint32_t ranks, uint64_t o
     if (average)
       for (uint64_t i = 0; i < size; ++i)
         sum[i] *= scale;
-    write<Type>(sum, size, isStreamed, to + begin);
+    if constexpr (std::is_same_v<Stored, Sum>) {
+      write(sum, size, isStreamed, to + begin);
+    } else {
+      // All sums are rounded before a line is written, because only this loop gets vector code.
+      alignas(64) Stored rounded[blockSize];
+      for (uint64_t i = 0; i < size; ++i)
+        rounded[i] = Type::store(sum[i]);
+      write(rounded, size, isStreamed, to + begin);
+    }
   }
 #ifdef FSDPRT_HAS_STREAMING_STORES
   if (isStreamed)
