@@ -31,9 +31,30 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-/// Returns the bf16 in the upper 16 bits of integers of 32 bits. Vectors are shuffled instead of
-/// shifted, because LLVM merges the shuffle with the shuffles that pack pairs.
-static Value upperHalf(CodeBuilder &b, Value bits) {
+/// Returns an integer of 32 bits, or a vector of them if `like` is a vector.
+static Value bitsConstant(CodeBuilder &b, Value like, uint32_t value) {
+  TypedAttr attr = b.getI32IntegerAttr(static_cast<int32_t>(value));
+  if (auto vector = dyn_cast<VectorType>(like.getType()))
+    attr = DenseElementsAttr::get(vector.clone(b.getI32Type()), Attribute(attr));
+  return arith::ConstantOp::create(b, b.loc, attr);
+}
+
+amx::Slices amx::sliceF32(CodeBuilder &b, Value number) {
+  Type type = number.getType(), bits = withElement(type, b.getI32Type());
+  Slices slices;
+  for (int64_t slice = 0; slice + 1 < f32Slices; ++slice) {
+    Value rounded =
+        arith::AddIOp::create(b, b.loc, arith::BitcastOp::create(b, b.loc, bits, number),
+                              bitsConstant(b, number, 0x8000));
+    slices.push_back(rounded);
+    rounded = arith::AndIOp::create(b, b.loc, rounded, bitsConstant(b, number, 0xffff0000));
+    number = b.subf(number, arith::BitcastOp::create(b, b.loc, type, rounded));
+  }
+  slices.push_back(arith::BitcastOp::create(b, b.loc, bits, number));
+  return slices;
+}
+
+Value amx::sliceBf16(CodeBuilder &b, Value bits) {
   auto vector = dyn_cast<VectorType>(bits.getType());
   if (!vector) {
     Value upper = arith::ShRUIOp::create(b, b.loc, bits, b.constantLike(bits, 16));
@@ -49,22 +70,8 @@ static Value upperHalf(CodeBuilder &b, Value bits) {
   return b.shuffle(halves, halves, odd);
 }
 
-amx::Slices amx::sliceF32(CodeBuilder &b, Value number) {
-  Type type = number.getType(), bits = withElement(type, b.getI32Type());
-  auto constant = [&](uint32_t value) -> Value {
-    TypedAttr attr = b.getI32IntegerAttr(static_cast<int32_t>(value));
-    if (auto vector = dyn_cast<VectorType>(bits))
-      attr = DenseElementsAttr::get(vector, Attribute(attr));
-    return arith::ConstantOp::create(b, b.loc, attr);
-  };
-  Slices slices;
-  for (int64_t slice = 0; slice + 1 < f32Slices; ++slice) {
-    Value rounded = arith::AddIOp::create(
-        b, b.loc, arith::BitcastOp::create(b, b.loc, bits, number), constant(0x8000));
-    slices.push_back(upperHalf(b, rounded));
-    rounded = arith::AndIOp::create(b, b.loc, rounded, constant(0xffff0000));
-    number = b.subf(number, arith::BitcastOp::create(b, b.loc, type, rounded));
-  }
-  slices.push_back(upperHalf(b, arith::BitcastOp::create(b, b.loc, bits, number)));
-  return slices;
+Value amx::pairSlices(CodeBuilder &b, Value first, Value second) {
+  first = arith::ShRUIOp::create(b, b.loc, first, bitsConstant(b, first, 16));
+  second = arith::AndIOp::create(b, b.loc, second, bitsConstant(b, second, 0xffff0000));
+  return arith::OrIOp::create(b, b.loc, first, second);
 }

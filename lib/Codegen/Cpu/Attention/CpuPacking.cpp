@@ -9,8 +9,8 @@
 //
 // For bf16 dot products, a step is a pair of values of k. The packed elements are then pairs: along
 // rows a0a1 a2a3 .., across rows a0b0 a1b1 .., and transposed a0a1 b0b1 ... Elements outside the
-// matrix are packed as zero. A square of lanes × lanes elements is transposed in registers. For s =
-// 1, 2, 4, .., lane l + s of row r and lane l of row r + s are exchanged.
+// matrix are packed as zero. Squares of lanes × lanes elements are transposed in registers
+// (Codegen/Kernel/TransposedVectors.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -122,25 +122,6 @@ void CpuTiles::packAcross(const Matrix &from, Extents extents, const Matrix &to,
       storeAcross(vector, loadWide(from, add(row, 1), col, extents, lanes), to, row, col);
     });
   });
-}
-
-SmallVector<Value> CpuTiles::transpose(SmallVector<Value> rows) {
-  int64_t lanes = rows.size();
-  for (int64_t s = 1; s < lanes; s *= 2) {
-    SmallVector<int64_t> low, high;
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      low.push_back(lane & s ? lanes + lane - s : lane);
-      high.push_back(lane & s ? lanes + lane : lane + s);
-    }
-    for (int64_t r = 0; r < lanes; ++r) {
-      if (r & s)
-        continue;
-      Value a = rows[r], b = rows[r + s];
-      rows[r] = shuffle(a, b, low);
-      rows[r + s] = shuffle(a, b, high);
-    }
-  }
-  return rows;
 }
 
 void CpuTiles::packTransposed(const Matrix &from, Extents extents, const Matrix &to, int64_t rows,

@@ -169,7 +169,6 @@ private:
   Value multiplyAdd(Value a, Value b, Value sum);
   void gemmOfTiles(const Matrix &c, const Matrix &a, const Matrix &b, int64_t rows, int64_t cols,
                    int64_t steps, Sums start, function_ref<Value(Value)> factor);
-  SmallVector<Value> transpose(SmallVector<Value> rows);
   Value foldLanes(Value vector, function_ref<Value(Value, Value)> combine);
   int64_t sumsPerRowOf(int64_t cols, int64_t &panels) const;
 };

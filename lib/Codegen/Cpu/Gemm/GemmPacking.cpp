@@ -16,8 +16,7 @@
 // There are three ways to pack, depending on the dimension that is contiguous in the source:
 //
 //   k      loads vectors along k from as many rows as a vector has lanes, and transposes them
-//          in registers by shuffles, which merge several vectors: first within each block of 128
-//          bits, then by whole blocks
+//          in registers
 //   rows   copies vector by vector, several panels side by side; interleaves pairs
 //   none   copies element by element
 //
@@ -43,7 +42,8 @@ static constexpr int64_t panelsPerGroup = 16;
 /// the same set of the L1 cache replace each other.
 static constexpr int64_t prefetchDistance = 12, distantPrefetchDistance = 5;
 
-/// The packed elements whose sum is an element of the operand, as vectors or scalars.
+/// The elements of a panel that an element of the operand becomes, as vectors or scalars: one, or
+/// several slices.
 using Slices = amx::Slices;
 
 /// Number of rows of a row tile that are copied side by side.
@@ -71,10 +71,11 @@ public:
   void padSteps();
 
 private:
-  /// Applies the unary maps to a loaded vector, and converts the vector to the type of the panel.
-  /// Lanes outside `mask` stay zero.
-  Slices convert(Value value, Value mask);
-  Slices load(int64_t count, Value row, Value k, Value mask);
+  /// Applies the unary maps to a loaded vector, and converts the vector to the type that is packed:
+  /// the type of the panel, or f32 for slices. Lanes outside `mask` stay zero.
+  Value convert(Value value, Value mask);
+  Value load(int64_t count, Value row, Value k, Value mask);
+  Slices sliced(Value value) { return plan.slices > 1 ? amx::sliceF32(b, value) : Slices{value}; }
   Pointer element(Value row, Value k) {
     return b.shift(from, b.add(b.mul(row, side.stride), b.mul(k, side.kStride)));
   }
@@ -99,9 +100,10 @@ private:
   void storeRowsOfStep(Value row, Value k, int64_t width, SmallVector<Value> first,
                        ArrayRef<Value> second, const Pointer &slice);
   Value partOf(Value vector, int64_t panel);
+  /// Returns a slice, or a converted value, in the type of the panel.
+  Value packed(Value slice) { return plan.slices > 1 ? amx::sliceBf16(b, slice) : slice; }
   Value interleave(Value first, Value second);
-  SmallVector<Value> transpose(ArrayRef<Value> rows);
-  SmallVector<Value> mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block);
+  Slices loadPairs(Value row, Value count, Value k);
 
   CodeBuilder &b;
   const Plan &plan;
@@ -116,97 +118,65 @@ private:
 };
 } // namespace
 
-Slices Packer::convert(Value value, Value mask) {
+Value Packer::convert(Value value, Value mask) {
   auto vector = dyn_cast<VectorType>(value.getType());
   for (linalg::LinalgOp op : side.operand.access.maps)
     value = b.inlineBody(op, {value, Value()}, vector ? vector.getNumElements() : 0).front();
   value = b.convertFloat(value, plan.slices > 1 ? plan.accType : plan.packType);
   if (mask && !side.operand.access.maps.empty())
     value = b.select(mask, value, b.zero(value.getType()));
-  return plan.slices > 1 ? amx::sliceF32(b, value) : Slices{value};
+  return value;
 }
 
-Slices Packer::load(int64_t count, Value row, Value k, Value mask) {
+Value Packer::load(int64_t count, Value row, Value k, Value mask) {
   auto type = VectorType::get({count}, side.operand.access.elementType);
   return convert(b.load(type, element(row, k), mask), mask);
 }
 
-/// Merges the vectors v0, v1, ... of `list`, by shuffles. The lanes of a vector form blocks of
-/// `block` lanes. A block consists of one unit of `unit` lanes for each vector in `list`. Each
-/// block of result j contains unit j of v0, of v1, and so on.
-SmallVector<Value> Packer::mergeHalves(ArrayRef<Value> list, int64_t unit, int64_t block) {
-  if (list.size() == 1)
-    return {list.front()};
-  auto pick = [&](Value first, Value second, int64_t odd) {
-    SmallVector<int64_t> mask;
-    for (int64_t at = 0; at < lanes; at += block)
-      for (int64_t source : {int64_t(0), lanes})
-        for (int64_t i = odd * unit; i < block; i += 2 * unit)
-          for (int64_t j = 0; j < unit; ++j)
-            mask.push_back(source + at + i + j);
-    return b.shuffle(first, second, mask);
-  };
-  SmallVector<Value> halves[2];
-  for (int64_t odd : {0, 1})
-    for (size_t i = 0; i < list.size(); i += 2)
-      halves[odd].push_back(pick(list[i], list[i + 1], odd));
-  SmallVector<Value> even = mergeHalves(halves[0], unit, block),
-                     odd = mergeHalves(halves[1], unit, block);
-  SmallVector<Value> result;
-  for (auto [e, o] : llvm::zip_equal(even, odd))
-    result.append({e, o});
-  return result;
-}
-
-SmallVector<Value> Packer::transpose(ArrayRef<Value> rows) {
-  int64_t bits = getElementTypeOrSelf(rows.front().getType()).getIntOrFloatBitWidth();
-  int64_t perBlock = 128 / bits, blocks = lanes / perBlock;
-  // Group g consists of `perBlock` rows, beginning at row g * perBlock. inBlock[g][j] holds, for
-  // each block of 128 bits, lane j of this block from all rows of the group.
-  SmallVector<SmallVector<Value>> inBlock;
-  for (int64_t g = 0; g < blocks; ++g)
-    inBlock.push_back(mergeHalves(rows.slice(g * perBlock, perBlock), 1, perBlock));
-  SmallVector<Value> result(lanes);
-  for (int64_t j = 0; j < perBlock; ++j) {
-    SmallVector<Value> column;
-    for (int64_t g = 0; g < blocks; ++g)
-      column.push_back(inBlock[g][j]);
-    for (auto [block, value] : llvm::enumerate(mergeHalves(column, perBlock, lanes)))
-      result[block * perBlock + j] = value;
-  }
-  return result;
-}
-
 /// Packs `count` rows of a panel, beginning at row `column` of the panel. `count` is at most the
-/// number of lanes.
+/// number of lanes. Pairs are formed before they are transposed. Numbers with slices are transposed
+/// before they are sliced, because the vector registers hold only one slice.
 void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
   Type stepType = VectorType::get({lanes}, to.type);
   SmallVector<Value> rows;
   for (int64_t r = 0; r < count; ++r)
     rows.push_back(b.min(b.add(column, r), b.add(valid, -1)));
-  b.loop(b.constant(0), kCount, lanes * perStep, [&](Value k) {
-    Value mask = b.maskBelow(lanes * perStep, b.sub(kCount, k));
-    Value step = b.div(k, perStep);
-    // Each slice loads the source again, because the vector registers hold only one slice.
-    for (int64_t slice = 0; slice < plan.slices; ++slice) {
-      SmallVector<Value> vectors;
-      for (Value row : rows) {
-        if (!besideMicroKernel && slice == 0)
-          // Prefetches the source of the next panel.
-          b.prefetch(element(b.add(row, side.width), k));
-        Value vector = load(lanes * perStep, row, k, mask)[slice];
-        if (vector.getType() != stepType)
-          vector = vector::BitCastOp::create(b, b.loc, cast<VectorType>(stepType), vector);
-        vectors.push_back(vector);
-      }
-      vectors.resize(lanes, vectors.front());
-      SmallVector<Value> steps = transpose(vectors);
-      for (int64_t j = 0; j < lanes; ++j)
-        for (int64_t panel = 0; panel < panels; ++panel)
-          storeStep(panels > 1 ? partOf(steps[swapped(j)], panel) : steps[swapped(j)],
-                    b.shift(sliceOf(to, slice), b.constant(panel * plan.panelSize(side.width))),
-                    b.add(step, j), column);
+  int64_t perVector = plan.slices > 1 ? lanes : lanes * perStep;
+  auto packVectors = [&](Value k) {
+    Value mask = b.maskBelow(perVector, b.sub(kCount, k));
+    SmallVector<Value> vectors;
+    for (Value row : rows) {
+      if (!besideMicroKernel)
+        // Prefetches the source of the next panel.
+        b.prefetch(element(b.add(row, side.width), k));
+      Value vector = load(perVector, row, k, mask);
+      if (plan.slices == 1 && vector.getType() != stepType)
+        vector = vector::BitCastOp::create(b, b.loc, cast<VectorType>(stepType), vector);
+      vectors.push_back(vector);
     }
+    vectors.resize(lanes, vectors.front());
+    SmallVector<Value> steps = b.transpose(vectors);
+    Value first = b.div(k, perStep);
+    for (int64_t j = 0; j < perVector / perStep; ++j) {
+      Slices step;
+      if (plan.slices == 1)
+        step = {steps[swapped(j)]};
+      else
+        for (auto [one, other] : llvm::zip_equal(sliced(steps[2 * j]), sliced(steps[2 * j + 1])))
+          step.push_back(interleave(one, other));
+      for (auto [slice, pairs] : llvm::enumerate(step))
+        for (int64_t panel = 0; panel < panels; ++panel)
+          storeStep(panels > 1 ? partOf(pairs, panel) : pairs,
+                    b.shift(sliceOf(to, slice), b.constant(panel * plan.panelSize(side.width))),
+                    b.add(first, j), column);
+    }
+  };
+  // A panel has whole tiles: the loop begins a vector at every multiple of `perVector` within them.
+  b.loop(b.constant(0), kCount, lanes * perStep, [&](Value k) {
+    if (perVector == lanes * perStep)
+      packVectors(k);
+    else
+      b.loop(k, b.add(k, lanes * perStep), perVector, packVectors);
   });
 }
 
@@ -233,11 +203,16 @@ Value Packer::partOf(Value vector, int64_t panel) {
 
 /// Interleaves two vectors into pairs; each pair is a step.
 Value Packer::interleave(Value first, Value second) {
-  SmallVector<int64_t> mask;
-  for (int64_t lane = 0; lane < lanes; ++lane)
-    mask.append({lane, lanes + lane});
-  return vector::BitCastOp::create(b, b.loc, VectorType::get({lanes}, to.type),
-                                   b.shuffle(first, second, mask));
+  Value pairs;
+  if (plan.slices > 1) {
+    pairs = amx::pairSlices(b, first, second);
+  } else {
+    SmallVector<int64_t> mask;
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      mask.append({lane, lanes + lane});
+    pairs = b.shuffle(first, second, mask);
+  }
+  return vector::BitCastOp::create(b, b.loc, VectorType::get({lanes}, to.type), pairs);
 }
 
 /// Packs `width` rows at the value `k` and, if steps are pairs, also at `k` + 1. `width` is the
@@ -250,11 +225,11 @@ void Packer::packRowsOfStep(Value row, Value valid, Value k, int64_t width) {
     Value at = b.add(row, column);
     Value count =
         b.min(b.sub(valid, b.constant(column)), b.constant(std::min(lanes, width - column)));
-    first.push_back(load(lanes, at, k, b.maskBelow(lanes, count)));
+    first.push_back(sliced(load(lanes, at, k, b.maskBelow(lanes, count))));
     if (!pairs)
       continue;
     Value nextCount = b.select(hasNext, count, b.constant(0));
-    second.push_back(load(lanes, at, next, b.maskBelow(lanes, nextCount)));
+    second.push_back(sliced(load(lanes, at, next, b.maskBelow(lanes, nextCount))));
   }
   auto ofSlice = [](ArrayRef<Slices> columns, int64_t slice) {
     return llvm::map_to_vector(columns, [&](const Slices &column) { return column[slice]; });
@@ -330,8 +305,8 @@ void Packer::packElements(Value valid) {
       const Access &access = side.operand.access;
       Value value = access.binding < 0 ? arith::ConstantOp::create(b, b.loc, access.splat)
                                        : b.load(access.elementType, element(b.min(row, last), k));
-      for (auto [slice, part] : llvm::enumerate(convert(value, nullptr)))
-        b.store(part, place(row, k, slice));
+      for (auto [slice, part] : llvm::enumerate(sliced(convert(value, nullptr))))
+        b.store(packed(part), place(row, k, slice));
     });
   });
   auto clear = [&](Value k) {
@@ -360,42 +335,67 @@ void Packer::packRowTilesAlongK(Value valid) {
       SmallVector<Slices> vectors;
       for (Value row : rows) {
         b.prefetch(element(b.add(row, rowsPerCopy), k));
-        vectors.push_back(load(tileSize * perStep, row, k, mask));
+        vectors.push_back(sliced(load(tileSize * perStep, row, k, mask)));
       }
       Pointer target = b.shift(to, b.mul(b.div(k, perStep), side.width));
       for (auto [i, slices] : llvm::enumerate(vectors))
         for (auto [slice, vector] : llvm::enumerate(slices))
-          b.store(vector::BitCastOp::create(b, b.loc, stepType, vector),
+          b.store(vector::BitCastOp::create(b, b.loc, stepType, packed(vector)),
                   b.shift(sliceOf(target, slice), b.mul(b.add(first, i), tileSize)));
     });
   });
 }
 
 /// For 16 rows, interleaves the values at k and k + 1 into pairs, and transposes the pairs of 16
-/// steps at a time.
+/// steps. Pairs of slices are stored in the tiles of the slices, and transposed there.
 void Packer::packRowTilesAlongRows(Value valid) {
+  auto stepType = VectorType::get({lanes}, to.type);
+  auto rowAt = [&](const Pointer &tile, int64_t row) {
+    return b.shift(tile, b.constant(row * tileSize));
+  };
+  auto storeTransposed = [&](ArrayRef<Value> steps, const Pointer &tile) {
+    for (auto [row, vector] : llvm::enumerate(b.transpose(steps)))
+      b.store(vector, rowAt(tile, row));
+  };
   b.loop(b.constant(0), kCount, tileSize * perStep, [&](Value k) {
     Pointer tiles = b.shift(to, b.mul(b.div(k, perStep), side.width));
     b.loop(b.constant(0), b.constant(side.width), tileSize, [&](Value first) {
       Value count = b.min(b.max(b.sub(valid, first), b.constant(0)), b.constant(tileSize));
-      for (int64_t slice = 0; slice < plan.slices; ++slice) {
+      Pointer tile = b.shift(tiles, b.mul(first, tileSize));
+      if (plan.slices == 1) {
         SmallVector<Value> steps;
-        for (int64_t step = 0; step < tileSize; ++step) {
-          Value pair[2];
-          for (int64_t half : {0, 1}) {
-            Value at = b.add(k, 2 * step + half);
-            Value rows = b.select(b.isLess(at, kCount), count, b.constant(0));
-            if (slice == 0)
-              b.prefetch(element(b.add(first, side.width), at));
-            pair[half] = load(tileSize, first, at, b.maskBelow(tileSize, rows))[slice];
-          }
-          steps.push_back(interleave(pair[0], pair[1]));
-        }
-        for (auto [row, vector] : llvm::enumerate(transpose(steps)))
-          b.store(vector, b.shift(sliceOf(tiles, slice), b.mul(b.add(first, row), tileSize)));
+        for (int64_t step = 0; step < tileSize; ++step)
+          steps.push_back(loadPairs(first, count, b.add(k, 2 * step)).front());
+        return storeTransposed(steps, tile);
       }
+      b.loop(b.constant(0), b.constant(tileSize), 1, [&](Value step) {
+        Slices pairs = loadPairs(first, count, b.add(k, b.mul(step, 2)));
+        for (auto [slice, vector] : llvm::enumerate(pairs))
+          b.store(vector, b.shift(sliceOf(tile, slice), b.mul(step, tileSize)));
+      });
+      b.loop(b.constant(0), b.constant(plan.slices), 1, [&](Value slice) {
+        Pointer ofSlice = b.shift(tile, b.mul(slice, plan.sliceSize(side.width)));
+        SmallVector<Value> steps;
+        for (int64_t step = 0; step < tileSize; ++step)
+          steps.push_back(b.load(stepType, rowAt(ofSlice, step)));
+        storeTransposed(steps, ofSlice);
+      });
     });
   });
+}
+
+/// Loads the values at k and k + 1 of `count` rows that are contiguous. Returns pairs of them.
+Slices Packer::loadPairs(Value row, Value count, Value k) {
+  Slices halves[2], pairs;
+  for (int64_t half : {0, 1}) {
+    Value at = b.add(k, half);
+    Value rows = b.select(b.isLess(at, kCount), count, b.constant(0));
+    b.prefetch(element(b.add(row, side.width), at));
+    halves[half] = sliced(load(tileSize, row, at, b.maskBelow(tileSize, rows)));
+  }
+  for (auto [first, second] : llvm::zip_equal(halves[0], halves[1]))
+    pairs.push_back(interleave(first, second));
+  return pairs;
 }
 
 void Packer::padSteps() {
