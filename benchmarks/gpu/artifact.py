@@ -6,7 +6,7 @@ The tables of a FlatBuffer are read by the numbers of their fields, which never 
 import pathlib
 import struct
 
-from bundle import BundleError, read_description
+from bundle import BundleError, read_code_file, read_description
 
 HEADER = "<8sIIQQQQ"  # magic, version, size of the header, size of the file, offset and size of the manifest, offset of the image
 
@@ -108,11 +108,8 @@ class KernelFolder:
         description = read_description(folder)
         self.chip = description["chip"]
         self.launches = [launch for kernel in description["kernels"] for launch in kernel["launches"]]
-        try:
-            self.ptx = (folder / "kernels.ptx").read_bytes()
-            self.cubin = (folder / "kernels.cubin").read_bytes() if (folder / "kernels.cubin").exists() else b""
-        except OSError as error:
-            raise BundleError(f"cannot read {error.filename}: {error.strerror}") from None
+        self.ptx = read_code_file(folder / "kernels.ptx")
+        self.cubin = read_code_file(folder / "kernels.cubin") if (folder / "kernels.cubin").exists() else b""
 
 
 def read_code(path):

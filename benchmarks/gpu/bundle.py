@@ -8,6 +8,10 @@ import re
 from driver import NO_BINARY, CudaError
 
 MEMBERS = {"groups": {"name": str}, "models": {"name": str, "ranks": list, "gemm": list, "steps": int}}  # required members of each case and model, with their types
+# The form of kernels.json: an object's members, a list's elements, or a type.
+MAP = {"binding": int, "offset": int, "dtype": str, "sizes": [int], "strides": [int], "box": [int]}
+LAUNCH = {"entry": str, "blocks": int, "threads": int, "sharedBytes": int, "cluster": int, "maps": [MAP]}
+KERNEL = {"name": str, "scratchBytes": int, "bindings": [{"dtype": str, "shape": [int], "out": bool}], "launches": [LAUNCH]}
 ITEM_BYTES = {"f64": 8, "i64": 8, "f32": 4, "i32": 4, "bf16": 2, "f16": 2, "i8": 1, "i1": 1}
 
 
@@ -63,15 +67,38 @@ def read_losses(path, steps):
     return losses
 
 
+def check_form(path, place, value, form):
+    """Throws BundleError if a value does not have a form, such as KERNEL."""
+    kind = form if isinstance(form, type) else type(form)
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise BundleError(f"{path}: {place}: expected {kind.__name__}, found {json.dumps(value)[:80]}")
+    if kind is list:
+        for number, each in enumerate(value):
+            check_form(path, f"{place}[{number}]", each, form[0])
+    elif kind is dict:
+        for name, each in form.items():
+            if name not in value:
+                raise BundleError(f"{path}: {place}: expected the member \"{name}\", found {', '.join(value) or 'no members'}")
+            check_form(path, f"{place}.{name}", value[name], each)
+
+
 def read_description(folder):
     """Reads and checks the file kernels.json in the folder of one case and chip."""
     path = pathlib.Path(folder) / "kernels.json"
     description = read_json(path, {"chip": str, "kernels": list})
-    for kernel in description["kernels"]:
-        missing = {"name", "scratchBytes", "bindings", "launches"} - set(kernel if isinstance(kernel, dict) else ())
-        if missing:
-            raise BundleError(f"{path}: expected kernels with \"{min(missing)}\", as benchmarks/gpu/build writes them")
+    check_form(path, "kernels", description["kernels"], [KERNEL])
     return description
+
+
+def read_code_file(path):
+    """Reads a file of PTX or machine code. Throws BundleError if the file is empty."""
+    try:
+        code = path.read_bytes()
+    except OSError as error:
+        raise BundleError(f"cannot read {path}: {error.strerror}") from None
+    if not code:
+        raise BundleError(f"{path}: expected code, found an empty file; build the bundle again")
+    return code
 
 
 class Kernel:
@@ -124,11 +151,17 @@ class Bundle:
         code = folder / "kernels.cubin"
         if code.exists():
             try:
-                return self.driver.load(code.read_bytes()), "machine code"
+                return self.load_file(code), "machine code"
             except CudaError as error:
                 if error.number != NO_BINARY:
                     raise
-        return self.driver.load((folder / "kernels.ptx").read_bytes()), "PTX"
+        return self.load_file(folder / "kernels.ptx"), "PTX"
+
+    def load_file(self, path):
+        try:
+            return self.driver.load(read_code_file(path))
+        except CudaError as error:
+            raise CudaError(f"{path}: {error}", error.number) from None
 
     def kernel(self, name):
         return Kernel(self.driver, self.module, self.kernels[name])

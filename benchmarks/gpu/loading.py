@@ -33,7 +33,7 @@ def load_code(driver, job):
     except CudaError as error:
         if job["form"] == "cubin" and error.number == NO_BINARY:
             return {"status": "other chip", "text": f"{error}; PTX is loaded instead"}
-        return {"status": "refused", "text": str(error)}
+        return {"status": "refused", "text": f"{job['path']}: {error}"}
     for launch in code.launches:
         driver.function(module, launch["entry"], launch.get("sharedBytes", 0))
     driver.unload(module)

@@ -20,3 +20,8 @@ def share(value):
 
 def mebibytes(count):
     return "" if count is None else f"{count / 2**20:.1f} MiB"
+
+
+def count(number, noun):
+    """Returns a number and its noun, such as "1 job" or "2 jobs"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

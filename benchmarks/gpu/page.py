@@ -5,7 +5,7 @@ import sys
 import kernel_tables
 import rows as row_kinds
 import step_tables
-from markdown import table
+from markdown import count, table
 
 ROWS = "gpu_rows.jsonl"
 WRITTEN = ("gpu.md", "gpu.json")
@@ -64,7 +64,7 @@ def counts(results):
 
 
 def markdown_of(results):
-    sections = [head(results), [f"{len(results.rows)} jobs: {counts(results)}.", ""], wrong_section(results), kernel_tables.smoke_section(results),
+    sections = [head(results), [f"{count(len(results.rows), 'job')}: {counts(results)}.", ""], wrong_section(results), kernel_tables.smoke_section(results),
                 kernel_tables.times_section(results, "headline", "Headline kernels"), step_tables.steps_section(results), step_tables.shares_section(results),
                 kernel_tables.times_section(results, "timings", "Other kernels"), kernel_tables.checks_section(results), step_tables.training_section(results),
                 step_tables.sanitizer_section(results), left_section(results)]
@@ -91,6 +91,6 @@ def write(rows, folder):
         print(f"left out: {', '.join(f'{count} of {part}' for part, count in left.items())}; run the rest with --continue")
     for line in kernel_tables.goals(results) + step_tables.summary(results):
         print(line)
-    print(f"{len(results.rows)} jobs: {counts(results)}; {folder / 'gpu.md'}")
+    print(f"{count(len(results.rows), 'job')}: {counts(results)}; {folder / 'gpu.md'}")
     sys.stdout.flush()
     return 1 if results.wrong() else 0

@@ -251,7 +251,7 @@ bool ClusterReader::readSwitch(const JsonValue &value, const Text &what, SwitchR
                  {"multiprocessors", false}}) ||
       !readMultiprocessors(value, what, result.multiprocessors) ||
       !readWhole(value.find("least_ranks")->value, what + ": \"least_ranks\"",
-                 "a whole number of at least 2", 1, 1, result.leastRanks) ||
+                 "a whole number from 2 to 2^32", 1, 1, result.leastRanks) ||
       !readSeconds(value, what, "seconds", result.seconds) ||
       !readRate(value, what, "bytes_per_second", result.bytesPerSecond) ||
       !readSeconds(value, what, "round_seconds", result.roundSeconds))
@@ -330,9 +330,9 @@ bool ClusterReader::readLink(const JsonValue &value, bool isLast) {
                    *engines = value.find("copy_engines");
   if (!ranks && !isLast)
     return fail(value, what + ": only the last link may omit \"ranks\"");
-  Text expected = inner == 1 ? "a whole number of at least 2"
+  Text expected = inner == 1 ? "a whole number from 2 to 2^32"
                              : "a multiple of the " + std::to_string(inner) +
-                                   " ranks of the previous link, and larger";
+                                   " ranks of the previous link, larger, and at most 2^32";
   if ((ranks &&
        !readWhole(ranks->value, what + ": \"ranks\"", expected, inner, inner, link.ranks)) ||
       (value.find("protocols") && !readLinkProtocols(value, what, link)) ||

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from fsdp_mlir import tools
@@ -43,6 +44,9 @@ class Environment:
     def __init__(self, folder):
         self.folder = folder
         subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", folder], check=True)
+        # NumPy of the running interpreter, which may belong to another virtual environment.
+        site, = (folder / "lib").glob("python*/site-packages")
+        (site / "numpy.pth").write_text(str(pathlib.Path(np.__file__).parents[1]))
         hidden = ("PYTHONPATH", "CC", "CXX", "CMAKE_ARGS")
         self.variables = {name: value for name, value in os.environ.items()
                           if not name.startswith("FSDP_") and name not in hidden}
@@ -51,9 +55,9 @@ class Environment:
         return subprocess.run([self.folder / "bin/python", *words], cwd=self.folder, text=True,
                               env={**self.variables, **variables}, capture_output=True)
 
-    def install(self, **variables):
+    def install(self, *options, **variables):
         """Installs the package. Skips the test if pip cannot connect to a package index."""
-        done = self.run("-m", "pip", "install", "--no-deps", SOURCE,
+        done = self.run("-m", "pip", "install", "--no-deps", SOURCE, *options,
                         CMAKE_BUILD_PARALLEL_LEVEL="2", **variables)
         if done.returncode and any(text in done.stdout + done.stderr for text in NO_INDEX):
             pytest.skip("pip finds no scikit-build-core: no access to a package index")
@@ -85,9 +89,12 @@ def check_training(environment, home, **variables):
 @pytest.mark.skipif(not (MLIR.exists() and shutil.which("flatc") and shutil.which("cmake")),
                     reason="needs the toolchain: MLIR 22, flatc and CMake")
 def test_the_tools_are_built_into_the_package(environment):
-    done = environment.install(FSDP_MLIR_NATIVE="1")
+    build = environment.folder / "build"
+    done = environment.install(f"--config-settings=build-dir={build}", FSDP_MLIR_NATIVE="1")
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     check_training(environment, environment.package() / "native")
+    clang = shutil.which("clang++-22")
+    assert not clang or f"={clang}\n" in (build / "CMakeCache.txt").read_text(), "the compiler"
 
 
 def test_without_a_compiler_the_package_is_python(environment):

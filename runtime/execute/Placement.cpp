@@ -82,7 +82,7 @@ void fsdprt::checkPlace(const Artifact &artifact, const fsdprt_session_options &
   const char *file = artifact.getFile().c_str();
   if (!artifact.hasCode())
     badInput("%s: expected the kernels' code, found none: it was compiled with --no-code, for "
-             "--simulate and --dump",
+             "--simulate, --dump and --device=null",
              file);
   bool emulates = isDevice(options, "emulate"), isGpu = emulates || isDevice(options, "cuda");
   if (!isGpu && !isDevice(options, "cpu"))

@@ -19,8 +19,7 @@ Cluster fsdprt::readCluster(const std::string &path) {
   if (cluster)
     return std::move(*cluster);
   if (!problem.line)
-    badInput("%s: cannot read the cluster: expected a file such as examples/clusters/8xH200.json "
-             "(%s)",
-             path.c_str(), problem.message.c_str());
+    badInput("%s: expected a cluster file such as examples/clusters/8xH200.json: %s", path.c_str(),
+             problem.message.c_str());
   badInput("%s:%u:%u: %s", path.c_str(), problem.line, problem.column, problem.message.c_str());
 }

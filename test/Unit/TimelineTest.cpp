@@ -236,12 +236,13 @@ TEST(ClusterTest, SaysWhatIsWrong) {
       {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"ranks\": 1, \"bytes_per_second\": 1, "
        "\"seconds\": 0}], " +
            device + "}",
-       "\"ranks\": expected a whole number of at least 2, found the number 1"},
+       "\"ranks\": expected a whole number from 2 to 2^32, found the number 1"},
       {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"ranks\": 8, \"bytes_per_second\": 1, "
        "\"seconds\": 0}, {\"name\": \"b\", "
        "\"ranks\": 8, \"bytes_per_second\": 1, \"seconds\": 0}], " +
            device + "}",
-       "\"ranks\": expected a multiple of the 8 ranks of the previous link, and larger, found the "
+       "\"ranks\": expected a multiple of the 8 ranks of the previous link, larger, and at most "
+       "2^32, found the "
        "number 8"},
       {"{\"name\": \"x\", \"links\": [{\"name\": \"a\", \"bytes_per_second\": 1, \"seconds\": 0}, "
        "{\"name\": \"b\", "

@@ -29,9 +29,8 @@ CudaDriver::CudaDriver(const char *user, Use use) {
   check(init(0), "find devices");
   check(deviceGetCount(&count), "count devices");
   if (count < 1)
-    badInput("%s needs a CUDA device: expected at least one, found none (CUDA_VISIBLE_DEVICES "
-             "hides some)",
-             user);
+    badInput("%s needs a CUDA device: expected at least one, found none%s", user,
+             std::getenv("CUDA_VISIBLE_DEVICES") ? " (CUDA_VISIBLE_DEVICES is set)" : "");
 }
 
 CudaFunction CudaDriver::load(CudaModule module, const char *name, const char *what) const {

@@ -300,7 +300,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "\"clocks_per_second\": expected a number from 1 to 1e24, found the number 0"},
         Misspelt{
             "\"ranks\": 4", "\"ranks\": 1",
-            "link \"a\": \"ranks\": expected a whole number of at least 2, found the number 1"},
+            "link \"a\": \"ranks\": expected a whole number from 2 to 2^32, found the number 1"},
         Misspelt{"\"ranks\": 4, ", "\"ranks\": 4, \"copy_engines\": {\"seconds\": 0}, ",
                  "\"copy_engines\": expected a member \"bytes_per_second\""},
         Misspelt{"\"b\",", "\"b\", \"copy_engines\": {},",
@@ -308,13 +308,13 @@ INSTANTIATE_TEST_SUITE_P(
         Misspelt{"\"ranks\": 4, ", "", "link \"a\": only the last link may omit \"ranks\""},
         Misspelt{"\"b\",", "\"b\", \"ranks\": 6,",
                  "link \"b\": \"ranks\": expected a multiple of the 4 ranks of the previous link, "
-                 "and larger, found the number 6"},
+                 "larger, and at most 2^32, found the number 6"},
         Misspelt{"[{\"name\": \"P\", \"seconds\": 0}]", "[]",
                  "\"protocols\": expected a non-empty list, found an empty list"},
         Misspelt{"[{\"name\": \"P\", \"seconds\": 0}]", "[{\"name\": \"Q\", \"seconds\": 0}]",
                  "link \"a\": protocol \"P\": expected one of the cluster's"},
         Misspelt{"\"least_ranks\": 2", "\"least_ranks\": 1",
-                 "\"least_ranks\": expected a whole number of at least 2, found the number 1"},
+                 "\"least_ranks\": expected a whole number from 2 to 2^32, found the number 1"},
         Misspelt{
             "\"from_bytes\": 5", "\"from_bytes\": 0",
             "\"from_bytes\": expected 0 in the first round and more in each, found the number 0"}));

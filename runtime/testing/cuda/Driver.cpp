@@ -72,9 +72,14 @@ std::string emulated::wrongVariable() {
   for (const Variable &each : numbers)
     if (std::string value = valueOf(each.name);
         !value.empty() && !isNumber(value, each.least, each.most))
-      return format("FSDPRT_EMULATED_CUDA_%s: expected a number from %llu to %llu, found '%s'",
-                    each.name, static_cast<unsigned long long>(each.least),
-                    static_cast<unsigned long long>(each.most), printable(value).c_str());
+      return format("FSDPRT_EMULATED_CUDA_%s: expected %s, found '%s'", each.name,
+                    each.least == each.most
+                        ? format("%llu", static_cast<unsigned long long>(each.least)).c_str()
+                        : format("a number from %llu to %llu",
+                                 static_cast<unsigned long long>(each.least),
+                                 static_cast<unsigned long long>(each.most))
+                              .c_str(),
+                    printable(value).c_str());
   if (std::string value = valueOf("FAULT"); !value.empty() && !isFault(value))
     return format("FSDPRT_EMULATED_CUDA_FAULT: expected unordered, or hang:N, fail:N or slow:N "
                   "with N of at least 1, or hang:ENTRY, fail:ENTRY, crash:ENTRY or flip:ENTRY, "

@@ -139,7 +139,8 @@ static void addTraining(CLI::App &app, Options &options) {
              throw CLI::ValidationError(
                  "--on-nonfinite", "expected stop, skip or a number above 0, found '" + text + "'");
          },
-         "If loss or norm is not finite: stop, skip, or stop after N in a row (default: stop)")
+         "If loss or norm is not finite: stop, skip, or stop after N in a row (default: stop; 50 "
+         "with a dynamic loss scale)")
       ->type_name("stop|skip|N");
   app.add_option("--seed", options.seed,
                  "Seed of initial values and sampling (default: the model's seed, else 0)")
@@ -249,8 +250,8 @@ static void addExecution(CLI::App &app, Options &options) {
       ->type_name("DIR");
   app.add_option(
          "--timeout-seconds", options.timeoutSeconds,
-         "Watchdog timeout for a rank without progress; 2 s and 5 % longer if no other rank "
-         "waits for it")
+         "Seconds without progress of a rank after which the watchdog ends the run; 2 s and 5 % "
+         "more for a rank that no other rank waits for")
       ->check(number("a finite number above 0",
                      [](double value) { return value > 0 && std::isfinite(value); }))
       ->capture_default_str()

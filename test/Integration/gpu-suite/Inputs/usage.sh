@@ -4,6 +4,10 @@ shift
 run() { "$@" >out 2>&1; code=$?; echo "$code $(tail -n 1 out)"; }
 suite() { run "$@" --parts=checks --out=usage; }
 run "$build" b/bundle.json
+mkdir -p mine && echo 5 >mine/bundle.json
+run "$build" mine --only=tiny --what=kernels --names=37x53
+cat mine/bundle.json
+run "$build" elsewhere --most-mib=nan
 run "$build" elsewhere --chips=
 run "$build" elsewhere --chips=sm_75
 run "$build" elsewhere --what=all
@@ -17,6 +21,10 @@ run "$@" --parts=times
 suite "$@" --peers=FA9
 suite "$@" --groups=big
 suite "$@" --only=nowhere
+run "$@" --parts=headline --only=nowhere --out=usage
+suite "$@" --peer-module=nofile.py
+suite "$@" --whole=-1
+suite "$@" --driver=
 run "$@" --out=/proc/x
 run "$@" --out=b/bundle.json
 mkdir -p without && echo 'raise ImportError("no numpy here")' >without/numpy.py
