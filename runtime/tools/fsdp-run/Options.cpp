@@ -139,8 +139,8 @@ static void addTraining(CLI::App &app, Options &options) {
              throw CLI::ValidationError(
                  "--on-nonfinite", "expected stop, skip or a number above 0, found '" + text + "'");
          },
-         "If loss or norm is not finite: stop, skip, or stop after N in a row (default: stop; 50 "
-         "with a dynamic loss scale)")
+         "Non-finite loss or norm: stop, skip, or stop after N in a row (default: stop; dynamic "
+         "scale: 50)")
       ->type_name("stop|skip|N");
   app.add_option("--seed", options.seed,
                  "Seed of initial values and sampling (default: the model's seed, else 0)")
@@ -248,10 +248,9 @@ static void addExecution(CLI::App &app, Options &options) {
   app.add_option("--offload-dir", options.offloadDirectory,
                  "Folder for temporary files of offloaded state (default: TMPDIR, or /tmp)")
       ->type_name("DIR");
-  app.add_option(
-         "--timeout-seconds", options.timeoutSeconds,
-         "Seconds without progress of a rank after which the watchdog ends the run; 2 s and 5 % "
-         "more for a rank that no other rank waits for")
+  app.add_option("--timeout-seconds", options.timeoutSeconds,
+                 "Seconds without progress until the watchdog ends the run; 2 s and 5 % more if no "
+                 "rank waits")
       ->check(number("a finite number above 0",
                      [](double value) { return value > 0 && std::isfinite(value); }))
       ->capture_default_str()
