@@ -8,7 +8,7 @@ import re
 from driver import NO_BINARY, CudaError
 
 MEMBERS = {"groups": {"name": str}, "models": {"name": str, "ranks": list, "gemm": list, "steps": int}}  # required members of each case and model, with their types
-# The form of kernels.json: an object's members, a list's elements, or a type.
+# What check_form() expects in kernels.json: a dict names the members of an object, a list has the form of each element.
 MAP = {"binding": int, "offset": int, "dtype": str, "sizes": [int], "strides": [int], "box": [int]}
 LAUNCH = {"entry": str, "blocks": int, "threads": int, "sharedBytes": int, "cluster": int, "maps": [MAP]}
 KERNEL = {"name": str, "scratchBytes": int, "bindings": [{"dtype": str, "shape": [int], "out": bool}], "launches": [LAUNCH]}

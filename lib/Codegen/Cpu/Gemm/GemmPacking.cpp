@@ -171,7 +171,7 @@ void Packer::packBlockAlongK(Value column, int64_t count, Value valid) {
                     b.add(first, j), column);
     }
   };
-  // A panel ends with a whole tile, so that vectors after the last value of k are packed, too.
+  // k is padded to whole tiles, so that both vectors of the last tile are stored.
   b.loop(b.constant(0), kCount, lanes * perStep, [&](Value k) {
     if (perVector == lanes * perStep)
       packVectors(k);
