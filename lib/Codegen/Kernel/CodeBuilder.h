@@ -96,8 +96,8 @@ public:
   Value iota(int64_t lanes, Type element);
   Value zero(Type type);
   Value shuffle(Value a, Value b, ArrayRef<int64_t> mask);
-  /// Returns the columns of a square matrix, as vectors. `rows` has one vector for each row, as
-  /// many as a vector has lanes, a power of two.
+  /// Returns the columns of a square matrix, as vectors. Each vector of `rows` is a row. The number
+  /// of rows equals the number of lanes of a vector, a power of two.
   SmallVector<Value> transpose(ArrayRef<Value> rows);
   /// Converts a scalar or vector to the floating-point element type `element`. Converts between
   /// bf16 and f16 through f32.

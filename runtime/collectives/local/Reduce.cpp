@@ -59,7 +59,7 @@ using Reducer = void (*)(bool average, const std::byte *const *sources, uint32_t
                          uint64_t offset, uint64_t elements, std::byte *target);
 
 /// Copies `size` elements to `to`. If `isStreamed` is true, writes whole cache lines with streaming
-/// stores; `from` and `to` are then beginnings of cache lines.
+/// stores; `from` and `to` must then be aligned to a cache line.
 template <typename Stored>
 static inline __attribute__((always_inline)) void write(const Stored *from, uint64_t size,
                                                         bool isStreamed, Stored *to) {
