@@ -234,6 +234,10 @@ void Backward::reduceUnit(UnshardOp op) {
       cotangents.add(first.getResult(i), g);
       continue;
     }
+    // The conversion directly follows the op that computes the gradient, so that both can become
+    // one kernel.
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointAfterValue(g);
     g = predivideElements(g);
     grads.push_back(
         convertElements(b, g.getLoc(), g, reduceType ? reduceType : getElementTypeOrSelf(g)));

@@ -89,6 +89,13 @@ func.func @loss(%s0: tensor<64xf32> {fsdp.unit = @root}, %s1: tensor<64xf32> {fs
 // AGAIN-LABEL: func.func @eval(
 
 // REDUCE:      fsdp.reduce_scatter @root avg params [0](%{{.*}}) : (tensor<8x4xbf16>) -> tensor<64xbf16>
+// A gradient is rounded directly after the op that computes it.
+// REDUCE:      %[[GB:.*]] = linalg.generic {{.*}}"reduction", "parallel"
+// REDUCE:      } -> tensor<8xf32>
+// REDUCE:      linalg.generic {{.*}} ins(%[[GB]] : tensor<8xf32>) outs({{.*}} : tensor<8xbf16>)
+// REDUCE:      %[[GW1:.*]] = linalg.contract {{.*}} -> tensor<4x8xf32>
+// REDUCE:      linalg.generic {{.*}} ins(%[[GW1]] : tensor<4x8xf32>) outs({{.*}} : tensor<4x8xbf16>)
+// REDUCE:      fsdp.reduce_scatter @h.0 avg params [0, 1]
 
 // DIVIDE:      %[[QUARTER:.*]] = arith.constant 2.500000e-01 : f32
 // DIVIDE:      arith.mulf %{{.*}}, %[[QUARTER]] : f32
