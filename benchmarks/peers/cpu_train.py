@@ -7,8 +7,9 @@ a process of its own. The program first runs warm-up steps and then timed steps;
 backward, clipping, AdamW). All programs run once in each round, so that other processes of the machine affect all of them. A row of the table shows
 the best round and the spread, which is the time of the worst round divided by the time of the best round. A single rank has two threads, and each of
 two ranks has one thread. A single rank of this project keeps its bf16 copies of the parameters until the backward (--reshard-after-forward=false), as
-autocast does. PyTorch computes in bf16 by autocast, or, with fully_shard, by MixedPrecisionPolicy(param_dtype=bf16). Exit codes: 0 success, 1 a
-program failed, 2 bad usage.
+autocast does. PyTorch computes in bf16 by autocast, or, with fully_shard, by MixedPrecisionPolicy(param_dtype=bf16). Both compute logits in bf16, and
+fully_shard also reduces gradients in bf16. This project does the same (--output-dtype=bf16, and --reduce-dtype=bf16 with two ranks). Exit codes: 0
+success, 1 a program failed, 2 bad usage.
 """
 import argparse
 import datetime
@@ -171,8 +172,9 @@ def run_own(tools, folder, ranks, threads, dtype):
         subprocess.run([tools / "fsdp-modelgen", "gpt2", "--batch=1", f"--seq={LENGTH}", "-o", folder / "gpt2.mlir"],
                        check=True, capture_output=True)
         subprocess.run([tools / "fsdp-compile", folder / "gpt2.mlir", f"--mesh=shard={ranks}", f"--threads-per-rank={threads}",
-                        "--clip-grad-norm=1", *(["--param-dtype=bf16"] if dtype == "bf16" else []),
-                        *(["--reshard-after-forward=false"] if ranks == 1 else []), "-o", artifact], check=True)
+                        "--clip-grad-norm=1", *(["--param-dtype=bf16", "--output-dtype=bf16"] if dtype == "bf16" else []),
+                        *(["--reshard-after-forward=false"] if ranks == 1 else []),
+                        *(["--reduce-dtype=bf16"] if ranks > 1 and dtype == "bf16" else []), "-o", artifact], check=True)
     metrics = folder / "steps.jsonl"
     subprocess.run([tools / "fsdp-run", artifact, f"--ranks={ranks}", "--overfit", f"--steps={WARM + STEPS}", "--val-batches=0",
                     f"--metrics={metrics}"], check=True, capture_output=True, timeout=LIMIT_SECONDS)

@@ -17,11 +17,12 @@
 //     yield permute %o
 //   }
 //
-// 1. Results. For each dispatch that only moves results of one attention (IR/HeadLayout.h), let the
-//    attention yield the moved tensor. Other dispatches that move a result in the same way read
-//    the moved tensor, and other attentions read it with the opposite move. There may be no other
-//    readers.
-// 2. Operands. For each dispatch that only moves a tensor which only attentions read, copy the
+// 1. Views. Move reshapes between an attention and a dispatch that only moves its result or its
+//    operand (IR/HeadLayout.h) into this dispatch. Models with a batch of one have such reshapes.
+// 2. Results. For each dispatch that only moves results of one attention, let the attention yield
+//    the moved tensor. Other dispatches that move a result in the same way read the moved tensor,
+//    and other attentions read it with the opposite move. There may be no other readers.
+// 3. Operands. For each dispatch that only moves a tensor which only attentions read, copy the
 //    moves into the attentions. The source then lives as long as the attentions read it, so the
 //    moved tensors must together have at least as many bytes as their source.
 //
@@ -139,6 +140,50 @@ static void readFrom(OpOperand &use, Value source, function_ref<Value(OpBuilder 
     }
 }
 
+static bool isReshape(Operation *op) {
+  return isa_and_present<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op);
+}
+
+static Value cloneOn(OpBuilder &b, Operation *view, Value source) {
+  IRMapping mapping;
+  mapping.map(view->getOperand(0), source);
+  return b.clone(*view, mapping)->getResult(0);
+}
+
+/// Moves the reshapes between the result of an attention and `copy`, which moves it, into `copy`.
+static void absorbReshapesBefore(DispatchOp copy) {
+  SmallVector<Operation *> views;
+  Value source = copy.getInputs()[0];
+  for (; isReshape(source.getDefiningOp()); source = views.back()->getOperand(0))
+    views.push_back(source.getDefiningOp());
+  auto producer = source.getDefiningOp<DispatchOp>();
+  if (views.empty() || !producer || !findAttention(producer))
+    return;
+  readFrom(copy->getOpOperand(0), source, [&](OpBuilder &b, Value read) {
+    for (Operation *view : llvm::reverse(views))
+      read = cloneOn(b, view, read);
+    return read;
+  });
+  for (Operation *view : views)
+    if (view->use_empty())
+      view->erase();
+}
+
+/// Moves the reshape between `copy` and the attentions that read its result into `copy`.
+static void absorbReshapeAfter(DispatchOp copy) {
+  Value result = copy.getResult(0);
+  Operation *view = result.hasOneUse() ? *result.user_begin() : nullptr;
+  if (!isReshape(view) || view->use_empty() ||
+      !llvm::all_of(view->getResult(0).getUses(), isReadAsHeads))
+    return;
+  Operation *yield = copy.getBody().front().getTerminator();
+  OpBuilder b(yield);
+  yield->setOperand(0, cloneOn(b, view, yield->getOperand(0)));
+  result.setType(view->getResult(0).getType());
+  view->replaceAllUsesWith(copy);
+  view->erase();
+}
+
 /// Creates a dispatch before `copy` that yields the results `kept` of `attention`, then the results
 /// of `copy`, which moves the other results.
 static DispatchOp buildJoined(DispatchOp attention, DispatchOp copy, ArrayRef<unsigned> kept) {
@@ -248,7 +293,7 @@ struct FoldHeadCopiesPass : fsdp::impl::FoldHeadCopiesPassBase<FoldHeadCopiesPas
     return producer;
   }
 
-  /// Lets the attention that computes the operands of `copy` yield its results (step 1).
+  /// Lets the attention that computes the operands of `copy` yield its results (step 2).
   void foldResults(DispatchOp copy, llvm::SmallPtrSetImpl<Operation *> &erased) {
     SmallVector<unsigned> kept;
     Readers readers;
@@ -285,7 +330,7 @@ struct FoldHeadCopiesPass : fsdp::impl::FoldHeadCopiesPassBase<FoldHeadCopiesPas
     return source && isa<BlockArgument>(source->in) && isSupported(*source);
   }
 
-  /// Lets attentions read the sources of copies (step 2).
+  /// Lets attentions read the sources of copies (step 3).
   void foldOperands(ArrayRef<DispatchOp> copies) {
     llvm::MapVector<Value, SmallVector<DispatchOp>> ofSources;
     for (DispatchOp copy : copies)
@@ -338,6 +383,10 @@ struct FoldHeadCopiesPass : fsdp::impl::FoldHeadCopiesPassBase<FoldHeadCopiesPas
   void runOnOperation() override {
     llvm::SmallPtrSet<Operation *, 16> erased;
     SmallVector<DispatchOp> copies = collectCopies();
+    for (DispatchOp copy : llvm::make_filter_range(copies, movesOne)) {
+      absorbReshapesBefore(copy);
+      absorbReshapeAfter(copy);
+    }
     for (DispatchOp copy : copies)
       if (!erased.contains(copy))
         foldResults(copy, erased);

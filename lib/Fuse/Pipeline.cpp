@@ -34,8 +34,7 @@ void fsdp::buildFusePipeline(OpPassManager &pm, const StepOptions &options) {
   pm.addNestedPass<func::FuncOp>(createFormDispatchesPass());
   if (RowAlignment rows = target->getRowAlignment(); rows.bytes)
     pm.addNestedPass<func::FuncOp>(createAlignRowsPass({rows.bytes, rows.copies}));
-  if (int64_t bytes = target->getHeadAlignment())
-    pm.addNestedPass<func::FuncOp>(createFoldHeadCopiesPass({bytes}));
+  pm.addNestedPass<func::FuncOp>(createFoldHeadCopiesPass({target->getHeadAlignment()}));
   pm.addNestedPass<func::FuncOp>(createJoinFactorSumsPass(target));
   pm.addNestedPass<func::FuncOp>(createAssignInplacePass());
   pm.addNestedPass<func::FuncOp>(createVerifyFusedPass());

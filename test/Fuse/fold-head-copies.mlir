@@ -92,3 +92,48 @@ func.func @read(%q: tensor<2x4x8x8xf32>) -> (tensor<2x4x8x8xf32>, tensor<2x8x4x8
   }
   return %o, %t : tensor<2x4x8x8xf32>, tensor<2x8x4x8xf32>
 }
+
+// A batch of one: reshapes between attention and the dispatches that move its result and its operand become a part of these dispatches.
+// CHECK-LABEL: func.func @one(
+// CHECK-SAME:    %[[Q:.*]]: tensor<1x4x8x8xf32>, %[[P:.*]]: tensor<8x32xf32>)
+// CHECK-NOT:     kind = "copy"
+// CHECK:         %[[O:.*]] = fsdp.dispatch(%[[Q]], %{{.*}}) inplace [-1] {kind = "attention"}
+// CHECK-SAME:      : (tensor<1x4x8x8xf32>, tensor<8x4x8xf32>) -> tensor<8x4x8xf32>
+// CHECK-NOT:     kind = "copy"
+// CHECK:         %[[ROWS:.*]] = tensor.collapse_shape %[[O]]
+// CHECK:         return %[[ROWS]] : tensor<8x32xf32>
+#lines = affine_map<(h, i, d) -> (h, i, d)>
+#apart = affine_map<(h, i, d) -> (i, h, d)>
+func.func @one(%q: tensor<1x4x8x8xf32>, %p: tensor<8x32xf32>) -> tensor<8x32xf32> {
+  %h = tensor.expand_shape %p [[0], [1, 2]] output_shape [8, 4, 8] : tensor<8x32xf32> into tensor<8x4x8xf32>
+  %t = fsdp.dispatch(%h) inplace [-1] {kind = "copy"} : (tensor<8x4x8xf32>) -> tensor<4x8x8xf32> {
+  ^bb0(%x: tensor<8x4x8xf32>):
+    %e = tensor.empty() : tensor<4x8x8xf32>
+    %0 = linalg.generic {indexing_maps = [#apart, #lines], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x : tensor<8x4x8xf32>) outs(%e : tensor<4x8x8xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+    } -> tensor<4x8x8xf32>
+    fsdp.yield %0 : tensor<4x8x8xf32>
+  }
+  %k = tensor.expand_shape %t [[0, 1], [2], [3]] output_shape [1, 4, 8, 8] : tensor<4x8x8xf32> into tensor<1x4x8x8xf32>
+  %o = fsdp.dispatch(%q, %k) inplace [-1] {kind = "attention"} : (tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32>) -> tensor<1x4x8x8xf32> {
+  ^bb0(%a: tensor<1x4x8x8xf32>, %b: tensor<1x4x8x8xf32>):
+    %0:2 = fsdp.attention %a, %b, %b scale 0.25
+        : tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32>, tensor<1x4x8x8xf32> -> tensor<1x4x8x8xf32>, tensor<1x4x8xf32>
+    fsdp.yield %0#0 : tensor<1x4x8x8xf32>
+  }
+  %c = tensor.collapse_shape %o [[0, 1], [2], [3]] : tensor<1x4x8x8xf32> into tensor<4x8x8xf32>
+  %m = fsdp.dispatch(%c) inplace [-1] {kind = "copy"} : (tensor<4x8x8xf32>) -> tensor<8x4x8xf32> {
+  ^bb0(%x: tensor<4x8x8xf32>):
+    %e = tensor.empty() : tensor<8x4x8xf32>
+    %0 = linalg.generic {indexing_maps = [#lines, #apart], iterator_types = ["parallel", "parallel", "parallel"]}
+        ins(%x : tensor<4x8x8xf32>) outs(%e : tensor<8x4x8xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+    } -> tensor<8x4x8xf32>
+    fsdp.yield %0 : tensor<8x4x8xf32>
+  }
+  %r = tensor.collapse_shape %m [[0], [1, 2]] : tensor<8x4x8xf32> into tensor<8x32xf32>
+  return %r : tensor<8x32xf32>
+}

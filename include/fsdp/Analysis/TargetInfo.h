@@ -44,9 +44,8 @@ public:
   /// Returns the best alignment of rows in the operands of matrix products.
   virtual RowAlignment getRowAlignment() const { return {0, false}; }
   /// Returns the number of bytes of which distances between heads and rows must be multiples, so
-  /// that kernels of attention can read and write tensors of heads inside other tensors. Returns 0
-  /// if these kernels need contiguous tensors.
-  virtual int64_t getHeadAlignment() const { return 0; }
+  /// that kernels of attention can read and write tensors of heads inside other tensors.
+  virtual int64_t getHeadAlignment() const { return 1; }
   /// Returns the storage that --param-storage=auto stands for if memory is not limited.
   virtual ParamStorage getParamStorage() const { return ParamStorage::Master; }
   /// Returns true if the kernel of a dispatch, which has one contraction, can also compute the

@@ -103,6 +103,10 @@ struct GpuImage {
   std::vector<EntryReport> reports; ///< one report per entry, in order; empty without ptxas
 };
 
+/// Distances of heads and rows must be multiples of this number of bytes, so that tensor maps and
+/// cp.async can copy rows.
+inline constexpr int64_t headBytes = 16;
+
 /// Returns the reason why `kernel` cannot be compiled for the chip, or nothing if it can.
 std::optional<std::string> whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target);
 

@@ -5,8 +5,9 @@
 //===----------------------------------------------------------------------===//
 //
 // The passes of lib/Fuse give each attention op on whole tensors a dispatch of its own. The kernel
-// of such a dispatch contains only this op. This file lowers such kernels tile by tile. In all
-// other kernels, attention ops are decomposed into linalg ops.
+// of such a dispatch contains only this op, and ops that say where its tensors of heads lie in the
+// kernel's arguments. This file lowers such kernels tile by tile. In all other kernels, attention
+// ops are decomposed into linalg ops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +18,8 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-LogicalResult fsdp::lowerAttentionKernel(func::FuncOp kernel, const CpuTarget &target,
-                                         KernelInfo &info) {
-  Operation *op = &kernel.front().front();
+LogicalResult fsdp::lowerAttentionKernel(func::FuncOp kernel, Operation *op,
+                                         const CpuTarget &target, KernelInfo &info) {
   if (auto forward = dyn_cast<AttentionOp>(op))
     return attention::lowerForward(kernel, forward, target, info);
   return attention::lowerBackward(kernel, cast<AttentionGradOp>(op), target, info);

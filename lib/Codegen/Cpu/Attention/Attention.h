@@ -15,9 +15,10 @@ namespace mlir::fsdp {
 class AttentionOp;
 class AttentionGradOp;
 
-/// Lowers, tile by tile, a kernel that consists of one attention op or of one gradient of
-/// attention. The comment of lowerKernel() describes the result.
-LogicalResult lowerAttentionKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info);
+/// Lowers, tile by tile, a kernel whose attention op or gradient of attention is `op`, which
+/// findAttention() returned. The comment of lowerKernel() describes the result.
+LogicalResult lowerAttentionKernel(func::FuncOp kernel, Operation *op, const CpuTarget &target,
+                                   KernelInfo &info);
 
 namespace attention {
 LogicalResult lowerForward(func::FuncOp kernel, AttentionOp op, const CpuTarget &target,

@@ -235,7 +235,7 @@ void BackwardEmitter::emitHead(Head head, Value unit, Value chunk) {
   Value from = b.div(b.mul(chunk, plan.colBlocks), units.chunks);
   Value to = b.div(b.mul(b.add(chunk, 1), plan.colBlocks), units.chunks);
   Matrix dk = matrix(plan.dk, wide), dv = matrix(plan.dv, wide);
-  Pointer dkOut = destination(kernel, op.getDk()), dvOut = destination(kernel, op.getDv());
+  Heads dkOut = place(kernel, op.getDk()), dvOut = place(kernel, op.getDv());
   b.pipeline(from, to, nullptr, [&](Value block) {
     Value firstCol = b.mul(block, plan.blockCols);
     Value cols = b.min(b.constant(plan.blockCols), b.sub(b.constant(shape.cols), firstCol));
@@ -256,21 +256,18 @@ void BackwardEmitter::emitHead(Head head, Value unit, Value chunk) {
                 });
       captures.endBlock(*this, own, firstCol, cols);
     });
-    if (dkOut.base)
-      storeRows(dk, scaleVector(), dkOut,
-                slab(dkOut, head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.dim),
-                firstCol, cols, shape.dim);
-    if (dvOut.base)
-      storeRows(dv, Value(), dvOut,
-                slab(dvOut, head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.valueDim),
-                firstCol, cols, shape.valueDim);
+    if (dkOut.tensor.base)
+      storeRows(dk, scaleVector(), headOf(dkOut, head.batch, head.kvHead), firstCol, cols,
+                shape.dim);
+    if (dvOut.tensor.base)
+      storeRows(dv, Value(), headOf(dvOut, head.batch, head.kvHead), firstCol, cols,
+                shape.valueDim);
   });
-  Pointer dqOut = destination(kernel, op.getDq());
+  Heads dqOut = place(kernel, op.getDq());
   eachGroup([&](Head own, Value group) {
     captures.endHead(*this, own, group, chunk);
-    if (units.chunks == 1 && dqOut.base)
-      storeRows(dqOf(own, group, chunk), scaleVector(), dqOut,
-                slab(dqOut, own.batch, own.head, shape.heads, shape.rows, shape.dim), zero,
+    if (units.chunks == 1 && dqOut.tensor.base)
+      storeRows(dqOf(own, group, chunk), scaleVector(), headOf(dqOut, own.batch, own.head), zero,
                 b.constant(shape.rows), shape.dim);
   });
 }
@@ -313,8 +310,8 @@ void BackwardEmitter::emitFinish(func::FuncOp phase) {
 /// Adds the dQ of all chunks of each head.
 void BackwardEmitter::emitSum(func::FuncOp phase) {
   enter(kernel, phase);
-  Pointer out = destination(kernel, op.getDq());
-  if (!out.base)
+  Heads out = place(kernel, op.getDq());
+  if (!out.tensor.base)
     return;
   int64_t lanes = plan.numbers.rowLanes;
   auto vector = VectorType::get({lanes}, plan.numbers.wide);
@@ -329,9 +326,8 @@ void BackwardEmitter::emitSum(func::FuncOp phase) {
         b.store(b.addf(b.load(vector, to), b.load(vector, b.shift(other.place, i))), to);
       });
     });
-    storeRows(sum, scaleVector(), out,
-              slab(out, head.batch, head.head, shape.heads, shape.rows, shape.dim), zero,
-              b.constant(shape.rows), shape.dim);
+    storeRows(sum, scaleVector(), headOf(out, head.batch, head.head), zero, b.constant(shape.rows),
+              shape.dim);
   });
 }
 

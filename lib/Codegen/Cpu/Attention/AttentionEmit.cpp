@@ -87,10 +87,15 @@ void Emitter::forBlocks(ArrayRef<TileRange> ranges, Part part, KeptFunction &mas
   });
 }
 
-Matrix Emitter::slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows,
-                     int64_t cols) {
-  Value number = b.add(b.mul(batch, heads), head);
-  return {b.shift(tensor, b.mul(number, rows * cols)), cols, 1};
+Heads Emitter::place(func::FuncOp kernel, Value heads) {
+  std::optional<PlacedHeads> placed = placeHeads(kernel, heads);
+  return placed ? Heads{binding(placed->in), placed->layout} : Heads{};
+}
+
+Matrix Emitter::headOf(const Heads &heads, Value batch, Value head) {
+  const HeadLayout &layout = heads.layout;
+  Value offset = b.add(b.mul(batch, layout.batch), b.mul(head, layout.head));
+  return {b.shift(heads.tensor, b.add(offset, layout.offset)), layout.row, 1};
 }
 
 KeptFunction Emitter::keep(Region &region, unsigned scores, ValueRange captures) {
@@ -174,8 +179,8 @@ Value Emitter::keptLanes(KeptFunction &mask, const ScoreFunction::Values &ofRow,
   return keep ? b.both(keep, kept) : kept;
 }
 
-void Emitter::storeRows(const Matrix &from, Value factor, const Pointer &tensor, const Matrix &slab,
-                        Value firstRow, Value rows, int64_t cols) {
+void Emitter::storeRows(const Matrix &from, Value factor, const Matrix &to, Value firstRow,
+                        Value rows, int64_t cols) {
   int64_t lanes = plan.numbers.rowLanes;
   auto vector = VectorType::get({lanes}, plan.numbers.wide);
   b.loop(b.constant(0), rows, 1, [&](Value row) {
@@ -183,7 +188,7 @@ void Emitter::storeRows(const Matrix &from, Value factor, const Pointer &tensor,
       Value value = b.load(vector, b.at(from, row, col));
       if (factor)
         value = b.mulf(value, factor);
-      b.store(b.convertFloat(value, tensor.type), b.at(slab, b.add(firstRow, row), col),
+      b.store(b.convertFloat(value, to.place.type), b.at(to, b.add(firstRow, row), col),
               b.maskBelow(lanes, b.sub(b.constant(cols), col)));
     });
   });

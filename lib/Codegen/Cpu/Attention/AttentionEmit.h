@@ -8,6 +8,7 @@
 #define FSDP_LIB_CODEGEN_CPU_ATTENTION_ATTENTIONEMIT_H
 
 #include "AttentionPlan.h"
+#include "Codegen/Kernel/Attention/AttentionKernel.h"
 #include "Codegen/Kernel/Lowering.h"
 #include "fsdp/Codegen/CpuTarget.h"
 
@@ -22,6 +23,13 @@ struct KeptFunction {
   tile::ScoreFunction::Values unit;
 };
 
+/// A tensor of shape [batch, heads, rows, cols] in memory. `tensor` points to the tensor in which
+/// it lies.
+struct Heads {
+  Pointer tensor;
+  HeadLayout layout;
+};
+
 /// Emits code that all phases need: pointers, score functions, and loops over blocks.
 class Emitter {
 public:
@@ -32,10 +40,11 @@ public:
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
   Pointer scratch(const Part &part, Type type);
   tile::Matrix matrix(const Part &part, Type type) { return {scratch(part, type), part.stride, 1}; }
-  /// Returns one head of a tensor of shape [batch, heads, rows, cols] as a matrix of `rows` rows
-  /// and `cols` columns.
-  tile::Matrix slab(Pointer tensor, Value batch, Value head, int64_t heads, int64_t rows,
-                    int64_t cols);
+  /// Returns where a kernel reads or writes the tensor `heads` of shape [batch, heads, rows, cols].
+  /// The base of the pointer is null if `heads` is a result that the kernel does not return.
+  Heads place(func::FuncOp kernel, Value heads);
+  /// Returns one head of a tensor as a matrix.
+  tile::Matrix headOf(const Heads &heads, Value batch, Value head);
 
   /// Creates the score function of a region and reserves scratch for its row and column values.
   KeptFunction keep(Region &region, unsigned scores, ValueRange captures);
@@ -60,10 +69,10 @@ public:
   /// mask. Returns null if the mask would contain all lanes.
   Value keptLanes(KeptFunction &mask, const tile::ScoreFunction::Values &ofRow,
                   const tile::Site &site, Value col);
-  /// Multiplies `rows` rows of `from` by `factor`. Stores the products to the rows of `tensor` that
+  /// Multiplies `rows` rows of `from` by `factor`. Stores the products to the rows of `to` that
   /// begin at row `firstRow`.
-  void storeRows(const tile::Matrix &from, Value factor, const Pointer &tensor,
-                 const tile::Matrix &slab, Value firstRow, Value rows, int64_t cols);
+  void storeRows(const tile::Matrix &from, Value factor, const tile::Matrix &to, Value firstRow,
+                 Value rows, int64_t cols);
   /// Returns the pointer to the argument in which the kernel returns `result`. The pointer's base
   /// is null if the kernel does not return `result`.
   Pointer destination(func::FuncOp kernel, Value result);

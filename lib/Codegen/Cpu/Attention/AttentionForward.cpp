@@ -76,9 +76,9 @@ private:
   func::FuncOp kernel;
   std::optional<KeptFunction> score, mask, weight;
   SmallVector<TileRange> ranges;
-  // Pointers to the results. The base of a pointer is null if the kernel does not return the
-  // result.
-  Pointer o, lse;
+  // The results. The base of a pointer is null if the kernel does not return the result.
+  Heads o;
+  Pointer lse;
 };
 } // namespace
 
@@ -114,10 +114,8 @@ Matrix ForwardEmitter::values(Value block) {
 }
 
 void ForwardEmitter::packHead(const Head &head) {
-  Matrix k =
-      slab(binding(op.getK()), head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.dim);
-  Matrix v =
-      slab(binding(op.getV()), head.batch, head.kvHead, shape.kvHeads, shape.cols, shape.valueDim);
+  Matrix k = headOf(place(kernel, op.getK()), head.batch, head.kvHead);
+  Matrix v = headOf(place(kernel, op.getV()), head.batch, head.kvHead);
   b.loop(b.constant(0), b.constant(plan.colBlocks), 1, [&](Value block) {
     Value first = b.mul(block, plan.blockCols), rows = b.sub(b.constant(shape.cols), first);
     auto from = [&](const Matrix &x) {
@@ -259,22 +257,22 @@ void ForwardEmitter::finish(const Head &head, Value firstRow, Value rows) {
         arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, total, b.number(0, lanes));
     Value inverse = arith::DivFOp::create(b, b.loc, b.number(1, lanes), total);
     inverse = b.select(isEmpty, b.number(0, lanes), inverse);
-    if (o.base) {
-      Matrix out = slab(o, head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
+    if (o.tensor.base) {
+      Matrix out = headOf(o, head.batch, head.head);
       b.loop(b.constant(0), b.constant(plan.padded(shape.valueDim)), lanes, [&](Value col) {
         Value value = b.mulf(b.load(vector, b.at(sums, row, col)), inverse);
         Value mask = b.maskBelow(lanes, b.sub(b.constant(shape.valueDim), col));
-        b.store(b.convertFloat(value, o.type), b.at(out, b.add(firstRow, row), col), mask);
+        b.store(b.convertFloat(value, out.place.type), b.at(out, b.add(firstRow, row), col), mask);
       });
     }
     if (!lse.base)
       return;
-    Matrix out = slab(lse, head.batch, head.head, shape.heads, shape.rows, 1);
+    Value number = b.add(b.mul(head.batch, shape.heads), head.head);
     Value max = b.load(wide, perRow(plan.max, row));
     Value value = b.addf(foldsScale() ? b.mulf(max, b.number(ln2)) : max,
                          math::LogOp::create(b, b.loc, b.first(total)));
     b.store(b.select(b.first(isEmpty), b.number(-infinity), value),
-            b.at(out, b.add(firstRow, row), b.constant(0)));
+            b.shift(lse, b.add(b.mul(number, shape.rows), b.add(firstRow, row))));
   });
 }
 
@@ -285,7 +283,7 @@ void ForwardEmitter::emitUnit(const Head &head, Value rowBlock) {
     Emitter::emitUnit(*f, head);
     emitRows(*f, head, firstRow, plan.blockRows);
   }
-  Matrix q = slab(binding(op.getQ()), head.batch, head.head, shape.heads, shape.rows, shape.dim);
+  Matrix q = headOf(place(kernel, op.getQ()), head.batch, head.head);
   b.packAlong({b.at(q, firstRow, b.constant(0)), q.rowStride, 1}, {left, shape.dim},
               matrix(plan.q, plan.numbers.stepType()), plan.tileRows, plan.paddedAlong(shape.dim));
   int64_t lanes = plan.numbers.rowLanes;
@@ -306,7 +304,7 @@ void ForwardEmitter::emit(func::FuncOp phase) {
   score.emplace(keep(op.getScoreMod(), 1, op.getCaptures()));
   mask.emplace(keep(op.getMaskMod(), 0, op.getCaptures()));
   weight.emplace(keep(op.getWeightMod(), 0, op.getCaptures()));
-  o = destination(kernel, op.getO());
+  o = place(kernel, op.getO());
   lse = destination(kernel, op.getLse());
   int64_t perKvHead = shape.group * plan.rowBlocks;
   b.loop(b.div(begin, perKvHead), b.div(b.add(end, perKvHead - 1), perKvHead), 1,

@@ -48,12 +48,10 @@ void BackwardEmitter::packRows(const Head &head, Value group) {
           dv = plan.padded(shape.valueDim);
   Type wide = plan.numbers.wide;
   Value zero = b.constant(0), rows = b.constant(shape.rows);
-  Matrix q = slab(binding(op.getQ()), head.batch, head.head, shape.heads, shape.rows, shape.dim);
-  Matrix dout =
-      slab(binding(op.getDout()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
-  Matrix o =
-      slab(binding(op.getO()), head.batch, head.head, shape.heads, shape.rows, shape.valueDim);
-  Matrix lse = slab(binding(op.getLse()), head.batch, head.head, shape.heads, shape.rows, 1);
+  auto matrixOf = [&](Value heads) { return headOf(place(kernel, heads), head.batch, head.head); };
+  Matrix q = matrixOf(op.getQ()), dout = matrixOf(op.getDout()), o = matrixOf(op.getO());
+  Value number = b.add(b.mul(head.batch, shape.heads), head.head);
+  Pointer lse = b.shift(binding(op.getLse()), b.mul(number, shape.rows));
   b.packAlong(q, {rows, shape.dim}, rowsOf(plan.q, group, zero, false), plan.paddedRows,
               plan.paddedAlong(shape.dim));
   b.packAlong(dout, {rows, shape.valueDim}, rowsOf(plan.dout, group, zero, false), plan.paddedRows,
@@ -70,7 +68,7 @@ void BackwardEmitter::packRows(const Head &head, Value group) {
     b.store(b.number(0), b.shift(ownDelta, row));
   });
   b.loop(zero, rows, 1, [&](Value row) {
-    Value x = b.load(wide, b.at(lse, row, zero));
+    Value x = b.load(wide, b.shift(lse, row));
     Value isEmpty =
         arith::CmpFOp::create(b, b.loc, arith::CmpFPredicate::OEQ, x, b.number(-infinity));
     b.store(b.select(isEmpty, b.number(infinity), x), b.shift(ownLse, row));
@@ -91,11 +89,11 @@ void BackwardEmitter::packRows(const Head &head, Value group) {
 void BackwardEmitter::packBlock(const Head &head, Value block) {
   Value first = b.mul(block, plan.blockCols), rows = b.sub(b.constant(shape.cols), first);
   Type step = plan.numbers.stepType();
-  auto from = [&](Value tensor, int64_t cols) {
-    Matrix all = slab(binding(tensor), head.batch, head.kvHead, shape.kvHeads, shape.cols, cols);
+  auto from = [&](Value heads) {
+    Matrix all = headOf(place(kernel, heads), head.batch, head.kvHead);
     return Matrix{b.at(all, first, b.constant(0)), all.rowStride, 1};
   };
-  Matrix k = from(op.getK(), shape.dim), v = from(op.getV(), shape.valueDim);
+  Matrix k = from(op.getK()), v = from(op.getV());
   b.packTransposed(k, {rows, shape.dim}, matrix(plan.kT, step), plan.blockCols, shape.dim);
   b.packTransposed(v, {rows, shape.valueDim}, matrix(plan.vT, step), plan.blockCols,
                    shape.valueDim);

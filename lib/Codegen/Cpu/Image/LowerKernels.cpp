@@ -18,6 +18,7 @@
 #include "Codegen/Cpu/Gemm/Gemm.h"
 #include "Codegen/Cpu/Nests/NestBuilder.h"
 #include "Codegen/Kernel/Attention/AttentionKernel.h"
+#include "fsdp/Analysis/TargetInfo.h"
 #include "fsdp/Codegen/Codegen.h"
 #include "fsdp/Codegen/Passes.h"
 
@@ -30,8 +31,8 @@ using namespace mlir;
 using namespace mlir::fsdp;
 
 LogicalResult fsdp::lowerKernel(func::FuncOp kernel, const CpuTarget &target, KernelInfo &info) {
-  if (handlesAttentionKernel(kernel))
-    return lowerAttentionKernel(kernel, target, info);
+  if (Operation *attention = findAttention(kernel, TargetInfo().getHeadAlignment()))
+    return lowerAttentionKernel(kernel, attention, target, info);
   decomposeAttention(kernel);
   speculateBranches(kernel);
   if (handlesContractKernel(kernel, target))

@@ -14,7 +14,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Codegen/Gpu/Gemm/GpuGemm.h"
-#include "Codegen/Kernel/Attention/AttentionKernel.h"
 #include "fsdp/Analysis/Cluster.h"
 #include "fsdp/Analysis/TargetInfo.h"
 #include "fsdp/Codegen/Gpu/MeasureGpu.h"

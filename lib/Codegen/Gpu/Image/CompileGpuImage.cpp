@@ -74,7 +74,7 @@ std::optional<std::string> fsdp::whyNoGpuAttention(Operation *op, const GpuTarge
 std::optional<std::string> fsdp::whyNoGpuKernel(func::FuncOp kernel, const GpuTarget &target) {
   if (isContraction(kernel, target))
     return gemm::whyNoGpuGemm(kernel, target);
-  Operation *attention = findAttention(kernel);
+  Operation *attention = findAttention(kernel, headBytes);
   return attention ? whyNoGpuAttention(attention, target) : std::nullopt;
 }
 
@@ -101,7 +101,7 @@ LogicalResult fsdp::lowerGpuKernel(func::FuncOp kernel, const GpuTarget &target,
   kernel.walk([](linalg::GenericOp op) { simplifyActivations(*op.getBody()); });
   if (isContraction(kernel, target))
     return gemm::lowerGpuGemm(kernel, target, entries, info);
-  Operation *attention = findAttention(kernel);
+  Operation *attention = findAttention(kernel, headBytes);
   if (!attention)
     return lowerGpuNestKernel(kernel, target, entries, info);
   if (failed(lowerAttention(kernel, attention, target, entries, info)))

@@ -12,11 +12,11 @@
 using namespace mlir;
 using namespace mlir::fsdp;
 
-Operation *fsdp::findAttention(func::FuncOp kernel) {
+Operation *fsdp::findAttention(func::FuncOp kernel, int64_t bytes) {
   Block &body = kernel.front();
   auto found =
       llvm::find_if(body, [](Operation &op) { return isa<AttentionOp, AttentionGradOp>(op); });
-  if (found == body.end() || !findHeads(&*found, headBytes))
+  if (found == body.end() || !findHeads(&*found, bytes))
     return nullptr;
   auto isSupported = [&](BlockArgument argument) {
     auto tensor = cast<RankedTensorType>(argument.getType());
@@ -30,10 +30,6 @@ Operation *fsdp::findAttention(func::FuncOp kernel) {
   return llvm::all_of(llvm::make_filter_range(kernel.getArguments(), isRead), isSupported)
              ? &*found
              : nullptr;
-}
-
-bool fsdp::handlesAttentionKernel(func::FuncOp kernel) {
-  return kernel.front().getOperations().size() == 2 && findAttention(kernel);
 }
 
 std::optional<PlacedHeads> fsdp::placeHeads(func::FuncOp kernel, Value heads) {

@@ -12,16 +12,11 @@
 
 namespace mlir::fsdp {
 
-/// Returns true if a kernel consists of one attention op or its gradient, applied to the kernel's
-/// arguments. Each target has a lowering for these kernels.
-bool handlesAttentionKernel(func::FuncOp kernel);
-
-/// Distances of heads and rows must be multiples of this number of bytes, so that tensor maps and
-/// cp.async can copy rows.
-inline constexpr int64_t headBytes = 16;
 /// Returns the attention op or gradient of a kernel whose other ops say where its tensors of heads
-/// lie in the kernel's arguments (findHeads()). Returns null for other kernels.
-Operation *findAttention(func::FuncOp kernel);
+/// lie in the kernel's arguments (findHeads()). Distances of heads and rows must be multiples of
+/// `bytes`, which is TargetInfo::getHeadAlignment(). Returns null for other kernels. Each target
+/// has a lowering for the kernels that this function finds.
+Operation *findAttention(func::FuncOp kernel, int64_t bytes);
 /// Returns the argument in which the operand or result `heads` of findAttention(kernel) lies, and
 /// its place there. Returns nothing for a result that the kernel does not return.
 std::optional<PlacedHeads> placeHeads(func::FuncOp kernel, Value heads);
