@@ -140,17 +140,19 @@ static void readFrom(OpOperand &use, Value source, function_ref<Value(OpBuilder 
     }
 }
 
+/// Returns true if the op changes only the shape of its operand. Returns false for null.
 static bool isReshape(Operation *op) {
   return isa_and_present<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op);
 }
 
+/// Clones `view`, a reshape, with the operand `source`. Returns the result.
 static Value cloneOn(OpBuilder &b, Operation *view, Value source) {
   IRMapping mapping;
   mapping.map(view->getOperand(0), source);
   return b.clone(*view, mapping)->getResult(0);
 }
 
-/// Moves the reshapes between the result of an attention and `copy`, which moves it, into `copy`.
+/// If `copy` reads the result of an attention through reshapes, moves the reshapes into `copy`.
 static void absorbReshapesBefore(DispatchOp copy) {
   SmallVector<Operation *> views;
   Value source = copy.getInputs()[0];
@@ -169,7 +171,8 @@ static void absorbReshapesBefore(DispatchOp copy) {
       view->erase();
 }
 
-/// Moves the reshape between `copy` and the attentions that read its result into `copy`.
+/// If only attentions read the result of `copy`, through one reshape, moves the reshape into
+/// `copy`.
 static void absorbReshapeAfter(DispatchOp copy) {
   Value result = copy.getResult(0);
   Operation *view = result.hasOneUse() ? *result.user_begin() : nullptr;
@@ -293,7 +296,7 @@ struct FoldHeadCopiesPass : fsdp::impl::FoldHeadCopiesPassBase<FoldHeadCopiesPas
     return producer;
   }
 
-  /// Lets the attention that computes the operands of `copy` yield its results (step 2).
+  /// Lets the attention that computes the operands of `copy` yield the results of `copy` (step 2).
   void foldResults(DispatchOp copy, llvm::SmallPtrSetImpl<Operation *> &erased) {
     SmallVector<unsigned> kept;
     Readers readers;

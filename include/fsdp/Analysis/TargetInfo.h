@@ -43,8 +43,8 @@ public:
   virtual ChunkLimits getChunkLimits() const { return {32 << 20, 16}; }
   /// Returns the best alignment of rows in the operands of matrix products.
   virtual RowAlignment getRowAlignment() const { return {0, false}; }
-  /// Returns the number of bytes of which distances between heads and rows must be multiples, so
-  /// that kernels of attention can read and write tensors of heads inside other tensors.
+  /// Returns an alignment in bytes. If heads and rows inside a larger tensor begin at multiples of
+  /// it, attention kernels can read and write them there.
   virtual int64_t getHeadAlignment() const { return 1; }
   /// Returns the storage that --param-storage=auto stands for if memory is not limited.
   virtual ParamStorage getParamStorage() const { return ParamStorage::Master; }

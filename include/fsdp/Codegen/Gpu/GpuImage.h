@@ -103,8 +103,8 @@ struct GpuImage {
   std::vector<EntryReport> reports; ///< one report per entry, in order; empty without ptxas
 };
 
-/// Distances of heads and rows must be multiples of this number of bytes, so that tensor maps and
-/// cp.async can copy rows.
+/// Alignment in bytes of heads and rows of attention (TargetInfo::getHeadAlignment()). Tensor maps
+/// and cp.async copy rows with this alignment only.
 inline constexpr int64_t headBytes = 16;
 
 /// Returns the reason why `kernel` cannot be compiled for the chip, or nothing if it can.

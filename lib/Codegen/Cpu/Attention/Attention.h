@@ -15,8 +15,8 @@ namespace mlir::fsdp {
 class AttentionOp;
 class AttentionGradOp;
 
-/// Lowers, tile by tile, a kernel whose attention op or gradient of attention is `op`, which
-/// findAttention() returned. The comment of lowerKernel() describes the result.
+/// Lowers a kernel tile by tile. `op` is the kernel's attention op or gradient of attention, as
+/// findAttention() returns it. The comment of lowerKernel() describes the result.
 LogicalResult lowerAttentionKernel(func::FuncOp kernel, Operation *op, const CpuTarget &target,
                                    KernelInfo &info);
 

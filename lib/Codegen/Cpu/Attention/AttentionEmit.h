@@ -40,10 +40,11 @@ public:
   Pointer binding(Value tensor) const { return bindings.lookup(tensor); }
   Pointer scratch(const Part &part, Type type);
   tile::Matrix matrix(const Part &part, Type type) { return {scratch(part, type), part.stride, 1}; }
-  /// Returns where a kernel reads or writes the tensor `heads` of shape [batch, heads, rows, cols].
-  /// The base of the pointer is null if `heads` is a result that the kernel does not return.
+  /// Returns the place in memory of `heads`, an operand or result of attention with the shape
+  /// [batch, heads, rows, cols]. The base of the pointer is null if `heads` is a result that the
+  /// kernel does not return.
   Heads place(func::FuncOp kernel, Value heads);
-  /// Returns one head of a tensor as a matrix.
+  /// Returns head `head` of sample `batch` as a matrix of rows and columns.
   tile::Matrix headOf(const Heads &heads, Value batch, Value head);
 
   /// Creates the score function of a region and reserves scratch for its row and column values.

@@ -10,9 +10,9 @@
 // For bf16 dot products, a step is a pair of values of k. The packed elements are then pairs: along
 // rows a0a1 a2a3 .., across rows a0b0 a1b1 .., and transposed a0a1 b0b1 ... Elements outside the
 // matrix are packed as zero. Squares of lanes × lanes elements are transposed in registers
-// (Codegen/Kernel/TransposedVectors.cpp). The rows of a head are far apart in the tensor of a
-// projection, where processors do not predict the next row. Therefore the code prefetches the row
-// that is packed `rowsAhead` rows later.
+// (Codegen/Kernel/TransposedVectors.cpp). If heads lie in the tensor of a projection, consecutive
+// rows of a head are far apart, and processors do not prefetch them. Therefore the code prefetches
+// the row that is packed `rowsAhead` rows later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +22,9 @@ using namespace mlir;
 using namespace mlir::fsdp;
 using namespace mlir::fsdp::tile;
 
-/// Number of rows between a packed row and the prefetched row. packTransposed() packs as many rows
-/// at a time with 512-bit vectors of f32.
+/// Number of rows between the row that is packed and the row that is prefetched at the same time.
+/// With 512-bit vectors, packTransposed() packs blocks of 16 rows and thus prefetches the next
+/// block.
 static constexpr int64_t rowsAhead = 16;
 
 /// Returns how many columns of the matrix exist from position (row, col) to the end of the row, or

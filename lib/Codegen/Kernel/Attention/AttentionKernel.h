@@ -14,8 +14,8 @@ namespace mlir::fsdp {
 
 /// Returns the attention op or gradient of a kernel whose other ops say where its tensors of heads
 /// lie in the kernel's arguments (findHeads()). Distances of heads and rows must be multiples of
-/// `bytes`, which is TargetInfo::getHeadAlignment(). Returns null for other kernels. Each target
-/// has a lowering for the kernels that this function finds.
+/// `bytes` (TargetInfo::getHeadAlignment()). Returns null for other kernels. Each target has a
+/// lowering for kernels for which the result is not null.
 Operation *findAttention(func::FuncOp kernel, int64_t bytes);
 /// Returns the argument in which the operand or result `heads` of findAttention(kernel) lies, and
 /// its place there. Returns nothing for a result that the kernel does not return.
